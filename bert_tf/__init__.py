@@ -9,9 +9,9 @@ See docs/library.md. The import checks that the package can run here; TensorFlow
 
 import ast
 import importlib
-import pkgutil
 import sys
 from importlib import metadata
+from pathlib import Path
 
 __version__ = "0.1.0"
 
@@ -48,7 +48,7 @@ if _problem:
 # Of each public name, the module that has it.
 _MODULES = {
     alias.name: node.module
-    for node in ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"").body
+    for node in ast.parse(Path(__file__).with_name("__init__.pyi").read_bytes()).body
     if isinstance(node, ast.ImportFrom)
     for alias in node.names
 }

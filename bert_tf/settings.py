@@ -122,12 +122,9 @@ def same(kind: type, name: str, **changed: Any) -> Any:
 
 
 def group(kind: type, *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
-    """Returns the field of a dataclass that holds settings of another one, which are given side by side with its own.
+    """Field of a dataclass that holds another dataclass of settings, listed among its own.
 
-    Args:
-      kind: the dataclass; all of its fields have defaults.
-      without: names of settings that keep their defaults.
-      **changed: for the name of a setting, what is declared differently here: help, choices.
+    Settings in `without` keep their defaults; `changed` overrides help or choices of a setting.
     """
     return dataclasses.field(default_factory=kind, metadata={_GROUP: (kind, without, changed)})
 
@@ -144,15 +141,7 @@ def settings_of(*groups: type) -> Iterator[Setting]:
 
 
 def read(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Returns the settings that a dataclass declares, its groups included.
-
-    Args:
-      kind: the dataclass; what it checks itself when it is made raises FlagError too.
-      values: those that are given, by name; None is not given.
-
-    Raises:
-      FlagError: a setting is unknown or missing, or has an unusable value; names it as a flag.
-    """
+    """Makes a dataclass of settings, groups included, from values by name; None means not given. Raises FlagError."""
     rows = tuple(settings_of(kind))
     given = named(rows, values)
     for row in rows:

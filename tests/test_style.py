@@ -19,6 +19,7 @@ TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(
 EXTENDED = {
     "tasks/base.py": {"Task", "Family"},
     "tasks/families.py": {"register"},
+    "tasks/custom.py": {"CustomTask"},
     "tasks/in_memory.py": {"RowsTask"},
     "modeling/heads/base.py": {"Head"},
     "modeling/heads/registry.py": {"register"},
@@ -54,6 +55,14 @@ def with_sections(tree: ast.Module, public: set[str]) -> Iterator[str]:
                 text = ast.get_docstring(one) if isinstance(one, (ast.ClassDef, ast.FunctionDef)) else None
                 if text and SECTION.search(text):
                     yield one.name
+
+
+def test_docstrings_of_internal_definitions_have_no_sections():
+    places = {f"bert_tf/{path}": names for path, names in EXTENDED.items()}
+    for name, module in bert_tf._MODULES.items():
+        places.setdefault(f"{module.replace('.', '/')}.py", set()).add(name)
+    found = {path: list(with_sections(tree, places.get(path.as_posix(), set()))) for path, tree in TREES.items()}
+    assert {str(path): names for path, names in found.items() if names} == {}
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,7 @@ def flags_of(command: Command) -> tuple[Flag, ...]:
 
 
 def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Call]:
-    """Returns the command, of several actions the one that is named, and what the command line says.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value; or there are too few or too many words.
-      HelpAsked: instead of these.
-    """
+    """Returns the command, or the action that is named, and its settings; raises FlagError, or HelpAsked."""
     if isinstance(command, Actions):
         action = action_of(argv, command.actions)
         return command.actions[action], _call([f"{argv[0]} {action}", *argv[2:]], command.actions[action])

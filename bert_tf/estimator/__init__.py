@@ -1,1 +1,1 @@
-"""Brings the rooms together; `api` chooses the Estimator of the installed TensorFlow."""
+"""Training, evaluation and prediction with an Estimator; `api` selects that of the installed TensorFlow."""

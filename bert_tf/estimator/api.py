@@ -1,4 +1,4 @@
-"""The Estimator of the installed TensorFlow: tf.estimator up to 2.15, `substitute` since. No other module knows which."""
+"""The Estimator API: tf.estimator up to TensorFlow 2.15, `substitute` since. No other module knows which."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ else:
     train_and_evaluate = tf.estimator.train_and_evaluate
 
     def RunConfig(*, train_distribute: tf.distribute.Strategy | None = None, **settings: Any) -> Any:  # noqa: N802
-        """Returns a configuration without the hooks that tf.estimator would add: `hooks.ProgressHook` has their work."""
+        """Returns a configuration without tf.estimator's default hooks, which `hooks.ProgressHook` replaces."""
         return tf.estimator.RunConfig(
             train_distribute=train_distribute,
             eval_distribute=train_distribute,  # nothing is evaluated, but of several machines TensorFlow warns without it

@@ -1,4 +1,4 @@
-"""Averages of a run's weights, each in a folder of its own with all that belongs to a trained model: DIR/ema, DIR/average."""
+"""Averaged weights of a run, each in its own folder as a complete trained model: DIR/ema, DIR/average."""
 
 from __future__ import annotations
 
@@ -15,41 +15,31 @@ from bert_tf.run_layout import AVERAGE, CHECKPOINTS, EMA, of_step
 
 
 def of_run(output_dir: str | os.PathLike[str], kind: str) -> str | None:
-    """Returns the checkpoint of an average; None where a run has none.
-
-    Args:
-      output_dir: of the run.
-      kind: of `run_layout.AVERAGES`.
-    """
+    """Returns the checkpoint of an average, a kind of `run_layout.AVERAGES`; None if the run has none."""
     return saved.newest(Path(output_dir) / kind).prefix
 
 
 def moving(checkpoint: str) -> str:
-    """Returns the name of the moving average that belongs to a checkpoint, whether it exists or not."""
+    """Returns the name of a checkpoint's moving average, whether it exists or not."""
     path = Path(checkpoint)
     return str(path.parent / EMA / path.name)
 
 
 def settle(checkpoint: str) -> None:
-    """Makes the moving average of a checkpoint that is whole the one that its run has; nothing where it has none.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
+    """Makes a complete checkpoint's moving average that of the run, if it has one; raises OutputError."""
     average = Path(moving(checkpoint))
     if Path(f"{average}.index").is_file():
         kept.keep_alone(average, average.parent.parent)
 
 
 def delete(checkpoint: str) -> None:
-    """Deletes the moving average of a checkpoint whose save has failed: it may fill the disk."""
+    """Deletes the moving average of a checkpoint that failed to save, since it may fill the disk."""
     for path in _files(checkpoint):
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def size(checkpoint: str) -> int:
-    """Returns the bytes of the moving average of a checkpoint."""
     return sum(path.stat().st_size for path in _files(checkpoint))
 
 
@@ -59,16 +49,9 @@ def _files(checkpoint: str) -> list[Path]:
 
 
 def keep_mean(output_dir: str | os.PathLike[str], checkpoints: Sequence[str], step: int) -> str:
-    """Writes the mean of checkpoints of a run as its average; returns its name.
+    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name.
 
-    Args:
-      output_dir: of the run.
-      checkpoints: to be averaged.
-      step: of the last.
-
-    Raises:
-      CheckpointError: one is damaged, or not finite.
-      OutputError: the folder cannot be written.
+    Raises CheckpointError if a checkpoint is damaged or not finite, OutputError if the folder cannot be written.
     """
     folder = atomic.make_folder(Path(output_dir) / AVERAGE)
     name = folder / of_step(CHECKPOINTS, step)

@@ -1,4 +1,4 @@
-"""The best checkpoint of a run, in a folder of its own with all that belongs to a trained model."""
+"""The best checkpoint of a run, in its own folder as a complete trained model."""
 
 from __future__ import annotations
 
@@ -15,22 +15,17 @@ from bert_tf.run_layout import BEST, CHECKPOINTS, LIST, of_step
 
 
 def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
-    """Returns the best checkpoint of a run; None where it kept none."""
     return saved.newest(Path(output_dir) / BEST).prefix
 
 
 def of_run(output_dir: str | os.PathLike[str]) -> str | None:
-    """Returns the checkpoint that stands for a run: the best where it kept one, else the newest; None where it has none.
-
-    Raises:
-      UnreadableError: the operating system does not let us look.
-    """
+    """Returns the best checkpoint of a run, else the newest, else None; raises UnreadableError if access is denied."""
     _refuse_unreadable(Path(output_dir))
     return checkpoint(output_dir) or saved.newest(output_dir).prefix
 
 
 def _refuse_unreadable(folder: Path) -> None:
-    """TensorFlow takes what it may not read for something that is not there."""
+    """Raises UnreadableError, since TensorFlow treats unreadable files as missing."""
     for path in (folder, folder / BEST):
         why = files.missing_folder(path) or files.missing(path / LIST)
         if why not in (None, files.NO_FOLDER, files.NO_FILE):
@@ -38,15 +33,9 @@ def _refuse_unreadable(folder: Path) -> None:
 
 
 def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:
-    """Makes the weights that are loaded the best ones, and deletes those before; always one whole checkpoint is listed.
+    """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times.
 
-    Args:
-      output_dir: of the run.
-      forward: with the weights.
-      step: that they are of.
-
-    Raises:
-      OutputError: the folder cannot be written.
+    Raises OutputError if the folder cannot be written.
     """
     checkpoint = atomic.make_folder(Path(output_dir) / BEST) / of_step(CHECKPOINTS, step)
     forward.save(checkpoint)
@@ -54,5 +43,4 @@ def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> 
 
 
 def remove(output_dir: str | os.PathLike[str]) -> None:
-    """Deletes the best checkpoint."""
     shutil.rmtree(Path(output_dir) / BEST, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The first examples, the features and the variables of a run: in files, and in the published form of the log."""
+"""Describes the first examples, the features and the variables of a run, in files and in the published log format."""
 
 from __future__ import annotations
 
@@ -28,14 +28,7 @@ _TITLE = re.compile(r"^\*{5} (.*) \*{5}\n", re.MULTILINE)
 def examples_lines(
     examples: Sequence[Example], features: Features, vocabulary: Vocabulary, *, max_seq_length: int
 ) -> list[str]:
-    """Returns what the published script logs of the first examples: tokens and padded ids, of a text in windows the first.
-
-    Args:
-      examples: all of a split.
-      features: of all of them.
-      vocabulary: of the ids.
-      max_seq_length: to which ids are padded.
-    """
+    """Returns the published script's log lines of the first examples: tokens and padded ids, of the first window only."""
     shown = min(_SHOWN, len(examples))
     batch = features.batch(features.first_rows[:shown], max_seq_length)
     targets = [field for field in features.fields if field.in_batches]
@@ -53,16 +46,7 @@ def examples_lines(
 
 
 def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[str]) -> None:
-    """Writes examples.txt, in which the lines of a split take the place of earlier ones; other splits stay.
-
-    Args:
-      folder: of the run.
-      split: name of the split.
-      lines: see `examples_lines`.
-
-    Raises:
-      OutputError: it cannot be written.
-    """
+    """Writes the lines of a split to examples.txt, keeping other splits; raises OutputError if it cannot be written."""
     path = Path(folder) / run_layout.EXAMPLES
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     _, *parts = _TITLE.split(text)  # titles and texts by turns
@@ -71,7 +55,7 @@ def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[st
 
 
 def log_writing(count: int) -> None:
-    """Says, in the published form of the log alone, that features are made of so many examples."""
+    """Logs the number of examples being converted, only in the published log format."""
     for number in range(0, count, _OFTEN):
         published.info("Writing example %d of %d", number, count)
 
@@ -79,13 +63,9 @@ def log_writing(count: int) -> None:
 def log_graph(
     features: Mapping[str, tf.Tensor], tokens: int | None, variables: Sequence[tf.Variable], loaded: Collection[str]
 ) -> None:
-    """Logs features and variables in the published form.
+    """Logs features [B] or [B, T] and trained variables in the published format; marks those loaded from a checkpoint.
 
-    Args:
-      features: of a batch, [B] or [B, T].
-      tokens: what T is in the features; a batch may be cut to its longest row. None where that is not known.
-      variables: to be trained.
-      loaded: names of those that a checkpoint gives, which are marked.
+    Batches may be cut to their longest row: `tokens` is T before that, None if unknown.
     """
     published.info("*** Features ***")
     for name in sorted(features):
@@ -103,24 +83,13 @@ def _shape(tensor: tf.Tensor | tf.Variable, tokens: int | None = None) -> str:
 
 
 class VariablesHook(tf1.train.SessionRunHook):
-    """Writes variables.tsv before the first step: each trained variable, and where its first value is from."""
+    """Writes variables.tsv before the first step: each trained variable and the source of its initial value."""
 
     def __init__(self, folder: str | os.PathLike[str], loaded: Collection[str]) -> None:
-        """Prepares the hook.
-
-        Args:
-          folder: of the run.
-          loaded: names of the variables that the checkpoint gives.
-        """
         self._path = Path(folder) / run_layout.VARIABLES
         self._loaded = frozenset(loaded)
 
     def begin(self) -> None:
-        """Writes the file.
-
-        Raises:
-          OutputError: it cannot be written.
-        """
         rows = [("name", "shape", "dtype", "from"), *map(self._row, tf1.trainable_variables())]
         atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
 

@@ -1,4 +1,4 @@
-"""Evaluation while a model trains: of each checkpoint that is due, by a graph and features that are made once."""
+"""Evaluates due checkpoints during training, with a graph and features that are built once."""
 
 from __future__ import annotations
 
@@ -25,33 +25,18 @@ tf1 = tf.compat.v1
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationPlan:
-    """How a run is evaluated while it trains.
+    """How a run is evaluated during training."""
 
-    Attributes:
-      every_n_steps: how often; the last step is evaluated too.
-      make_forward: returns the second graph, called once by the process that evaluates; its owner closes it.
-      measure: returns the results of the weights that are loaded, floats by name.
-      metric: the result that tells the best checkpoint; of a loss the least, see `ranking.is_cost`, of others the most.
-      patience: evaluations in a row without a better one, after which training ends; 0 for never.
-      target: a result to reach, of which is noted when it first was; None for none.
-      stop_at_target: whether training ends there.
-    """
-
-    every_n_steps: int
-    make_forward: Callable[[], Forward]
-    measure: Callable[[Forward], Mapping[str, float]]
-    metric: str
-    patience: int = 0
-    target: Target | None = None
-    stop_at_target: bool = False
+    every_n_steps: int  # the last step is evaluated too
+    make_forward: Callable[[], Forward]  # called once, by the evaluating process; owner closes
+    measure: Callable[[Forward], Mapping[str, float]]  # results of the loaded weights by name
+    metric: str  # selects the best; lowest if `ranking.is_cost`
+    patience: int = 0  # evaluations without improvement before stop; 0: never
+    target: Target | None = None  # result whose first step is recorded; None: none
+    stop_at_target: bool = False  # whether training ends there
 
     def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
-        """Returns the step at which a run ended early; None where it goes on.
-
-        Args:
-          output_dir: folder of the run.
-          up_to: step that it has reached.
-        """
+        """Returns the step of an early end, considering steps up to `up_to`; None if the run continues."""
         lines = evaluations.read(output_dir, up_to=up_to)
         ends = (evaluations.stopped_at(lines, self.metric, self.patience), self._reached_at(lines))
         return min((step for step in ends if step is not None), default=None)
@@ -61,23 +46,17 @@ class EvaluationPlan:
         return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
-        """Returns why a run ended early at a step, see `stopped_at`.
-
-        Args:
-          output_dir: folder of the run.
-          step: at which it ended.
-        """
         if self.target is not None and self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"
 
 
 class EvaluationListener(tf1.train.CheckpointSaverListener):
-    """Evaluates checkpoints as they are saved, keeps the best, and ends training that no longer gets better.
+    """Evaluates checkpoints as they are saved, keeps the best, and ends training that no longer improves.
 
-    All that it knows is in evaluations.jsonl, so that a run that was killed goes on as if it had not been. The graph of
-    training is not touched. The second graph holds the weights once more on each device, without moments and gradients: of a
-    GPU's memory it takes their size. Of several machines the chief evaluates; the others wait for it in their next step.
+    All of its state is in evaluations.jsonl, so that a killed run resumes identically. The training graph is not touched.
+    The second graph needs GPU memory for another copy of the weights on each device, without moments and gradients.
+    With several machines only the chief evaluates; the others wait for it in their next step.
     """
 
     def __init__(
@@ -89,15 +68,6 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         stop: StopOnSignalHook,
         clock: Clock | None = None,
     ) -> None:
-        """Prepares the evaluations; nothing is built before the first.
-
-        Args:
-          output_dir: of the checkpoints.
-          plan: what to do.
-          total_steps: the last step.
-          stop: is told where training ends early.
-          clock: writes how long the run took to each checkpoint.
-        """
         self._folder = Path(output_dir)
         self._plan = plan
         self._total = total_steps
@@ -109,11 +79,9 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         return self._plan.make_forward()
 
     def catch_up(self, step: int) -> None:
-        """Forgets evaluations after the step at which a run continues, and does what a kill has left undone there.
+        """Drops evaluations after the resumed step and completes what a kill interrupted there.
 
-        Raises:
-          OutputError: evaluations.jsonl is damaged, or cannot be written.
-          CheckpointError: the checkpoint of the step is damaged.
+        Raises OutputError if evaluations.jsonl is damaged or not writable, CheckpointError if the checkpoint is damaged.
         """
         lines = evaluations.read(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
@@ -125,7 +93,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     @WALL.span(EVALUATIONS)
     def after_save(self, session: tf1.Session | None, global_step_value: int) -> bool:
-        """Evaluates the checkpoint of a step where it is due; returns whether training is to end at once."""
+        """Evaluates the checkpoint if due; returns whether training should end now."""
         del session
         step = int(global_step_value)
         self._note_time(step)  # before all else, so that what a kill leaves of this step has its time
@@ -143,7 +111,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         return self._gives_up(step) and self._stop.end_early()
 
     def _of_average(self, step: int) -> dict[str, float]:
-        """Returns the results of the moving average at a step, `eval_accuracy_ema`; nothing where the run has none."""
+        """Returns the moving average's results, such as `eval_accuracy_ema`; empty if the run has none."""
         if averaged.of_run(self._folder, EMA) != averaged.moving(self._checkpoint(step)):
             return {}
         self._forward.load(averaged.moving(self._checkpoint(step)))
@@ -162,7 +130,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         write_scalars(self._folder / run_layout.EVALUATION_EVENTS, results, step)
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
-        """Has the folder of the best checkpoint agree with the evaluations."""
+        """Makes the folder of the best checkpoint agree with the evaluations."""
         line, kept = evaluations.best(lines, self._plan.metric), best.checkpoint(self._folder)
         wanted = self._checkpoint(evaluations.step_of(line)) if line else ""
         if kept is not None and Path(kept).name == Path(wanted).name:

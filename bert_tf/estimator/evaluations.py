@@ -1,4 +1,4 @@
-"""Evaluations of a run, in evaluations.jsonl: the best step and an early end follow from them."""
+"""Evaluations of a run, in evaluations.jsonl; the best step and an early end follow from them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ Line = Mapping[str, "float | None"]  # the step, and results by name; None for w
 
 
 def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
-    """Returns the evaluations of a run in the order of their steps; those after the step `up_to` are left out.
-
-    Args:
-      output_dir: folder of the run.
-      up_to: last step to read.
-
-    Raises:
-      OutputError: the file is damaged.
-    """
+    """Returns evaluations up to step `up_to`, in order; raises OutputError if the file is damaged."""
     path = Path(output_dir) / run_layout.EVALUATIONS
     try:
         texts = files.read_bytes(path).splitlines()
@@ -39,7 +31,7 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
 
 
 def _parsed(path: Path, number: int, text: bytes) -> Line:
-    """Returns a line that decides on the best checkpoint and on an early end, so that none may be guessed."""
+    """Parses a line strictly: it decides on the best checkpoint and on an early end, so nothing is guessed."""
     try:
         found: Line = documents.json_value(text.decode())
         if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
@@ -50,54 +42,30 @@ def _parsed(path: Path, number: int, text: bytes) -> Line:
 
 
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
-    """Writes the evaluations of a run; without any there is no file.
-
-    Args:
-      output_dir: folder of the run.
-      lines: of all evaluations.
-
-    Raises:
-      OutputError: the file cannot be written.
-    """
+    """Writes all evaluations, or no file if there are none; raises OutputError if it cannot be written."""
     path = Path(output_dir) / run_layout.EVALUATIONS
     if lines or path.exists():
         atomic.write_text(path, "".join(documents.to_json(line) + "\n" for line in lines))
 
 
 def line(step: int, results: Mapping[str, float]) -> Line:
-    """Returns an evaluation; JSON has no word for what is no number.
-
-    Args:
-      step: that was evaluated.
-      results: by name.
-    """
+    """Returns an evaluation with None for NaN and infinity, which JSON cannot represent."""
     return {"step": step, **{name: value if math.isfinite(value) else None for name, value in results.items()}}
 
 
 def step_of(line: Line) -> int:
-    """Returns the step of an evaluation."""
     return cast(int, line["step"])
 
 
 def best(lines: Sequence[Line], metric: str) -> Line | None:
-    """Returns the best evaluation by a result, ties go to less loss, then to the first; None where there is none.
-
-    Args:
-      lines: one for each evaluation.
-      metric: name of the result.
-    """
+    """Returns the best evaluation by a metric, ties going to the lower loss, then to the first; None if there is none."""
     return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS))) if lines else None
 
 
 def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
-    """Returns the step after which training ends early: the `patience`-th evaluation in a row that is no better.
+    """Returns the step of the early end: the `patience`-th evaluation in a row without improvement; 0 never ends early.
 
-    Less loss at the same result is not better: a loss may fall for long while nothing else changes.
-
-    Args:
-      lines: all evaluations.
-      metric: the result that counts.
-      patience: 0 never ends early.
+    A lower loss at the same result is no improvement: a loss may fall for long while nothing else changes.
     """
     reached, waited = -math.inf, 0
     for line in lines if patience else ():

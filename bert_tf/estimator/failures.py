@@ -1,4 +1,4 @@
-"""TensorFlow's failures as one line each, for the user."""
+"""Turns TensorFlow failures into one-line errors for users."""
 
 from __future__ import annotations
 
@@ -39,12 +39,9 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROF
 
 @contextlib.contextmanager
 def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans: bool = False) -> Iterator[None]:
-    """Turns TensorFlow's errors into those that a user can fix.
+    """Turns TensorFlow errors into errors that users can fix, naming `folder` (or a checkpoint).
 
-    Args:
-      folder: of the checkpoints, or a checkpoint: what messages name.
-      progress: of training.
-      cleans: whether to delete what a save that was cut short has left.
+    With `cleans`, deletes the remains of an interrupted save.
     """
     try:
         with _quiet_event_writer():
@@ -61,22 +58,14 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
 
 
 def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
-    """Stops where a model computes NaN or infinity.
-
-    Args:
-      outputs: that it has computed, by name.
-      checkpoint: with whose weights.
-
-    Raises:
-      CheckpointError: they are not finite.
-    """
+    """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
     if not all(np.isfinite(output).all() for output in outputs.values()):
         raise CheckpointError(f"{checkpoint}: computes NaN or infinity; did its training fail?")
 
 
 @contextlib.contextmanager
 def _quiet_event_writer() -> Iterator[None]:
-    """Keeps the traceback of the thread that writes event files off the screen; its error comes out of `flush` as well."""
+    """Suppresses the traceback of the event file writer's thread; `flush` raises its error too."""
     earlier = threading.excepthook
 
     def hook(failure: threading.ExceptHookArgs) -> None:

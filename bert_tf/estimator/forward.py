@@ -1,4 +1,4 @@
-"""A model without training, built once for each device, whose weights are exchanged: many checkpoints, or many files."""
+"""An inference-only model, built once per device, with exchangeable weights: for many checkpoints or many files."""
 
 from __future__ import annotations
 
@@ -32,27 +32,21 @@ _AT_A_TIME = 2  # batches, on a CPU
 
 
 class Forward:
-    """A model on all devices of a machine; to be closed.
+    """A model on all devices of a machine; must be closed.
 
-    Each device has a copy of the weights and computes whole batches, so that how many there are changes no result.
+    Each device has a copy of the weights and computes whole batches, so the number of devices changes no result.
     """
 
     def __init__(self, model: Model, machine: Machine) -> None:
-        """Builds the graphs; `load` has to follow.
-
-        Args:
-          model: what to compute.
-          machine: where.
-        """
+        """Builds the graphs; `load` must follow."""
         self._head, self._hidden_size = heads.of(model.head), model.config.hidden_size
         self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
         self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
 
     def load(self, checkpoint: str) -> int:
-        """Takes the weights of a checkpoint in the place of those before; returns its step, 0 where it has none.
+        """Replaces the weights by a checkpoint's; returns its step, 0 if it has none.
 
-        Raises:
-          CheckpointError: it is damaged, or of another model; the weights are then those of neither.
+        Raises CheckpointError if it is damaged or of another model; the weights are then undefined.
         """
         reader, wanted = CheckpointReader(checkpoint), self._towers[0].shapes
         values.refuse_misfits(reader, wanted)
@@ -67,32 +61,18 @@ class Forward:
         return step
 
     def not_finite(self) -> list[str]:
-        """Returns the names of variables whose weights are loaded and not finite."""
         return self._towers[0].not_finite()
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Writes what is loaded as a checkpoint: weights and their step, without moments.
-
-        Args:
-          prefix: folder/name.
-
-        Raises:
-          OutputError: it cannot be written.
-        """
+        """Saves the loaded weights and step, without moments, at `prefix` (folder/name); raises OutputError."""
         with readable_errors(os.fspath(Path(prefix).parent)):
             self._towers[0].save(os.fspath(prefix))
 
     def outputs(self, features: Features, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> Outputs:
-        """Returns the outputs of the head in the order of the rows: [N, ...] or [total, ...] by their axes.
+        """Returns the head's outputs in row order, [N, ...] or [total, ...]; raises TrainingError if out of memory.
 
-        Args:
-          features: targets are not looked at.
-          batch_size: rows of a batch, which one device computes; None for as many as suit their lengths. Then a CPU computes
-            two batches at a time, since some operations of a batch use one core alone.
-          batching: how to pad.
-
-        Raises:
-          TrainingError: memory is out.
+        `batch_size` is per device; None picks one to suit the row lengths. A CPU then computes two batches at a time,
+        since some operations use one core only. Targets in `features` are ignored.
         """
         fields = [field.sized(self._hidden_size) for field in self._head.outputs]
         results = {field.name: features.empty(field) for field in fields}
@@ -113,21 +93,15 @@ class Forward:
         return results
 
     def log_graph(self, tokens: int, loaded: Collection[str]) -> None:
-        """Logs inputs and variables in the published form, see `describe.log_graph`.
-
-        Args:
-          tokens: longest input in word pieces.
-          loaded: names of the variables that were trained from a checkpoint.
-        """
+        """Logs inputs and variables in the published format, see `describe.log_graph`; `tokens` is the longest input."""
         describe.log_graph(self._towers[0].inputs, tokens, self._towers[0].variables, loaded)
 
     def close(self) -> None:
-        """Frees sessions and memory."""
         for tower in self._towers:
             tower.close()
 
     def _on_each(self, do: Callable[[_Tower], None], *, times: int = 1) -> None:
-        """Does something on all devices at once, `times` on each; once in this thread, which hears of a signal."""
+        """Runs `do` on all devices in parallel, `times` on each; one call runs in this thread, which receives signals."""
         first, *others = self._towers * times
         with concurrent.futures.ThreadPoolExecutor(len(others) + 1) as pool:  # starts a thread for each task
             running = [pool.submit(do, tower) for tower in others]
@@ -137,11 +111,9 @@ class Forward:
 
 
 class _Tower:
-    """A copy of a model: its graph on a device, and the session that computes it.
+    """A copy of a model: its graph on a device and its session.
 
-    Attributes:
-      inputs: placeholders by name.
-      variables: that a checkpoint gives.
+    `inputs` are placeholders by name, `variables` those that a checkpoint provides.
     """
 
     def __init__(self, model: Model, machine: Machine, device: str | DeviceFunction | None) -> None:
@@ -167,7 +139,6 @@ class _Tower:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the variables, by name."""
         return {variable.op.name: tuple(variable.shape.as_list()) for variable in self.variables}
 
     def restore(self, prefix: str, step: int) -> None:
@@ -194,7 +165,7 @@ class _Tower:
 
 
 def _taken(waiting: collections.deque[Rows]) -> Iterator[Rows]:
-    """Yields what is not yet taken by another thread."""
+    """Yields batches that no other thread has taken yet."""
     while True:
         try:
             rows = waiting.popleft()

@@ -1,4 +1,4 @@
-"""Hooks between training steps: log and progress bar, checkpoints, a stop on request."""
+"""Training hooks: log and progress bar, checkpoints, stop on request."""
 
 from __future__ import annotations
 
@@ -35,12 +35,9 @@ _SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up
 
 
 class ProgressHook(tf1.train.SessionRunHook):
-    """Reports loss, learning rate, examples/s, times and memory: to the log, to metrics.jsonl and to TensorBoard.
+    """Reports loss, learning rate, examples/s, times and memory to the log, metrics.jsonl and TensorBoard.
 
-    On a terminal a progress bar below the log shows the time left.
-
-    Attributes:
-      step: steps taken, those of earlier runs included.
+    On a terminal, a progress bar shows the time left. `step` includes the steps of earlier runs.
     """
 
     def __init__(
@@ -52,14 +49,9 @@ class ProgressHook(tf1.train.SessionRunHook):
         every_n_steps: int,
         timer: StepTimer | None = None,
     ) -> None:
-        """Prepares the reports.
+        """`units` returns the number of examples up to a step; without `output_dir` only the log is written.
 
-        Args:
-          output_dir: folder of metrics.jsonl and of the event file; None for the log alone.
-          units: returns how many examples the steps up to one hold, from the first on.
-          total_steps: the last step.
-          every_n_steps: how often to report.
-          timer: of the steps, which a hook before this one fills.
+        An earlier hook must fill `timer`.
         """
         self._timer = timer
         self._folder = None if output_dir is None else Path(output_dir)
@@ -71,7 +63,6 @@ class ProgressHook(tf1.train.SessionRunHook):
         self.step = 0
 
     def begin(self) -> None:
-        """Finds the tensors to watch."""
         graph = tf1.get_default_graph()
         names = {"loss": LOSS, "learning_rate": LEARNING_RATE, "gradient_norm": GRADIENT_NORM}
         if SKIPPED_STEPS in {op.name for op in graph.get_operations()}:
@@ -79,7 +70,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         self._watched = {key: graph.get_tensor_by_name(f"{name}:0") for key, name in names.items()}
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Starts counting where the run starts, and forgets lines of steps that will be taken again."""
+        """Starts counting at the run's step and drops log lines of steps that will be repeated."""
         del coord
         step = self.step = int(session.run(tf1.train.get_global_step(session.graph)))
         if self._folder is not None:
@@ -89,12 +80,10 @@ class ProgressHook(tf1.train.SessionRunHook):
         self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
-        """Asks for the watched values."""
         del run_context
         return tf1.train.SessionRunArgs(self._watched)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Moves the bar, and reports where it is time."""
         del run_context
         if self._bar is not None:
             self._bar.update()
@@ -119,7 +108,6 @@ class ProgressHook(tf1.train.SessionRunHook):
         short.info(text, step, self._total, values["loss"], values["learning_rate"], speed, timed, skipped)
 
     def _tokens_per(self, seconds: float) -> dict[str, float]:
-        """Returns the rate of real tokens since the last report."""
         if self._timer is None:
             return {}
         tokens, self._last_tokens = self._timer.tokens - self._last_tokens, self._timer.tokens
@@ -132,19 +120,18 @@ class ProgressHook(tf1.train.SessionRunHook):
         write_scalars(folder, {name: value for name, value in line.items() if name != "step"}, self.step)
 
     def end(self, session: tf1.Session) -> None:
-        """Closes bar and file."""
         del session
         self.close()
 
     def close(self) -> None:
-        """Closes bar and file where they are open; a run that fails has no `end`."""
+        """Closes the bar and the file if open, since a failed run has no `end`."""
         for opened in (self._bar, self._lines):
             if opened is not None:
                 opened.close()
 
 
 class CheckpointHook(tf1.train.CheckpointSaverHook):
-    """Saves a run on the way and at its end; what is saved, a `saver.RunSaver` knows."""
+    """Saves checkpoints during a run and at its end; `saver.RunSaver` decides what is saved."""
 
     def __init__(
         self,
@@ -154,13 +141,9 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         by_pace: bool = False,
         listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
     ) -> None:
-        """Prepares the checkpoints.
+        """Saves multiples of any of `every_n_steps`, and with `by_pace` also when `pace.Pace` asks for it.
 
-        Args:
-          output_dir: the folder.
-          every_n_steps: steps that are a multiple of one of them are saved, wherever the run was interrupted.
-          by_pace: whether to save when `pace.Pace` says so as well.
-          listeners: hear of each checkpoint, and may end training.
+        Listeners hear of each checkpoint and may end training.
         """
         super().__init__(os.fspath(output_dir), save_steps=1, save_graph_def=False, listeners=list(listeners))
         self._every = tuple(every_n_steps)
@@ -170,33 +153,30 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         self._drawing: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Opens the event file, without the graph, and finds the step."""
         _writer(self._checkpoint_dir)
         super().begin()
         self._global_step_tensor = tf1.train.get_global_step()  # as the other hooks: a session prepares for each set of fetches
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Saves nothing: what the run starts from is on disk already."""
+        """Saves nothing: the starting point is on disk already."""
         del coord
         self._step = int(session.run(self._global_step_tensor))
         self._pace = Pace(self._get_saver(), self._step) if self._by_pace else None
         self._timer.update_last_triggered_step(self._step)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-        """Asks for nothing: steps are counted here. Has TensorBoard's graph written beside the first step."""
+        """Fetches nothing, since steps are counted here; writes TensorBoard's graph during the first step."""
         if self._drawing is None:
             graph, writer = run_context.session.graph, _writer(self._checkpoint_dir)
             self._drawing = threading.Thread(target=writer.add_graph, args=[graph], name="graph for TensorBoard")
             self._drawing.start()  # it is Python's work, and the session's that prepares the step is not
 
     def end(self, session: tf1.Session) -> None:
-        """Saves the last step."""
         if self._drawing is not None:
             self._drawing.join()
         super().end(session)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Saves where it is time."""
         del run_values
         self._step += 1
         if any(self._step % steps == 0 for steps in self._every) or (self._pace and self._pace.is_due(self._step)):
@@ -217,27 +197,21 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
 
 
 class StopOnSignalHook(tf1.train.SessionRunHook):
-    """Ends training after the current step, with a checkpoint, on Ctrl-C or SIGTERM; a second Ctrl-C ends it at once.
+    """Ends training with a checkpoint after the current step on Ctrl-C or SIGTERM; a second Ctrl-C ends it at once.
 
-    On several machines it also ends training early: what one of them finds out, the others learn with their next step.
-
-    Attributes:
-      stopped_by: the signal that came, or None.
+    With several machines it also ends training early: what one of them decides, the others learn in their next step.
+    `stopped_by` is the signal received, or None.
     """
 
     def __init__(self, *, together: bool = False) -> None:
-        """Prepares the hook; signals are caught from the first step to the last.
-
-        Args:
-          together: machines that train together stop after the same step, though the signal may reach one before the other.
-        """
+        """With `together`, machines stop after the same step even if the signal reaches them at different times."""
         self._together = together
         self._early = False
         self.stopped_by: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Catches the signals; not in another thread than the main one, which Python gives no signals."""
+        """Installs the handlers, only in the main thread, since Python delivers signals to no other."""
         del session, coord
         if threading.current_thread() is not threading.main_thread():
             return
@@ -250,12 +224,12 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         self.release()
 
     def end_early(self) -> bool:
-        """Asks for the end without a signal; returns whether training can end at once, without another step."""
+        """Requests the end without a signal; returns whether training can end now, without another step."""
         self._early = True
         return not self._together
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
-        """Tells the other machines, and asks what they were told."""
+        """Shares the stop request with the other machines and fetches theirs."""
         if not self._together:
             return None
         told, all_told = (run_context.session.graph.get_tensor_by_name(f"{name}:0") for name in (STOP, STOPS))
@@ -265,7 +239,6 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         return _SIGNAL * (self.stopped_by is not None) + _EARLY * self._early
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Asks for the end where a signal came, or a machine ends early."""
         known = run_values.results if self._together else self._known()
         if known >= _SIGNAL and self.stopped_by is None:
             self.stopped_by = signal.SIGTERM  # of another machine
@@ -273,31 +246,24 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
             run_context.request_stop()
 
     def end(self, session: tf1.Session) -> None:
-        """Gives the signals back."""
         del session
         self.release()
 
     def release(self) -> None:
-        """Restores the handlers that were there before."""
         while self._previous:
             signal.signal(*self._previous.popitem())
 
 
 class EndHook(tf1.train.SessionRunHook):
-    """Calls a function after the last step, before that is saved, unless a signal ended training."""
+    """Calls a function after the last step, before it is saved, unless a signal ended training."""
 
     def __init__(self, do: Callable[[], None], stop: StopOnSignalHook) -> None:
-        """Prepares the hook.
-
-        Args:
-          do: starts what the process does next; it fails again, and says so, where it is needed.
-          stop: knows of signals.
-        """
+        """`do` starts the next phase ahead of time; if it fails, it fails again and reports when needed."""
         self._do = do
         self._stop = stop
 
     def end(self, session: tf1.Session) -> None:
-        """Calls the function; an error is no reason to lose the last checkpoint."""
+        """Calls the function and ignores errors, which must not cost the last checkpoint."""
         del session
         if self._stop.stopped_by is None:
             with contextlib.suppress(Exception):
@@ -305,65 +271,39 @@ class EndHook(tf1.train.SessionRunHook):
 
 
 class WatchHook(tf1.train.SessionRunHook):
-    """Training on several machines: ends the watch with the last step, after which each leaves when it likes.
+    """With several machines: ends the watch at the last step, after which each may leave at any time.
 
-    A session that is lost and made anew by TensorFlow would train on alone, or wait for ever.
+    A session that TensorFlow recreates after a loss would train alone or wait forever, so it is refused.
     """
 
     def __init__(self, watch: Watch, steps: int) -> None:
-        """Prepares the hook.
-
-        Args:
-          watch: of the other machines.
-          steps: how many are left.
-        """
         self._created = False
         self._watch = watch
         self._left = steps
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Refuses a second session.
-
-        Raises:
-          LostPeerError: the first was lost.
-        """
+        """Raises LostPeerError for a second session, since the first was lost."""
         del session, coord
         if self._created:
             raise LostPeerError(f"the connection to the other machines was lost; {START_AGAIN}")
         self._created = True
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Looks whether it was the last step, or a hook before this one asked for the end."""
         del run_values
         self._left -= 1
         if self._left <= 0 or run_context.stop_requested:
             self._watch.stop()
 
     def end(self, session: tf1.Session) -> None:
-        """Goes on without waiting for TensorFlow."""
+        """Continues without waiting for TensorFlow."""
         close_in_background(session)
 
 
 def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], step: int) -> None:
-    """Adds numbers of a step to what TensorBoard shows of a folder.
-
-    Args:
-      folder: of event files.
-      scalars: numbers by name.
-      step: that they are of.
-    """
     _write(folder, [tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()], step)
 
 
 def write_text(folder: str | os.PathLike[str], name: str, text: str, step: int) -> None:
-    """Adds a text of a step to the event files of a folder.
-
-    Args:
-      folder: of event files.
-      name: of the text.
-      text: what it says.
-      step: that it is of.
-    """
     _write(folder, [tf1.Summary.Value(tag=name, tensor=tf.make_tensor_proto(text))], step)
 
 
@@ -374,12 +314,11 @@ def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], s
 
 
 def _writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
-    """Returns the one writer of events of a folder."""
     with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
         return tf1.summary.FileWriterCache.get(os.fspath(folder))
 
 
 def _timed(times: Mapping[str, float]) -> str:
-    """Returns what the log says of times; milliseconds."""
+    """Formats times for the log, in milliseconds."""
     shown = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
     return "".join(f", {name} = {times[name] * 1e3:.1f} ms" for name in shown)

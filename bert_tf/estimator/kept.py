@@ -1,4 +1,4 @@
-"""Folders of a run that hold one checkpoint each, with all that belongs to a trained model."""
+"""Folders of a run that hold one checkpoint each, as complete trained models."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ BESIDE = (VOCABULARY, CONFIG, RECORD)  # the checkpoint of a model
 
 
 def keep_alone(checkpoint: Path, output_dir: Path) -> None:
-    """Makes a whole checkpoint the one of its folder: lists it, deletes others, copies what belongs to it.
+    """Makes a complete checkpoint the only one of its folder: lists it, deletes others, copies its companion files.
 
-    Args:
-      checkpoint: its name, in a folder of the run.
-      output_dir: of the run.
-
-    Raises:
-      OutputError: the folder cannot be written.
+    `output_dir` is the run's folder; raises OutputError if the folder cannot be written.
     """
     folder, name = checkpoint.parent, checkpoint.name
     with atomic.readable_errors(folder):

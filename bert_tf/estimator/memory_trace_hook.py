@@ -1,4 +1,4 @@
-"""Writes down what the operations of one step put out and held; the other steps run as without it."""
+"""Records what the operations of one step allocate and hold; other steps run unchanged."""
 
 from __future__ import annotations
 
@@ -19,22 +19,15 @@ tf1 = tf.compat.v1
 
 
 class MemoryTraceHook(tf1.train.SessionRunHook):
-    """Writes memory_trace_stepN.txt and live_memory_stepN.tsv, which `python -m bert_tf memory report` and `peak` read."""
+    """Writes memory_trace_stepN.txt and live_memory_stepN.tsv, read by `python -m bert_tf memory report` and `peak`."""
 
     def __init__(self, output_dir: str | os.PathLike[str], step: int) -> None:
-        """Prepares the hook.
-
-        Args:
-          output_dir: folder of the files.
-          step: the one to trace; the first of a run is 1.
-        """
         self._path = Path(output_dir) / run_layout.of_step(run_layout.MEMORY_TRACE, step)
         self._live_path = Path(output_dir) / run_layout.of_step(run_layout.LIVE_MEMORY, step)
         self._step = step
         self._next = 0
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Finds out where the run starts."""
         del coord
         self._next = int(session.run(tf1.train.get_global_step(session.graph))) + 1
         self._variables = _sizes(session.graph)
@@ -42,7 +35,6 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
             log.warning("--memory_trace_step=%d: no trace, the run starts with step %d", self._step, self._next)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
-        """Asks for the records of the step."""
         del run_context
         if self._next != self._step:
             return None
@@ -50,7 +42,6 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
         return tf1.train.SessionRunArgs(None, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE))
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Writes them."""
         del run_context
         self._next += 1
         if self._next != self._step + 1:
@@ -79,14 +70,13 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
         log.info(text, self._step, readable(peak.moment.live), peak.allocator, *shown, shlex.quote(str(self._live_path)))
 
     def end(self, session: tf1.Session) -> None:
-        """Says so where the run was too short."""
         del session
         if self._next <= self._step:
             log.warning("--memory_trace_step=%d: no trace, the run ended with step %d", self._step, self._next - 1)
 
 
 def _sizes(graph: tf.Graph) -> dict[str, int]:
-    """Returns the bytes of variables by name; of one that every replica has, each replica's."""
+    """Returns bytes by variable name; per replica for a mirrored variable."""
     collections = (tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.LOCAL_VARIABLES)
     variables = [variable for name in collections for variable in graph.get_collection(name)]
     each = [part for variable in variables for part in getattr(variable, "values", (variable,))]

@@ -1,4 +1,4 @@
-"""metrics.jsonl: a line for each report of a training, its log for programs."""
+"""metrics.jsonl: one line per training report, for programs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from bert_tf.log_form import log
 
 
 def interval(steps: int) -> int:
-    """Returns how often to report, in steps: 20 times a run at least, and every 50 steps at least."""
+    """Returns the report interval in steps: at least 20 reports a run, and at least one every 50 steps."""
     return min(50, max(1, steps // 20))
 
 
 def opened(folder: str | os.PathLike[str], step: int) -> TextIO | None:
-    """Opens the log of a run to go on after a step; None, with a warning, where it cannot be: a log stops no run.
+    """Opens the log to continue after `step`, dropping later lines, which will be repeated.
 
-    Args:
-      folder: of the run.
-      step: lines of later ones are left out; they will be taken again.
+    Returns None, with a warning, on failure: a log must not stop a run.
     """
     path = Path(folder) / run_layout.METRICS
     try:
@@ -33,11 +31,7 @@ def opened(folder: str | os.PathLike[str], step: int) -> TextIO | None:
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:
-    """Leaves out lines of later steps, and those that cannot be read: they are of the log alone.
-
-    Raises:
-      OutputError: it cannot be read or written, or is a folder or a pipe.
-    """
+    """Drops lines of later steps and unreadable ones; raises OutputError, also for a folder or a pipe."""
     if not path.exists():
         return
     try:

@@ -38,7 +38,7 @@ ModelFn = Callable[[Features, str], api.EstimatorSpec]
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """Everything that the graph is built from; what only training needs may be None."""
+    """Everything the graph is built from; settings only needed for training may be None."""
 
     config: BertConfig
     head: HeadSpec
@@ -53,9 +53,9 @@ class Model:
 
 
 def make_model_fn(model: Model) -> ModelFn:
-    """Returns the `model_fn` of an Estimator, for batches of `fields.INPUTS` and what the head reads besides.
+    """Returns an Estimator's `model_fn`, for batches of `fields.INPUTS` and the head's own inputs.
 
-    It trains, or computes outputs without padding; what measures them is not in the graph.
+    It trains, or computes outputs without padding; metrics are not in the graph.
     """
     head = heads.of(model.head)
 
@@ -99,15 +99,9 @@ def _describe(model: Model, head: Head, features: Features) -> None:
 def compute_outputs(
     model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather, *, draws: bool = False
 ) -> dict[str, tf.Tensor]:
-    """Returns the outputs of the head by name, with padding: [B, ...], [B, T, ...] or [B, S, ...].
+    """Returns the head's outputs by name, with padding: [B, ...], [B, T, ...] or [B, S, ...].
 
-    Args:
-      model: whose configuration counts.
-      head: of the model.
-      features: of `INPUTS` and what the head reads besides.
-      execution: how to compute.
-      lookup: reads rows of the word table, see `embeddings`.
-      draws: whether words are drawn, where the head is trained with some in the place of all.
+    `lookup` reads rows of the word table, see `embeddings`; `draws` samples words if the head trains on a sample.
     """
     input_ids, input_mask, segment_ids = (features[field.name] for field in INPUTS)
     drawn = _drawn(model, head, features) if draws else None
@@ -133,7 +127,7 @@ def _reads(head: Head, features: Features) -> Reads:
 
 
 def _drawn(model: Model, head: Head, features: Features) -> tf.Tensor | None:
-    """Returns ids of the words that the head is trained with: the same on all replicas and in all micro-batches of a step."""
+    """Returns the sampled word ids to train the head on: equal on all replicas and in all micro-batches of a step."""
     if not isinstance(head, SamplesWords):
         return None
     with tf.device(HOST):
@@ -142,7 +136,7 @@ def _drawn(model: Model, head: Head, features: Features) -> tf.Tensor | None:
 
 
 def _of_read(optimization: Optimization, head: Head) -> Optimization:
-    """Leaves the pooler as it is where nothing is computed with it: it has no gradient."""
+    """Excludes an unused pooler from the update, since it has no gradient."""
     return optimization if head.reads_pooled else dataclasses.replace(optimization, frozen=optimization.frozen | {POOLER})
 
 
@@ -156,7 +150,7 @@ def _without_padding(field: Field, output: tf.Tensor, features: Features) -> tf.
 
 
 def _scaffold() -> tf1.train.Scaffold | None:
-    """One process initializes its variables itself: asking each whether it is ready takes longer than a step."""
+    """Skips the readiness check of each variable in a single process: it takes longer than a step."""
     if replicas.count() > 1:
         return None
     nothing_missing = tf.constant([], tf.string)

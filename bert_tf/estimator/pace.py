@@ -1,4 +1,4 @@
-"""Intervals between checkpoints where no flag sets them: often enough to lose little, so rarely that it costs little."""
+"""Default checkpoint intervals: frequent enough to lose little work, rare enough to cost little time."""
 
 from __future__ import annotations
 
@@ -14,26 +14,18 @@ _BYTES_PER_SECOND = 1e9  # of a good disk, until the run's own has been seen
 
 
 class Pace:
-    """Tells when a checkpoint is due.
+    """Decides when a checkpoint is due.
 
-    One that saving takes too long for waits: those of a run, with this one and that of the end, take 2 % of its time at most.
+    Saving takes at most 2 % of wall time, counting this checkpoint and the last one; a slow save waits until it fits.
     """
 
     def __init__(self, saver: RunSaver, step: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Starts the clock.
-
-        Args:
-          saver: tells what saving costs.
-          step: that the run starts at.
-          clock: returns seconds.
-        """
         self._saver = saver
         self._clock = clock
         self._step = step
         self._began = self._saved = clock()
 
     def is_due(self, step: int) -> bool:
-        """Whether to save at a step."""
         now, saving = self._clock(), self._saver.saving
         if step // STEPS == self._step // STEPS and now - self._saved < SECONDS:
             return False
@@ -41,5 +33,4 @@ class Pace:
         return saving.seconds + 2 * expected <= SHARE * (now - self._began)
 
     def saved(self, step: int) -> None:
-        """Counts from a checkpoint on."""
         self._step, self._saved = step, self._clock()

@@ -1,4 +1,4 @@
-"""Devices of the operations of a step, written down once: a file with all of them, and a few lines in the log."""
+"""Devices of a step's operations, recorded once: all of them in a file, a summary in the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN_TYPES, _SHOWN_MOVES = 4, 3
 
 
 class Placed(NamedTuple):
-    """An operation as it runs, once TensorFlow has placed, pruned and joined what the graph holds."""
+    """An operation as executed, after TensorFlow has placed, pruned and fused the graph."""
 
     name: str
     type: str
@@ -29,7 +29,7 @@ class Placed(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """An operation that does not run on the device that the graph asks for."""
+    """An operation that runs on another device than requested."""
 
     name: str
     asked: str
@@ -37,24 +37,17 @@ class Moved(NamedTuple):
 
 
 class PlacementHook(tf1.train.SessionRunHook):
-    """Writes device_placement.tsv at the first step that it sees, and logs a summary; later steps run as without it."""
+    """Writes device_placement.tsv and logs a summary at its first step; later steps run unchanged."""
 
     def __init__(self, output_dir: str | os.PathLike[str]) -> None:
-        """Prepares the hook.
-
-        Args:
-          output_dir: folder of device_placement.tsv.
-        """
         self._path = Path(output_dir) / run_layout.PLACEMENT
         self._written = False
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
-        """Asks for the graphs of the devices."""
         del run_context
         return None if self._written else tf1.train.SessionRunArgs(None, options=tf1.RunOptions(output_partition_graphs=True))
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Reports them."""
         if self._written:
             return
         self._written = True
@@ -66,33 +59,18 @@ class PlacementHook(tf1.train.SessionRunHook):
 
 
 def placed_operations(metadata: tf1.RunMetadata) -> list[Placed]:
-    """Returns the operations of a step by name.
-
-    Args:
-      metadata: of a step that was run with `output_partition_graphs`.
-    """
+    """Returns the operations of a step, run with `output_partition_graphs`, by name."""
     return sorted(Placed(node.name, node.op, short(node.device)) for graph in metadata.partition_graphs for node in graph.node)
 
 
 def moved_operations(graph: tf.Graph, placed: Sequence[Placed]) -> list[Moved]:
-    """Returns the operations that soft placement runs elsewhere than the graph asks, by name.
-
-    Args:
-      graph: says where each operation should run.
-      placed: where each runs.
-    """
+    """Returns operations that soft placement moved from the device requested in the graph, by name."""
     runs_on = {operation.name: operation.device for operation in placed}
     asked = {op.name: short(op.device) for op in graph.get_operations() if op.device and op.name in runs_on}
     return sorted(Moved(name, device, runs_on[name]) for name, device in asked.items() if device != runs_on[name])
 
 
 def summary(placed: Sequence[Placed], moved: Sequence[Moved]) -> list[str]:
-    """Returns a line for each device, and one on what was moved.
-
-    Args:
-      placed: where each operation runs.
-      moved: those that run elsewhere than the graph asks.
-    """
     by_device: dict[str, list[str]] = collections.defaultdict(list)
     for operation in placed:
         by_device[operation.device].append(operation.type)

@@ -1,4 +1,4 @@
-"""Do the parts of a run fit each other? Asked before the graph is built; every misfit is reported at once."""
+"""Checks that the parts of a run fit together before the graph is built; reports all problems at once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ _CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "
 
 
 def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: int) -> list[str]:
-    """Returns one line for each misfit of configuration, vocabulary and sequence length.
-
-    Args:
-      config: of the model.
-      vocabulary: of the tokenizer.
-      max_seq_length: longest input in word pieces.
-    """
+    """Returns one line per mismatch of configuration, vocabulary and sequence length (in word pieces)."""
     problems = []
     if config.vocab_size != len(vocabulary):
         multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
@@ -43,25 +37,14 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
 
 
 def check_length(flag: str, length: int, config: BertConfig) -> list[str]:
-    """Returns one line where rows of a length cannot be read.
-
-    Args:
-      flag: that sets the length.
-      length: most tokens of a row.
-      config: of the model.
-    """
+    """Returns a line if `length` (tokens, set by `flag`) is too short or exceeds the model's positions."""
     if _SHORTEST <= length <= config.max_position_embeddings:
         return []
     return [f"--{flag}={length} is outside {_SHORTEST} to {config.max_position_embeddings}, the positions that the model knows"]
 
 
 def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
-    """Returns one line where text would be prepared otherwise than the model knows it; warns where that is doubtful.
-
-    Args:
-      vocabulary: of the tokenizer.
-      lower_case: whether texts are lower-cased.
-    """
+    """Returns a line if lower-casing contradicts the vocabulary; warns if that is uncertain."""
     found = casing.find(vocabulary)
     kind, flag, remedy = _CASINGS[lower_case]
     if found.against(lower_case=lower_case):
@@ -72,12 +55,7 @@ def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
 
 
 def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
-    """Returns one line for each misfit of checkpoint and configuration; every entry to be loaded is read once.
-
-    Args:
-      reader: the checkpoint.
-      plan: what is to be loaded.
-    """
+    """Returns one line per mismatch of checkpoint and configuration; reads every entry to be loaded once."""
     problems = plan.problems()
     if problems:
         return problems
@@ -86,12 +64,7 @@ def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
 
 
 def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Returns one line for each misfit of a trained head, whose weights are read.
-
-    Args:
-      reader: the checkpoint.
-      shapes: that its variables should have.
-    """
+    """Returns one line per mismatch of a trained head, after reading its weights; `shapes` are the expected ones."""
     wrong = wrong_shapes(reader, shapes)
     missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
     if missing or wrong:
@@ -101,12 +74,7 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
 
 
 def wrong_shapes(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Returns what is wrong with each variable of a trained head that has another shape.
-
-    Args:
-      reader: the checkpoint.
-      shapes: that its variables should have.
-    """
+    """Returns one line per variable of a trained head without the expected shape."""
     return [
         f"{name} is {list(reader.shapes[name])}, expected {list(shape)}"
         for name, shape in shapes.items()
@@ -115,12 +83,7 @@ def wrong_shapes(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]
 
 
 def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]:
-    """Returns one line for each reason why training could teach nothing.
-
-    Args:
-      examples: of the split to train on.
-      schedule: how long to train.
-    """
+    """Returns one line per reason why training could learn nothing."""
     problems = []
     found = set() if isinstance(examples, OnDisk) else {example.label for example in examples}
     # Answers, tags and options mean something else in each text.
@@ -137,14 +100,9 @@ def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]
 def check_batch(
     batch_size: int, *, replicas: int, micro_batches: int = 1, fewest: int = 1, flag: str = "train_batch_size"
 ) -> list[str]:
-    """Returns one line where a batch of training has nothing for some replicas, or for some micro-batches of each.
+    """Returns a line if a training batch leaves replicas, or their micro-batches, without examples.
 
-    Args:
-      batch_size: examples of a step.
-      replicas: that share it.
-      micro_batches: of each replica.
-      fewest: examples that the loss needs together.
-      flag: that sets the size.
+    The loss needs at least `fewest` examples together; `flag` names the batch size's setting.
     """
     parts = replicas * micro_batches
     if batch_size >= fewest * parts:
@@ -162,10 +120,6 @@ def check_batch(
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Stops the run where there are problems.
-
-    Raises:
-      PreflightError: names all of them.
-    """
+    """Raises PreflightError listing all problems, if any."""
     if problems:
         raise PreflightError(problems)

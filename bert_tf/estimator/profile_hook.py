@@ -1,4 +1,4 @@
-"""Records some steps of training for the tools that look at them; the others run as without it."""
+"""Profiles a few training steps; the other steps run unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # Nsight Systems sets it; a GPU has o
 
 
 class ProfileHook(tf1.train.SessionRunHook):
-    """Writes a folder `profile`: TensorFlow's profile, a Chrome trace of the last step, times of phases and of operations.
+    """Writes a folder `profile`: TensorFlow's profile, a Chrome trace of the last step, times by phase and by operation.
 
     The same steps have NVTX ranges, and cudaProfilerStart and cudaProfilerStop around them.
     """
@@ -47,14 +47,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         copies: bool = False,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """Prepares the hook.
-
-        Args:
-          output_dir: folder of `profile`.
-          steps: which to record.
-          copies: whether batches are copied to a device that computes them; on the CPU they are there already.
-          environment: of the process; under Nsight Systems TensorFlow's own profiler is left off.
-        """
+        """`copies`: batches are copied to a device. Under Nsight Systems (see `environment`) TensorFlow's profiler is off."""
         self._output_dir = Path(output_dir)
         self._folder = self._output_dir / run_layout.PROFILE
         self._steps = steps
@@ -67,7 +60,6 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._traces: collections.deque[Any] = collections.deque(maxlen=_TRACED)  # `StepStats`
 
     def begin(self) -> None:
-        """Adds what says where a step is."""
         graph = tf1.get_default_graph()
         if self._copies:
             stamps.mark_copied(graph)
@@ -87,7 +79,6 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._peak = MatmulPeak(graph)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Finds out where the run starts."""
         del coord
         start = int(session.run(tf1.train.get_global_step(session.graph)))
         self._next = start + 1
@@ -97,7 +88,6 @@ class ProfileHook(tf1.train.SessionRunHook):
             log.warning("--profile_steps: nothing to record, the run starts with step %d", self._next)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
-        """Starts recording where it is time."""
         del run_context
         step = self._next
         traced = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE)  # by which `StepTimingHook` keeps a step apart
@@ -121,14 +111,13 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._cuda.start()
 
     def _pass(self, phase: str, following: str) -> np.bool_:
-        """A step goes from a phase to another; called by the graph."""
+        """Moves a step from one phase to the next; called by the graph."""
         if self._profiling:
             self._ranges.end(phase)
             self._ranges.start(following)
         return np.bool_(True)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Stops recording where it is time."""
         if self._profiling:
             self._ranges.end_all()
             self._marked.__exit__(None, None, None)
@@ -138,7 +127,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._next += 1
 
     def _stop(self, session: tf1.Session) -> None:
-        """Ends the record; training goes on, whatever becomes of it."""
+        """Ends the recording; training continues even if that fails."""
         self._recorded = True
         self._stop_profilers()
         try:
@@ -161,7 +150,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         log.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
 
     def _write_operations(self, session: tf1.Session, *, steps: int, step_us: float) -> None:
-        """Writes what `python -m bert_tf profile` shows."""
+        """Writes the file that `python -m bert_tf profile` shows."""
         kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
         found = step_stats.operations(self._traces, kernels)
         record = Record(len(self._traces), step_us, found, gpus, self._peak.measure(session))
@@ -178,7 +167,7 @@ class ProfileHook(tf1.train.SessionRunHook):
                 log.warning("--profile_steps: TensorFlow's profile is not in %s: %s", self._folder, error.message)
 
     def end(self, session: tf1.Session) -> None:
-        """Stops a record that the end of the run cuts off, and says where there is none."""
+        """Stops a recording cut off by the end of the run; logs it if there is none."""
         del session
         if self._profiling:
             self._stop_profilers()
@@ -187,11 +176,7 @@ class ProfileHook(tf1.train.SessionRunHook):
 
 
 def _phases(names: set[str]) -> list[tuple[str, str]]:
-    """Returns the stamps that a step passes, each with the phase that ends there.
-
-    Args:
-      names: of the operations of the graph.
-    """
+    """Returns the stamps of a step in order, each with the phase that it ends; `names` are the graph's operations."""
     whole = [
         (stamps.BATCH, _DATA),
         (stamps.COPIED, _COPY),

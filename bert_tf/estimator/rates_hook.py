@@ -1,4 +1,4 @@
-"""The speed of training as the published script logs it."""
+"""Logs the speed of training in the published script's format."""
 
 from __future__ import annotations
 
@@ -12,25 +12,18 @@ tf1 = tf.compat.v1
 
 
 class RatesHook(tf1.train.SessionRunHook):
-    """Logs global_step/sec and examples/sec; in the published form."""
+    """Logs global_step/sec and examples/sec in the published format."""
 
     def __init__(self, batch_size: float, *, every_n_steps: int = 1) -> None:
-        """Prepares the hook.
-
-        Args:
-          batch_size: examples of one step; their mean where steps differ.
-          every_n_steps: how often to log.
-        """
+        """`batch_size` is the examples per step, their mean if steps differ."""
         self._batch_size = batch_size
         self._every = every_n_steps
 
     def after_create_session(self, session: tf1.Session, coord: object) -> None:
-        """Starts the clock."""
         del session, coord
         self._steps, self._since = 0, time.perf_counter()
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Logs where it is time."""
         del run_context, run_values
         self._steps += 1
         if self._steps % self._every:

@@ -1,4 +1,4 @@
-"""Training with an Estimator, and the checkpoints that it goes on from and leaves."""
+"""Training with an Estimator, from its newest checkpoint to its last."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Hook = tf.compat.v1.train.SessionRunHook
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """How to train, beside what the model knows."""
+    """How to train, apart from the model's own settings."""
 
     schedule: Schedule
     save_checkpoints_steps: int | None = None  # None for the pace of `pace.Pace`
@@ -69,11 +69,9 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """The last step."""
         return self.schedule.steps + sum(phase.schedule.steps for phase in self.then)
 
     def units(self, step: int) -> int:
-        """Returns how many units the steps up to one draw."""
         drawn = 0
         for schedule in (self.schedule, *(phase.schedule for phase in self.then)):
             drawn += schedule.batch_size * min(step, schedule.steps)
@@ -81,29 +79,18 @@ class Training:
         return drawn
 
     def mean_batch(self, start: int) -> float:
-        """Returns how many units a step has on average, from one to the last."""
+        """Returns the mean number of units per step from `start` to the last step."""
         return (self.units(self.steps) - self.units(start)) / max(self.steps - start, 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How training ended."""
-
     step: int
     stopped_by: signal.Signals | None = None
 
 
 def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Machine) -> api.Estimator:
-    """Returns an Estimator of a machine whose checkpoints and event files are in `output_dir`.
-
-    Args:
-      model: what is trained.
-      output_dir: folder of the run.
-      machine: that computes.
-
-    Raises:
-      ForkedError: this process cannot compute.
-    """
+    """Returns the machine's Estimator; raises ForkedError if this process cannot compute."""
     forks.begin()
     config = api.RunConfig(
         model_dir=os.fspath(output_dir),
@@ -125,21 +112,11 @@ def train(
     hooks: Sequence[Hook] = (),
     machine: Machine | None = None,
 ) -> Outcome:
-    """Trains to the last step, or to an early end, from the newest checkpoint in the folder where there is one.
+    """Trains to the last step or to an early end, from the folder's newest checkpoint if there is one.
 
-    Args:
-      estimator: whose folder holds the checkpoints.
-      features: with labels.
-      training: how long, and what to keep.
-      seed: of the order.
-      watchers: hooks that look at steps; for them a step ends before anything is logged, saved or evaluated.
-      hooks: called between steps, after the package's own.
-      machine: what the estimator was made for; of several that train together the chief alone writes.
-
-    Raises:
-      TrainingError: loss or gradient are no longer finite, or memory is out.
-      CheckpointError: the newest checkpoint is damaged.
-      OutputError: a checkpoint or an evaluation cannot be written, or the evaluations of the run are damaged.
+    A step ends for `watchers` before anything is logged, saved or evaluated; `hooks` run after the package's own. If
+    several machines train together, only the chief writes. Raises TrainingError if loss or gradient are not finite or
+    memory runs out, CheckpointError if the newest checkpoint is damaged, OutputError if a file cannot be written.
     """
     folder, schedule, steps = estimator.model_dir, training.schedule, training.steps
     writes, watch = machine is None or machine.is_chief, machine.watch if machine else None
@@ -179,7 +156,7 @@ def train(
 
 
 def _begin(folder: str, training: Training, *, writes: bool) -> int:
-    """Returns the step that training goes on from; whoever writes deletes what a kill has left."""
+    """Returns the step to continue from; a process that writes deletes the leftovers of killed ones."""
     checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.steps))
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
@@ -210,7 +187,7 @@ def _report_saving(folder: str, saving: Saving) -> None:
 
 
 def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHook, clock: Clock) -> list[EvaluationListener]:
-    """Returns what is told of checkpoints, up to date with the run at the step where it starts."""
+    """Returns the listeners for checkpoints, brought up to date with the run at its first step."""
     if training.evaluation is None:
         return []
     listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock)
@@ -220,7 +197,7 @@ def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHo
 
 
 def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
-    """Whether the evaluations up to a step end training; says so."""
+    """Whether the evaluations up to a step end training; logs it."""
     plan = training.evaluation
     step = plan.stopped_at(folder, up_to=up_to) if plan else None
     if plan is None or step is None:
@@ -230,7 +207,7 @@ def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
 
 
 def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
-    """Returns what looks after replicas and machines; before the saver, so that what is found wrong is not saved."""
+    """Returns the hooks that check replicas and machines; they precede the saver, so that a bad state is not saved."""
     guards: list[Hook] = []
     if training.check_replicas_every_n_steps:
         guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
@@ -246,7 +223,7 @@ def _progress(folder: str | None, training: Training, timer: StepTimer) -> Progr
 
 
 def _run_saver(folder: str, training: Training, watch: Watch | None) -> SaverHook:
-    """Returns how the session of a run is saved and restored; of several machines all restore what the chief has saved."""
+    """Returns the hook that saves and restores; with several machines all restore the chief's checkpoint."""
     return SaverHook(
         total_steps=training.steps,
         keep_slots=training.keep_optimizer_slots,
@@ -256,7 +233,7 @@ def _run_saver(folder: str, training: Training, watch: Watch | None) -> SaverHoo
 
 
 def _savers(folder: str, training: Training, listeners: Sequence[EvaluationListener], stop: StopOnSignalHook) -> list[Hook]:
-    """Returns what says when to save, after what is started before the last checkpoint is written."""
+    """Returns the hooks that decide when to save; `Training.at_end` starts before the last checkpoint is written."""
     saver = _saver(folder, training, listeners)
     return [saver] if training.at_end is None else [EndHook(training.at_end, stop), saver]
 
@@ -269,17 +246,7 @@ def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListen
 
 
 def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, float], step: int, *, checkpoint: str) -> None:
-    """Adds the results of an evaluation to the event files of a run.
-
-    Args:
-      folder: of the run.
-      results: by name.
-      step: that was evaluated.
-      checkpoint: with its weights.
-
-    Raises:
-      OutputError: they cannot be written.
-    """
+    """Adds evaluation results to a run's event files; raises OutputError if they cannot be written."""
     with readable_errors(os.fspath(folder)):
         events = Path(folder) / run_layout.EVALUATION_EVENTS
         write_scalars(events, results, step)
@@ -288,11 +255,7 @@ def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, 
 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:
-    """Returns the best checkpoint of a run that was evaluated while it trained, the newest of another.
-
-    Raises:
-      CheckpointError: there is none.
-    """
+    """Returns the best checkpoint of a run evaluated during training, else the newest; CheckpointError if there is none."""
     checkpoint = best.of_run(folder)
     if checkpoint is None:
         raise CheckpointError(
@@ -302,16 +265,11 @@ def require_checkpoint(folder: str | os.PathLike[str]) -> str:
 
 
 def last_step(folder: str | os.PathLike[str]) -> int:
-    """Returns the step of the newest checkpoint of a run; 0 where there is none.
-
-    Raises:
-      CheckpointError: there are checkpoints, and none is whole.
-    """
+    """Returns the step of the newest checkpoint, 0 without one; CheckpointError if none of several is complete."""
     return _step(_start(folder, saved.problem_of))
 
 
 def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -> str | None:
-    """Returns the checkpoint that training goes on from; None where it begins."""
     checkpoint, problem = saved.newest(folder, check)
     listed = Path(folder) / run_layout.LIST
     if checkpoint is None and listed.exists():  # it is written after the checkpoint that it names
@@ -325,7 +283,7 @@ def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -
 
 
 def _problem_of(checkpoint: str, *, total_steps: int) -> str | None:
-    """Reads a checkpoint; returns why training cannot go on from it. After the last step nothing but the weights is needed."""
+    """Returns why training cannot continue from a checkpoint, or None; after the last step only the weights are needed."""
     problem = values.problem_of_saved(checkpoint)
     return optimizer_state.problem_of(checkpoint) if problem is None and _step(checkpoint) < total_steps else problem
 

@@ -79,14 +79,9 @@ _OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "ini
 
 @contextlib.contextmanager
 def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another --output_dir") -> Iterator[None]:
-    """Keeps other writers out of the folder of a run within the block, and deletes what killed ones have left half-written.
+    """Locks a run's folder and deletes half-written files of killed writers; OutputError if another process writes to it.
 
-    Args:
-      output_dir: the folder.
-      instead: what a second writer can do beside waiting.
-
-    Raises:
-      OutputError: another process writes to it, or it cannot be made.
+    `instead` tells the second writer its alternative to waiting.
     """
     with lock.writing_folder(output_dir, instead=instead):
         with contextlib.suppress(OSError):  # it is in nobody's way
@@ -102,11 +97,7 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
 
 @contextlib.contextmanager
 def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
-    """Does as `writing` for those of some folders that hold a run.
-
-    Raises:
-      OutputError: as `writing`.
-    """
+    """Locks, as `writing` does, those of the folders that hold a run."""
     with contextlib.ExitStack() as held:
         for folder in sorted({os.path.realpath(folder) for folder in folders}):
             if os.path.isfile(os.path.join(folder, RECORD)):
@@ -115,14 +106,7 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
 
 
 def refuse_own_file(output: str) -> None:
-    """Refuses an output that would replace what training has left in the folder of a run.
-
-    Args:
-      output: file to write.
-
-    Raises:
-      OutputError: it is one of these.
-    """
+    """Raises OutputError if an output would replace a file that training has written to a run's folder."""
     path = Path(output)
     names = [name for part in run_layout.OF_TRAINING for name in part.names]
     if (path.parent / RECORD).is_file() and any(fnmatch.fnmatchcase(path.name, name) for name in names):
@@ -130,18 +114,14 @@ def refuse_own_file(output: str) -> None:
 
 
 def delete_unfinished(folder: Path) -> None:
-    """Deletes what killed processes, or a save that failed, have left half-written in a folder that nobody else writes."""
+    """Deletes half-written files of killed processes or failed saves; the caller must be the folder's only writer."""
     for pattern in run_layout.UNFINISHED:
         for rest in folder.glob(pattern):
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Returns the record of an earlier run in the folder, None where there is none.
-
-    Raises:
-      OutputError: the record is damaged.
-    """
+    """Returns the folder's record, None without one; raises OutputError if it is damaged."""
     path = Path(output_dir) / RECORD
     try:
         record: dict[str, Any] = documents.json_value(files.read_text(path))
@@ -167,34 +147,18 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def learned_digest(values: Mapping[str, Any]) -> str:
-    """Returns the sha256 of what outputs mean, which the weights do not show: labels in their order, and others.
-
-    Args:
-      values: that determine a run.
-    """
+    """Returns the sha256 of the meaning of outputs, which weights do not show: labels in their order, and others."""
     return hashlib.sha256(documents.to_json([values.get(name) for name in _MEANING]).encode()).hexdigest()
 
 
 def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns what the run of a folder was trained by: its settings and columns; nothing where there is no record.
-
-    Raises:
-      OutputError: as `load_record`.
-    """
+    """Returns the settings and columns that the folder's run was trained with; empty without a record."""
     record = load_record(output_dir) or {DETERMINING: {}}
     return {**record.get(COLUMNS, {}), **record[DETERMINING]}
 
 
 def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
-    """Returns one line for each part in which the run of a folder was trained otherwise than it is used now.
-
-    Args:
-      output_dir: folder of the run.
-      now: what determines the use, by the keys of the record.
-
-    Raises:
-      OutputError: as `load_record`.
-    """
+    """Returns one line for each setting in `now`, by record keys, that differs from the run's record."""
     record = load_record(output_dir)
     if record is None:
         return []
@@ -206,16 +170,7 @@ def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[
 
 
 def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabulary: Vocabulary) -> list[str]:
-    """Returns one line for each part that the run of a folder was not trained with; none where there is no record of one.
-
-    Args:
-      folder: of the weights.
-      config: to be used with them.
-      vocabulary: to be used with them.
-
-    Raises:
-      OutputError: as `load_record`.
-    """
+    """Returns one line for each part that the folder's run was not trained with; empty without a record."""
     record = trained(folder)
     said = f"is not that of the training, as {RECORD} says; put back the file of the training"
     problems = []
@@ -230,16 +185,10 @@ def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabul
 
 
 def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Makes the folder that of this run: new, or the same run again.
+    """Makes the folder this run's: new, or the same run again, which continues even with `overwrite`.
 
-    Args:
-      output_dir: the folder.
-      record: what determines the run, below the key `training`, and what else is worth knowing.
-      overwrite: whether another run that the folder holds is deleted; the same run is continued all the same.
-
-    Raises:
-      OutputError: the folder holds another run, and all differences are named, of another task that alone; or it cannot be
-        written.
+    The record holds under `training` what determines the run. Raises OutputError, naming all differences, if the folder
+    holds another run and `overwrite` is false; of another task it names only the task.
     """
     folder = atomic.make_folder(output_dir)
     try:
@@ -254,31 +203,16 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
 
 
 def add_to_record(output_dir: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    """Adds what does not determine the run to the record of a folder that is claimed.
-
-    Args:
-      output_dir: folder of the run.
-      values: by key.
-
-    Raises:
-      OutputError: the record is damaged, or cannot be written.
-    """
+    """Adds values that do not determine the run to the record of a claimed folder."""
     record = {**(load_record(output_dir) or {}), **values}
     atomic.write_text(Path(output_dir) / RECORD, documents.to_json(record, indent=2, sort_keys=True) + "\n")
 
 
 def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, patience_s: float = 600.0) -> None:
-    """Waits on a machine that does not write until the chief has made the folder that of the same run.
+    """Waits, on a machine that does not write, until the chief has claimed the folder for the same run.
 
-    Before that the folder may hold another run, whose checkpoints are about to be deleted.
-
-    Args:
-      output_dir: folder of the run.
-      record: of the run of this machine.
-      patience_s: how long to wait, in seconds.
-
-    Raises:
-      OutputError: the chief does not come, has other settings, or writes to a folder that this machine does not see.
+    Until then the folder may hold another run, whose checkpoints are about to be deleted. Raises OutputError if the
+    chief does not come, has other settings, or writes to a folder that this machine does not see.
     """
     limit = time.monotonic() + patience_s
     wanted = documents.json_value(documents.to_json(record[DETERMINING]))
@@ -317,7 +251,7 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def _continued(folder: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a record with the TensorFlow versions before; says what may round differently from here on."""
+    """Returns a record with the earlier TensorFlow versions; logs what may round differently from here on."""
     earlier = load_record(folder)
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
         return record
@@ -338,17 +272,16 @@ def _continued(folder: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _tensorflows(versions: object) -> tuple[str | None, list[str]]:
-    """Returns the version in a record, and those before it."""
     return (versions.get("tensorflow"), versions.get(EARLIER, [])) if isinstance(versions, Mapping) else (None, [])
 
 
 def _is_native(machine: object) -> bool:
-    """Reads a part of a record; earlier versions have no native kernels."""
+    """Whether a record's machine had native kernels; earlier package versions had none."""
     return isinstance(machine, Mapping) and bool(machine.get(NATIVE))
 
 
 def _another(earlier: Mapping[str, Any], now: Mapping[str, Any], differences: Sequence[str]) -> str:
-    """Returns which other run there is: of another task, hardly any setting is the same."""
+    """Describes the other run; for another task only the task, since hardly any setting is the same."""
     for name in _TASK:
         if earlier.get(name) != now.get(name):
             return f"a run of another {name.partition('_')[0]} ({earlier.get(name)}, not {now.get(name)})"
@@ -361,7 +294,7 @@ def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 
 
 def _delete_run(folder: Path) -> None:
-    """Deletes what a run of this package writes, and nothing else."""
+    """Deletes only what a run of this package writes."""
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
     _delete(folder, run_layout.names(run_layout.OF_TRAINING))

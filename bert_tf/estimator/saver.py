@@ -1,7 +1,7 @@
-"""Saving and restoring of runs: weights in the checkpoint, all that only training needs in files beside it.
+"""Saving and restoring runs: weights in the checkpoint, training-only state in files beside it.
 
-Saving changes nothing in the run: word vectors whose updates are put off are written as they are, made current for the
-checkpoint, and read back. So the weights do not depend on when checkpoints are saved, which may go by the clock.
+Saving changes nothing in the run: word vectors with deferred updates are written as they are, made current for the
+checkpoint, and read back. So weights do not depend on when checkpoints are saved, which may follow the clock.
 """
 
 from __future__ import annotations
@@ -30,27 +30,14 @@ _ALL = 2**31 - 1  # checkpoints; TensorFlow's own 0 lists only the newest, and w
 
 @dataclasses.dataclass
 class Saving:
-    """What saving has cost a run so far.
+    """What saving has cost a run so far."""
 
-    Attributes:
-      checkpoints: saved.
-      bytes: written.
-      seconds: spent.
-      last: seconds of the last.
-    """
-
-    checkpoints: int = 0
-    bytes: int = 0
-    seconds: float = 0.0
-    last: float = 0.0
+    checkpoints: int = 0  # saved
+    bytes: int = 0  # written
+    seconds: float = 0.0  # spent
+    last: float = 0.0  # seconds of the last save
 
     def add(self, size: int, seconds: float) -> None:
-        """Counts a checkpoint.
-
-        Args:
-          size: in bytes.
-          seconds: that it took.
-        """
         self.checkpoints += 1
         self.bytes += size
         self.seconds += seconds
@@ -58,24 +45,18 @@ class Saving:
 
 
 class RunSaver(tf1.train.Saver):
-    """Saves weights and step, their moving average, and before the last step moments and put-off word vectors beside them.
+    """Saves weights, step, moving average and, before the last step, moments and deferred word vectors beside them.
 
-    Attributes:
-      saving: what it has cost.
-      bytes: what a checkpoint of the run takes, all in all.
+    `saving` is the cost so far; `bytes` is the size of a checkpoint of the run with everything beside it.
     """
 
     def __init__(
         self, saving: Saving, *, total_steps: int, keep_slots: bool = False, keep_max: int = 5, restores: bool = True
     ) -> None:
-        """Adds what saves and restores the variables of the current graph.
+        """Builds the savers of the current graph; without restore operations a new run's graph is a tenth smaller.
 
-        Args:
-          saving: is told what it costs.
-          total_steps: the last step, which needs no moments.
-          keep_slots: whether checkpoints hold the moments themselves, the last included.
-          keep_max: how many are kept; 0 for all.
-          restores: whether there is something to go on from; a run that begins does without a tenth of its graph.
+        The last step, `total_steps`, needs no moments; `keep_slots` puts them into every checkpoint, the last included;
+        `keep_max` 0 keeps all checkpoints.
         """
         weights = [*tf1.trainable_variables(), tf1.train.get_global_step()]
         names = {variable.name for variable in weights}
@@ -97,14 +78,7 @@ class RunSaver(tf1.train.Saver):
     def save(  # type: ignore[override]  # no run is saved without its step
         self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any
     ) -> str:
-        """Saves the run, and deletes what older checkpoints needed to go on when all is on the disk.
-
-        Args:
-          sess: holds the weights.
-          save_path: prefix of the checkpoint, without the step.
-          global_step: the step.
-          **settings: as for `tf1.train.Saver.save`.
-        """
+        """Saves the run; once everything is on disk, deletes the training state of older checkpoints."""
         began = time.monotonic()
         prefix = f"{save_path}-{global_step}"
         goes_on = global_step < self._total
@@ -131,26 +105,21 @@ class RunSaver(tf1.train.Saver):
         return prefix
 
     def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)
-        """Deletes a checkpoint that is one too many, once the newest is on the disk: the power may fail."""
+        """Deletes a surplus checkpoint only after the newest is synced to disk: power may fail."""
         if self.last_checkpoints:
             optimizer_state.to_disk(self.last_checkpoints[-1])
         super()._MaybeDeleteOldCheckpoints(*arguments, **settings)
 
     def restore(self, sess: tf1.Session, save_path: str) -> None:
-        """Restores weights and moments; `restore_rows` has to follow when the session is there.
-
-        Args:
-          sess: takes the weights.
-          save_path: prefix of the checkpoint.
-        """
+        """Restores weights and moments; the caller must call `restore_rows` once the session exists."""
         tf1.train.Saver.restore(self._weights, sess, save_path)
         _read(self._moments, sess, save_path if optimizer_state.is_inside(save_path) else optimizer_state.moments(save_path))
         self._restored = save_path
 
     def restore_rows(self, session: tf1.Session) -> None:
-        """Restores put-off word vectors where the checkpoint has some; else they are as it holds them.
+        """Restores deferred word vectors if the checkpoint has some, else keeps the checkpoint's own.
 
-        When each was last updated is a local variable, which a session initializes after `restore`.
+        The step of each row's last update is a local variable, which a session initializes after `restore`.
         """
         if not self._restored or self._rows.saver_def is None:
             return
@@ -162,7 +131,7 @@ class RunSaver(tf1.train.Saver):
 
 
 def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
-    """Returns what saves the moving average as a model, by the names of its weights; None where there is none."""
+    """Returns the saver of the moving average under the model's weight names; None without an average."""
     shadows = averaging.shadows()
     if not shadows:
         return None
@@ -188,27 +157,16 @@ def _read(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:
 
 
 class SaverHook(tf1.train.SessionRunHook):
-    """Has the session of a run saved and restored by a `RunSaver`.
-
-    Attributes:
-      saving: what it has cost.
-    """
+    """Makes a `RunSaver` save and restore the session of a run; `saving` is the cost."""
 
     def __init__(self, **settings: Any) -> None:
-        """Prepares the saver.
-
-        Args:
-          **settings: those of `RunSaver`.
-        """
         self._settings = settings
         self.saving = Saving()
 
     def begin(self) -> None:
-        """Takes the place of the saver that the Estimator would use."""
         self._saver = RunSaver(self.saving, **self._settings)
         tf1.get_collection_ref(tf1.GraphKeys.SAVERS)[:] = [self._saver]
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Completes what was restored."""
         del coord
         self._saver.restore_rows(session)

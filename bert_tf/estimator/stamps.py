@@ -1,8 +1,8 @@
 """Timestamps of a training step, taken by the graph itself.
 
-A stamp is an operation without cost that runs on the host after others. What else follows these may run before it, all of it
-where the session has a single thread: at a gate, what follows waits for the stamp where a hook wants that. That an operation
-of a GPU has run says only that it was launched; that it is done, a value shows that the host has received from it.
+A stamp is a free operation on the host that runs after others. Operations that follow those may still run before
+it, all of them if the session has a single thread; a gate makes them wait for the stamp if a hook asks for it. A
+GPU operation that has run was only launched; it is known to be done when the host has received a value from it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,7 @@ _GATE = "/gate"  # what follows the name of a stamp in that of its gate
 
 
 def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
-    """Adds the moment when the operations of some tensors have run, those of a GPU have been launched.
-
-    Args:
-      name: of the moment.
-      after: the tensors.
-    """
+    """Adds the moment when the operations of `after` have run; on a GPU: have been launched."""
     with tf.device(HOST), tf.control_dependencies(list(after)):
         if determinism.is_demanded():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
             tf.numpy_function(time.time, [], tf.float64, name=name)
@@ -45,20 +40,16 @@ def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
 
 
 def mark_ready(moment: tf.Tensor) -> None:
-    """Adds the moment when a batch was put together, which its reader says."""
+    """Adds the moment, reported by the reader, when a batch was assembled."""
     with tf.device(HOST):
         tf.identity(moment, name=BATCH)
 
 
 def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
-    """Adds the moment when the host has launched the operations of some tensors.
+    """Adds the moment when the host has launched the operations of `after`.
 
-    To wait for an operation of another device is to wait for its result. What tells that it was launched is an integer, which
-    a GPU keeps in the memory of the host.
-
-    Args:
-      name: of the moment.
-      after: the tensors.
+    Waiting for an operation of another device means waiting for its result. The sign of the launch is an integer, which
+    a GPU keeps in host memory.
     """
     by_device: dict[str, list[tf.Tensor]] = {}
     for tensor in after:
@@ -73,15 +64,10 @@ def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
 
 
 def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
-    """Adds the moment when a number and some other tensors are there.
+    """Adds the moment when `number` and the tensors of `after` are computed.
 
-    A device computes in the order of launching: what it sends is there when all is that was launched before. It has to be
-    fetched as well, or the graph is optimized to do without.
-
-    Args:
-      name: of the moment.
-      number: a tensor that is fetched too.
-      after: the others.
+    A device computes in launch order, so a value it sends implies that everything launched before is done. The value
+    must also be fetched, or graph optimization removes it.
     """
     with tf.device(number.device), tf.control_dependencies(list(after)):
         sent = tf.math.is_finite(number)  # any operation would do that cannot be left out
@@ -91,24 +77,13 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
 
 
 def gate(name: str, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns tensors behind the gate of a stamp; it is open, and costs nothing, until a hook lets it wait.
-
-    Args:
-      name: of the stamp.
-      tensors: what has to pass it.
-    """
+    """Returns the tensors behind a stamp's gate, which is open and free until a hook makes it wait."""
     with tf.control_dependencies([tf.no_op(name=name + _GATE)]):
         return on_own_devices(tf.identity, tensors)
 
 
 def wait_at_gate(name: str, event: tf.Tensor, scope: str = "") -> None:
-    """Lets what is behind a gate wait for an event; not on a GPU, which would stand still for its host.
-
-    Args:
-      name: of the stamp.
-      event: what follows the stamp, or is it.
-      scope: of the replica.
-    """
+    """Makes a gate wait for `event`, which follows or is the stamp; not on a GPU, which would stall for its host."""
     opened = event.graph.get_operation_by_name(scope + name + _GATE)
     if "GPU" not in opened.device:
         opened._add_control_input(event.op)
@@ -117,11 +92,8 @@ def wait_at_gate(name: str, event: tf.Tensor, scope: str = "") -> None:
 def mark_copied(graph: tf.Graph) -> None:
     """Adds the moment when all parts of a batch are on the devices of the operations that read them.
 
-    A device gets a tensor once, whoever reads it there, so the readers that are added here have nothing copied again.
-
-    Args:
-      graph: of training, complete: what is added to it earlier would change the numbers of operations, and with them the seeds
-        of the weights that are drawn.
+    A device receives a tensor once for all its readers, so the readers added here cause no further copy. The graph must
+    be complete: earlier additions would change operation numbers, and with them the seeds of initial weights.
     """
     opened = graph.get_operation_by_name(BATCH + _GATE)
     features = [tensor for op in graph.get_operations() if opened in op.control_inputs for tensor in op.outputs]
@@ -137,10 +109,9 @@ def mark_copied(graph: tf.Graph) -> None:
 
 
 def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:
-    """Returns the stamps of the replicas of this process, and what has to be fetched with them, by name.
+    """Returns the stamps of this process's replicas by name, with the tensors that must be fetched with them.
 
-    Args:
-      gradients: whether those of the gradients are wanted, and of their sums where there are several replicas.
+    With `gradients` also those of the gradients and, for several replicas, of their sums.
     """
     several = tf.distribute.get_strategy().num_replicas_in_sync > 1
     done = [GRADIENTS, *([SUMS] if several else [])] if gradients else []

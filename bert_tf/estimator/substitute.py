@@ -1,7 +1,7 @@
-"""A substitute for tf.estimator, which ended with TensorFlow 2.15: trains a model_fn on one device, on replicas or on machines.
+"""A substitute for tf.estimator, removed after TensorFlow 2.15: trains a model_fn on one device, replicas or machines.
 
-It has the part of tf.estimator's interface that this package uses, on TensorFlow's public sessions and strategies. Up to the
-model_fn it adds the same operations to the graph: seeds of initial weights depend on how many there are.
+It has the part of tf.estimator's interface that this package uses, on TensorFlow's public sessions and strategies.
+Up to the model_fn it adds the same operations to the graph: seeds of initial weights depend on their number.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ InputFn = Callable[..., tf.data.Dataset]
 
 
 class ModeKeys:
-    """What a model_fn builds."""
-
     TRAIN = "train"
     PREDICT = "infer"
 
 
 class EstimatorSpec(NamedTuple):
-    """What a model_fn returns: `predictions`, or `loss` and `train_op`."""
+    """A model_fn's result: `predictions`, or `loss` and `train_op`."""
 
     mode: str
     predictions: Mapping[str, tf.Tensor] | None = None
@@ -41,8 +39,6 @@ class EstimatorSpec(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """Where and how an `Estimator` trains."""
-
     model_dir: str
     session_config: Any  # a `ConfigProto`
     tf_random_seed: int | None = None
@@ -51,15 +47,13 @@ class RunConfig:
 
 
 class TrainSpec(NamedTuple):
-    """What `train_and_evaluate` trains."""
-
     input_fn: InputFn
     max_steps: int | None = None
     hooks: Hooks = ()
 
 
 class EvalSpec(NamedTuple):
-    """What an evaluator would evaluate; clusters with one are refused."""
+    """Evaluation of `train_and_evaluate`; clusters with an evaluator are rejected."""
 
     input_fn: InputFn
 
@@ -68,13 +62,12 @@ class Estimator:
     """Trains the weights that `model_fn` defines; checkpoints are in `model_dir`."""
 
     def __init__(self, model_fn: Callable[..., EstimatorSpec], config: RunConfig) -> None:
-        """See `tf.estimator.Estimator`."""
         self._model_fn = model_fn
         self.config = config
         self.model_dir = config.model_dir
 
     def train(self, input_fn: InputFn, hooks: Hooks = (), *, max_steps: int | None = None) -> Estimator:
-        """See `tf.estimator.Estimator.train`: continues from the newest checkpoint, which must be before step `max_steps`."""
+        """Continues from the newest checkpoint, which must precede step `max_steps`."""
         strategy = self.config.train_distribute
         with tf.Graph().as_default() as graph:
             if strategy is None:
@@ -118,7 +111,7 @@ class Estimator:
         return spec
 
     def _creator(self, spec: EstimatorSpec) -> tf1.train.ChiefSessionCreator:
-        """Returns the session creator; on several machines each initializes and restores its own replicas."""
+        """Returns the session creator; each of several machines initializes and restores its own replicas."""
         config, strategy, master = self.config.session_config, self.config.train_distribute, ""
         if strategy is not None:
             config = strategy.update_config_proto(config)
@@ -127,7 +120,7 @@ class Estimator:
 
 
 def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec) -> None:
-    """See `tf.estimator.train_and_evaluate`: trains with the other machines of TF_CONFIG, of which none evaluates."""
+    """Trains with the other machines of TF_CONFIG; none evaluates."""
     del eval_spec
     estimator.train(train_spec.input_fn, train_spec.hooks, max_steps=train_spec.max_steps)
 
@@ -140,7 +133,7 @@ def _run(spec: EstimatorSpec, creator: tf1.train.SessionCreator, hooks: Hooks, m
 
 
 def _read_step(step: tf.Variable) -> None:
-    """Adds a copy of the step, the one that TensorFlow's hooks would add later."""
+    """Adds the copy of the step that TensorFlow's hooks would add later."""
     with tf.name_scope(f"{step.op.name}/"):
         value = tf.cond(tf1.is_variable_initialized(step), step.read_value, lambda: step.initial_value)
         tf1.add_to_collection(_STEP_READ, value + 0)

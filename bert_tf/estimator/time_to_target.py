@@ -1,7 +1,7 @@
-"""Time that a run took to a result that it is to reach: by the clock of its processes, added up.
+"""Time until a run reached its target result, summed over the clocks of its processes.
 
-clock.jsonl has a line for each checkpoint that was saved by a run which is evaluated while it trains. What a process that was
-killed did after its last checkpoint is lost, and its time is not counted either.
+clock.jsonl has a line for each checkpoint of a run that is evaluated during training. Work after a killed process's
+last checkpoint is lost, and its time is not counted.
 """
 
 from __future__ import annotations
@@ -17,42 +17,28 @@ from bert_tf.metrics import ranking
 
 
 class Target(NamedTuple):
-    """A result to reach.
+    """A result to reach."""
 
-    Attributes:
-      metric: name of the result; of a loss at most the value, see `ranking.is_cost`, of others at least.
-      value: to be reached.
-    """
-
-    metric: str
+    metric: str  # a loss (`ranking.is_cost`) must be <= value, others >=
     value: float
 
     def is_reached(self, results: Mapping[str, float | None]) -> bool:
-        """Whether an evaluation is as good as that."""
         found = results.get(self.metric)
         if found is None:
             return False
         return found <= self.value if ranking.is_cost(self.metric) else found >= self.value
 
     def first(self, lines: Sequence[evaluations.Line]) -> evaluations.Line | None:
-        """Returns the first evaluation that reaches it."""
         return next((line for line in lines if self.is_reached(line)), None)
 
 
 class Clock:
-    """Writes how long a run took to each step that is saved; nothing where its first part is not known."""
+    """Writes the time that a run took to each saved step; nothing if the time of its first part is unknown."""
 
     def __init__(
         self, output_dir: str | os.PathLike[str], start: int, *, elapsed: Callable[[], float], in_steps: Callable[[], float]
     ) -> None:
-        """Goes on from the step at which the run continues, and forgets later ones.
-
-        Args:
-          output_dir: of the run.
-          start: step at which it continues.
-          elapsed: returns the seconds since this process began with it.
-          in_steps: returns the seconds that this process has spent in training steps.
-        """
+        """Continues at `start`, drops later steps; both functions return seconds of this process, in total and in steps."""
         self._path = Path(output_dir) / run_layout.CLOCK
         self._lines = _read(self._path, up_to=start)
         self._is_known = bool(self._lines) or start == 0
@@ -60,11 +46,7 @@ class Clock:
         self._elapsed, self._in_steps = elapsed, in_steps
 
     def write(self, step: int) -> None:
-        """Adds the time of a step, or replaces it.
-
-        Raises:
-          OutputError: the file cannot be written.
-        """
+        """Adds or replaces the time of a step; raises OutputError if the file cannot be written."""
         if not self._is_known:
             return
         line = {
@@ -77,18 +59,9 @@ class Clock:
 
 
 def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -> dict[str, Any]:
-    """Returns when a run first reached a target: step, value, seconds of all its processes, and those in training steps.
+    """Returns when a run first reached its target: metric, target, step, value, seconds in total and in training steps.
 
-    Args:
-      output_dir: of the run.
-      target: what to reach.
-      up_to: the last step of the run.
-
-    Returns:
-      `metric` and `target`, and the others where it was reached; the seconds are None where they are not known.
-
-    Raises:
-      OutputError: evaluations.jsonl is damaged.
+    If it was not reached, step is None and the rest is missing; unknown seconds are None.
     """
     asked = {"metric": target.metric, "target": target.value}
     line = target.first(evaluations.read(output_dir, up_to=up_to))
@@ -101,7 +74,7 @@ def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -
 
 
 def _read(path: Path, *, up_to: int) -> list[dict[str, float]]:
-    """Returns the times up to a step; none where the file is damaged, for they are no part of what is learned."""
+    """Returns the times up to a step; empty if the file is damaged, since results do not depend on it."""
     try:
         lines = [documents.json_value(line) for line in path.read_text(encoding="utf-8").splitlines()]
         kinds: dict[str, Callable[[Any], float]] = {"step": int, "seconds": float, "training_seconds": float}

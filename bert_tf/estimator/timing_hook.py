@@ -1,4 +1,4 @@
-"""Times every step of training, and looks into a few of them for how long the device had nothing to do."""
+"""Times every training step, and traces a few of them for the device's idle time."""
 
 from __future__ import annotations
 
@@ -25,22 +25,15 @@ _TRACED, _TRACED_SECONDS = frozenset(range(8, 42, 3)), 0.5
 
 
 class StepTimingHook(tf1.train.SessionRunHook):
-    """Measures batch_cost from the call of a step to its results, and the parts of it by the graph's own stamps.
+    """Measures batch_cost from a step's call to its results, and its parts by the graph's stamps; must be the first hook.
 
-    It has to be the first hook: what the others do is no part of the step.
-
-    Attributes:
-      timer: what was measured.
-      idle: share of a step in which no operation was computed and none waited for the batch; None where it was not measured.
+    `idle` is the share of a step in which no operation was computed or waited for the batch; None if not measured.
     """
 
     def __init__(self, timer: StepTimer, setting: Setting) -> None:
-        """Prepares the hook.
+        """A few steps are traced for `idle` on the CPU of one machine only: of a GPU the host's trace says nothing.
 
-        Args:
-          timer: gets the times.
-          setting: what computes the steps. A few are traced for `idle` on the CPU of one machine: of a GPU the host's trace
-            says nothing. When gradients are there matters where a GPU is behind its host, or replicas wait for each other.
+        Gradients are timed only if a GPU may be behind its host or replicas wait for each other.
         """
         self.timer = timer
         self.idle: float | None = None
@@ -50,7 +43,6 @@ class StepTimingHook(tf1.train.SessionRunHook):
         self._quietest = float("inf")
 
     def begin(self) -> None:
-        """Finds the stamps."""
         (tokens, *_) = replicas.local_tensors(TOKENS)  # the same on all
         moments = stamps.fetched(gradients=self._watches_gradients)
         self._fetched = {TOKENS: tokens, **moments}
@@ -59,12 +51,10 @@ class StepTimingHook(tf1.train.SessionRunHook):
                 stamps.wait_at_gate(name, moment, scope)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Starts counting."""
         del session, coord
         self._step = 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
-        """Asks for the stamps."""
         del run_context
         if not self._step:
             WALL.rename(BETWEEN)  # the session is ready
@@ -76,7 +66,6 @@ class StepTimingHook(tf1.train.SessionRunHook):
         return tf1.train.SessionRunArgs(self._fetched, options=options)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Takes the time."""
         del run_context
         batch, moments = time.monotonic() - self._began, run_values.results
         WALL.leave()
@@ -93,7 +82,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
             self._look_into(times, run_values.run_metadata)
 
     def end(self, session: tf1.Session) -> None:
-        """Has the account of the wall time tell the end of training from its steps."""
+        """Separates the end of training from its steps in the wall-time account."""
         del session
         WALL.rename(CLOSING)
 
@@ -105,10 +94,9 @@ class StepTimingHook(tf1.train.SessionRunHook):
 
 
 def _is_traced(run_values: tf1.train.SessionRunValues) -> bool:
-    """Whether a hook, any of them, asked for a trace of the step."""
+    """Whether any hook asked for a trace of the step."""
     return run_values.options.trace_level != tf1.RunOptions.NO_TRACE
 
 
 def _between(moments: Mapping[str, float], earlier: str, later: str) -> float:
-    """Returns the time between two stamps; 0 where one is missing."""
     return max(moments[later] - moments[earlier], 0.0) if later in moments else 0.0

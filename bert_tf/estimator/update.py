@@ -1,4 +1,4 @@
-"""One step of training in the graph: from a loss to new weights."""
+"""One training step in the graph: from a loss to new weights."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ LossOf = Callable[[Features, Union[int, tf.Tensor]], tf.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class Optimization:
-    """How the weights are updated."""
-
     learning_rate: float  # peak
     warmup_steps: int
     total_steps: int
@@ -58,7 +56,7 @@ class Optimization:
 def _can_defer(optimization: Optimization) -> bool:
     """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm.
 
-    Nor does a table count further than `MOST_STEPS`, and LAMB needs the norm of the whole table.
+    Nor does a table count beyond `MOST_STEPS`, and LAMB needs the norm of the whole table.
     """
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
     trained = EMBEDDINGS not in optimization.frozen
@@ -68,15 +66,8 @@ def _can_defer(optimization: Optimization) -> bool:
 
 
 class Update:
-    """One step of training: from a loss to new weights."""
-
     def __init__(self, optimization: Optimization, *, defers: bool = True) -> None:
-        """Reads the step and its learning rate.
-
-        Args:
-          optimization: how to update.
-          defers: whether updates of unused word vectors may be put off: not where outputs are computed with the whole table.
-        """
+        """`defers`: unused word vectors may be updated late, which is wrong if outputs are computed with the whole table."""
         self._optimization = optimization
         self._step = tf1.train.get_or_create_global_step()
         self._loss_scale = LossScale() if optimization.loss_scaling else None
@@ -104,22 +95,15 @@ class Update:
 
     @property
     def lookup(self) -> Lookup:
-        """How the encoder reads the table of words."""
         if self._table is None:
             return tf.gather
         return self._table.lookup
 
     def minimize(self, loss_of: LossOf, features: Features) -> tuple[tf.Tensor, tf.Operation]:
-        """Builds a loss, and what updates the weights; the step counts up when that is done.
+        """Returns what this replica's examples add to the loss, and the update, which then increments the step.
 
-        Args:
-          loss_of: builds a scalar by the features of some examples and the number of their micro-batch: what they add to the
-            loss of the whole batch, that of all replicas.
-          features: of the examples of this replica, [B, ...] each, and scalars.
-
-        Returns:
-          What these examples add to the loss, and the update. Numbers that are not finite stop the run before any weight
-          changes.
+        `loss_of` maps the features of some examples ([B, ...] each, and scalars) and their micro-batch number to a scalar:
+        their share of the whole batch's loss over all replicas. Non-finite numbers stop the run before a weight changes.
         """
         loss = loss_of(features, 0)
         variables = [v for v in tf1.trainable_variables() if self._is_updated(v)]
@@ -144,12 +128,11 @@ class Update:
         return loss, self._apply(loss, variables, gradients)
 
     def _is_updated(self, variable: tf.Variable) -> bool:
-        """Whether a variable is updated, as a whole."""
         deferred = self._table is not None and variable is self._table.table
         return not deferred and part_of(variable.name) not in self._optimization.frozen
 
     def _apply(self, loss: tf.Tensor, variables: Sequence[tf.Variable], gradients: Sequence[tf.Tensor]) -> tf.Operation:
-        """Updates the weights by the scaled gradients of this replica: those of the variables, and of the table's rows."""
+        """Applies this replica's scaled gradients: those of the variables, and of the table's rows."""
         step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
         stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # these cost nothing where no hook asks for them

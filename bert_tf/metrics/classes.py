@@ -1,7 +1,4 @@
-"""Confusion of classes, and whether a model has learned anything: what a metric does not tell.
-
-Shapes: N examples, C classes, L labels that may apply together.
-"""
+"""Confusion matrix, and detection of degenerate predictions. Shapes: N examples, C classes, L labels."""
 
 from __future__ import annotations
 
@@ -17,42 +14,22 @@ Array = npt.NDArray[Any]
 
 
 class ClassScores(NamedTuple):
-    """How well a class is found: 0.0 where a share is of nothing.
-
-    Attributes:
-      label: its name.
-      precision: share of its predictions that are right.
-      recall: share of its examples that are found.
-      f1: harmonic mean of both.
-      support: its examples.
-    """
+    """Scores of a class; 0.0 if undefined."""
 
     label: str
-    precision: float
-    recall: float
-    f1: float
-    support: int
+    precision: float  # share of its predictions that are right
+    recall: float  # share of its examples that are found
+    f1: float  # harmonic mean of both
+    support: int  # number of its examples
 
 
 def confusion(labels: Array, predictions: Array, classes: int) -> npt.NDArray[np.int64]:
-    """Returns [C, C] how many examples of the class of a row are taken for the class of a column.
-
-    Args:
-      labels: [N] classes that are right.
-      predictions: [N] classes that are predicted.
-      classes: C, how many there are.
-    """
+    """Returns [C, C] counts: row is the true class, column the predicted one; labels and predictions are [N]."""
     return np.bincount(labels * classes + predictions, minlength=classes * classes).reshape(classes, classes)
 
 
 def per_class(labels: Array, predictions: Array, names: Sequence[str]) -> list[ClassScores]:
-    """Returns the scores of each class, or of each label.
-
-    Args:
-      labels: [N] classes, or [N, L] of 0 and 1.
-      predictions: as many.
-      names: C or L; the position is the class index.
-    """
+    """Returns the scores of each class or label from [N] classes, or [N, L] of 0 and 1."""
     if labels.ndim == 1:
         matrix = confusion(labels, predictions, len(names))
         right, actual, predicted = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
@@ -67,15 +44,11 @@ def per_class(labels: Array, predictions: Array, names: Sequence[str]) -> list[C
 
 
 def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | None:
-    """Returns why predictions look as if nothing was learned; None where they do not.
+    """Returns why predictions look as if nothing was learned; None if they do not.
 
-    They are all the same, or, of classes, not more often right than the most frequent label; of numbers, without a positive
-    correlation. Of several labels only sameness tells: the most frequent set of labels may be hard to beat.
-
-    Args:
-      labels: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
-      predictions: as many.
-      names: of the classes.
+    They are all the same; or for classes not more often right than the most frequent label, for numbers without a
+    positive correlation. For multi-label only sameness counts: the most frequent set of labels may be hard to beat.
+    Labels and predictions: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
     """
     if labels.ndim == 2:
         return "all examples get the same labels" if np.all(predictions == predictions[0]) else None

@@ -21,20 +21,14 @@ GLUE_METRICS = {
 
 
 def glue_score(results: Mapping[str, Mapping[str, float]]) -> float:
-    """Returns the mean over tasks of the mean over each task's metrics, in percent as the leaderboard has it.
+    """Averages over tasks the mean of each task's metrics, in percent as on the leaderboard.
 
-    It is comparable with published scores only over the same tasks: say which, `results.keys() & GLUE_METRICS.keys()`. Many
-    leave out WNLI.
+    Comparable with published scores only over the same tasks: report `results.keys() & GLUE_METRICS.keys()`. Many
+    publications leave out WNLI. Metrics are 0 to 1; tasks and metrics not in `GLUE_METRICS` are ignored. Raises
+    `ValueError` without any GLUE task, `KeyError` if a task lacks one of its metrics.
 
     >>> glue_score({"MRPC": {"accuracy": 0.8, "f1": 0.9}, "CoLA": {"matthews_correlation": 0.5, "accuracy": 0.7}})
     67.5
-
-    Args:
-      results: metrics by name, 0 to 1, of each task; other tasks and metrics than those of `GLUE_METRICS` do not count.
-
-    Raises:
-      ValueError: no task of GLUE is there.
-      KeyError: a task lacks one of its metrics.
     """
     tasks = [np.mean([results[task][name] for name in names]) for task, names in GLUE_METRICS.items() if task in results]
     if not tasks:

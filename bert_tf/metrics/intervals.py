@@ -1,8 +1,8 @@
-"""Confidence intervals of metrics: of shares and F1 by Wilson (1927), of others by resampled examples, BCa (Efron, 1987).
+"""Confidence intervals: of shares and F1 by Wilson (1927), of others by resampled examples, BCa (Efron, 1987).
 
-They say how far the choice of examples moves a metric, not how far the seed of training does.
+They measure how far the choice of examples moves a metric, not the seed of training.
 
-Shapes: N examples, G groups of them, K sums that a metric is made of, R resamples, L classes or labels.
+Shapes: N examples, G groups of them, K sums that a metric is computed from, R resamples, L classes or labels.
 """
 
 from __future__ import annotations
@@ -38,18 +38,10 @@ def confidence_intervals(
     resamples: int = 2000,
     level: float = 0.95,
 ) -> dict[str, tuple[float, float]]:
-    """Returns intervals that hold what each metric is of all examples of the kind, in a share `level` of cases.
+    """Returns intervals covering each metric's population value with probability `level`; labels [N] or [N, L].
 
-    The others have none where resamples cannot tell how it varies: where it is the same in all of them, as when
-    all predictions are right or one class alone is predicted, and where there is only one example.
-
-    Args:
-      names: keys of `METRICS`.
-      labels: [N] or [N, L].
-      predictions: as many.
-      seed: decides what is drawn.
-      resamples: how many, by which the ends vary by some hundredths of the width.
-      level: between 0 and 1.
+    A metric has none if resamples do not vary, as when all predictions are right or only one class is predicted, or if
+    there is only one example. With 2000 resamples the ends vary by some hundredths of the width.
     """
     found = {}
     for name in names:
@@ -74,16 +66,10 @@ def of_sums(
     resamples: int = 2000,
     level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Returns the interval of a metric that is made of sums over examples; None where resamples cannot tell how it varies.
+    """Returns the interval of a metric ([R, K] sums to [R] values) from [N, K] sums; None if resamples do not vary.
 
-    Args:
-      metric: from [R, K] sums to [R] values.
-      sums: [N, K] what each example adds.
-      group_of: [N] the number of its group, where examples are alike within groups, as questions about one text: whole groups
-        are drawn. None where each stands alone.
-      seed: decides what is drawn.
-      resamples: how many.
-      level: between 0 and 1.
+    group_of [N] is the group of each example if examples are alike within groups, such as questions about one text:
+    whole groups are resampled. None if examples are independent.
     """
     groups = len(sums) if group_of is None else int(group_of.max()) + 1
     if groups < 2:
@@ -95,18 +81,12 @@ def of_sums(
 
 
 def of_mean(values: Floats, group_of: Array | None = None) -> tuple[float, float] | None:
-    """Returns the interval of a mean over examples, see `of_sums`.
-
-    Args:
-      values: [N] of each example.
-      group_of: [N] the number of its group.
-    """
     of_each = np.stack([np.ones(len(values)), values], axis=1)
     return of_sums(lambda sums: _divided(sums[:, 1], sums[:, 0]), of_each, group_of)
 
 
 def _right(name: str, labels: Array, predictions: Array) -> Array | None:
-    """Returns [N] whether each example is right, for metrics that are the share of these."""
+    """Returns [N] whether each example is right, for metrics that are a share of right examples; None for others."""
     if name in ("accuracy", "subset_accuracy", "micro_f1") and labels.ndim == 1:
         return np.asarray(labels == predictions)
     return np.all(labels == predictions, axis=-1) if name == "subset_accuracy" else None
@@ -120,14 +100,10 @@ def _of_share(right: Array, level: float) -> tuple[float, float]:
 
 
 def _of_f1(there: Array, predicted: Array, level: float) -> tuple[float, float]:
-    """Returns the ends of the F1 of a class, 2 J / (1 + J), by those of J; nan where the class is nowhere.
+    """Returns the interval of a class's F1, 2 J / (1 + J), from that of J; nan if the class never occurs.
 
-    J is the share of right answers among the examples that are of the class, or predicted so. BCa has no ends where it is 1.
-
-    Args:
-      there: [N] whether an example is of the class.
-      predicted: [N] whether it is predicted so.
-      level: between 0 and 1.
+    J is the share of right answers among the examples that are of the class, or predicted so. BCa has no ends if it is
+    1. `there` and `predicted`: [N] whether an example is of the class, or predicted so.
     """
     either = there | predicted
     if not either.any():
@@ -137,14 +113,14 @@ def _of_f1(there: Array, predicted: Array, level: float) -> tuple[float, float]:
 
 
 def _grouped(examples: int, seed: int) -> npt.NDArray[np.int64]:
-    """Returns [N] the group of each example: its own, where there are few."""
+    """Returns [N] the group of each example: its own if there are few."""
     if examples <= _GROUPS:
         return np.arange(examples)
     return np.random.default_rng(seed).permutation(examples) % _GROUPS
 
 
 def _of_resamples(statistic: Statistic, groups: int, resamples: int, level: float, seed: int) -> tuple[float, float]:
-    """Returns the ends by BCa; nan where it has none."""
+    """Returns the ends by BCa; nan if undefined."""
     from scipy.stats import bootstrap
 
     def of_drawn(drawn: npt.NDArray[np.int64], axis: int) -> Floats:
@@ -166,7 +142,7 @@ def _of_resamples(statistic: Statistic, groups: int, resamples: int, level: floa
 
 
 def _counts(drawn: npt.NDArray[np.int64], groups: int) -> Floats:
-    """Returns [R, G] how often each group is in a row of `drawn`, which holds the numbers of groups."""
+    """Returns [R, G] how often each group occurs in a row of group numbers."""
     cells = drawn + np.arange(0, len(drawn) * groups, groups)[:, None]
     return np.bincount(cells.ravel(), minlength=len(drawn) * groups).reshape(-1, groups).astype(np.float64)
 
@@ -177,12 +153,11 @@ def _sums(columns: Iterable[Array], group_of: Array) -> Floats:
 
 
 def _divided(numerator: Floats, denominator: Floats) -> Floats:
-    """Divides; 0 where there is nothing to divide by."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
 
 
 def _of_classes(metric: OfCounts, labels: Array, predictions: Array, group_of: Array) -> Statistic:
-    """Makes the statistic of a metric that follows from how often each class is right, there, and predicted."""
+    """Statistic of a metric of the right, true and predicted counts of each class."""
     pairs = _pairs(labels, predictions)
     sums = _sums((column for there, predicted in pairs for column in (there & predicted, there, predicted)), group_of)
 
@@ -194,7 +169,7 @@ def _of_classes(metric: OfCounts, labels: Array, predictions: Array, group_of: A
 
 
 def _pairs(labels: Array, predictions: Array) -> Iterator[tuple[Array, Array]]:
-    """Yields two [N] for each class: whether it is an example's, and whether it is predicted."""
+    """Yields two [N] for each class: whether it is true, and whether it is predicted."""
     if labels.ndim == 2:
         yield from zip(labels.T > 0, predictions.T > 0)
     else:
@@ -207,7 +182,7 @@ def _f1_by_class(right: Floats, there: Floats, predicted: Floats) -> Floats:
 
 
 def _macro_f1(labels: Array, predictions: Array, group_of: Array) -> Statistic:
-    """Of classes, only those count that are in the resample; of labels that may apply together, all."""
+    """For classes, only those in the resample count; for multi-label, all."""
 
     def metric(right: Floats, there: Floats, predicted: Floats) -> Floats:
         counted = (there + predicted > 0).astype(float) if labels.ndim == 1 else np.ones_like(there)
@@ -234,7 +209,7 @@ def _pearson(labels: Array, predictions: Array, group_of: Array) -> Statistic:
 
 
 def _spearman(labels: Array, predictions: Array, group_of: Array) -> Statistic:
-    """To the first order: what an example adds to the moments of ranks by itself, and by moving the ranks of others."""
+    """First-order: an example's own contribution to the moments of ranks, and its effect on the ranks of others."""
     below = [_below(side) for side in (labels, predictions)]
     x, y = (of(np.ones(len(labels))) for of in below)
 
@@ -247,7 +222,7 @@ def _spearman(labels: Array, predictions: Array, group_of: Array) -> Statistic:
 
 
 def _below(values: Array) -> Below:
-    """Returns what sums [N] weights over lower values, equal ones by half, as a share of N and less half of all weights."""
+    """Returns a function of [N] weights: (sum over lower values, ties by half, minus half the total) / N."""
     order = np.argsort(values, kind="stable")
     first, last = (
         np.searchsorted(values[order], values),
@@ -263,7 +238,7 @@ def _below(values: Array) -> Below:
 
 
 def _of_moments(group_of: Array, **moments: Floats) -> Statistic:
-    """Makes the statistic of a correlation of two sides that vary by about 1; 0 where one of them is the same throughout."""
+    """Statistic of a correlation of two sides of scale about 1; 0 if one is constant."""
     sums = _sums([np.ones(len(group_of)), *(moments[name] for name in ("xy", "xx", "yy", "x", "y"))], group_of)
 
     def statistic(counts: Floats) -> Floats:

@@ -1,6 +1,6 @@
-"""Probabilities of logits, along their last axis; scipy computes them.
+"""Probabilities of logits along the last axis, by scipy.
 
-It is imported when it is needed: it takes a sixth of a second, for which training need not wait.
+Scipy is imported on first use: it takes a sixth of a second, which would delay training.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 def softmax(logits: Floats) -> npt.NDArray[Any]:
-    """Returns probabilities of classes that exclude each other."""
     from scipy import special
 
     found: npt.NDArray[Any] = special.softmax(logits, axis=-1)
@@ -22,7 +21,6 @@ def softmax(logits: Floats) -> npt.NDArray[Any]:
 
 
 def log_softmax(logits: Floats) -> npt.NDArray[Any]:
-    """Returns logarithms of `softmax`."""
     from scipy import special
 
     found: npt.NDArray[Any] = special.log_softmax(logits, axis=-1)
@@ -30,7 +28,6 @@ def log_softmax(logits: Floats) -> npt.NDArray[Any]:
 
 
 def sigmoid(logits: Floats) -> npt.NDArray[Any]:
-    """Returns probabilities of labels of which several may apply."""
     from scipy import special
 
     found: npt.NDArray[Any] = special.expit(logits)

@@ -8,15 +8,10 @@ _COSTS = {"loss", "perplexity"}  # words in the name of a result of which less i
 
 
 def is_cost(name: str) -> bool:
-    """Whether less is better of a result: eval_loss, perplexity, masked_lm_loss_512."""
+    """Whether lower is better: eval_loss, perplexity, masked_lm_loss_512."""
     return not _COSTS.isdisjoint(name.split("_"))
 
 
 def rank(value: float, loss: float | None) -> tuple[float, float]:
-    """Returns what results are sorted by, the best last: by a metric, and where that is equal by less loss.
-
-    Args:
-      value: of the metric.
-      loss: mean over examples; None where it is unknown or not a number, which is the worst.
-    """
+    """Sort key, best last: by metric, then by lower loss; None, for an unknown or NaN loss, is worst."""
     return value, -math.inf if loss is None else -loss

@@ -1,8 +1,8 @@
-"""Task metrics as plain functions over arrays; scikit-learn and scipy compute them.
+"""Task metrics as plain functions over arrays, computed by scikit-learn and scipy.
 
-Labels and predictions are both [N] class indices, [N] floats, or [N, L] floats of 0 and 1 where several labels may apply.
-A metric is defined whatever is predicted: 0.0 where its formula would divide by nothing. The libraries are imported when
-they are needed: they take a second that training alone does not need.
+Labels and predictions are both [N] class indices, [N] floats, or [N, L] floats of 0 and 1 (multi-label). A metric
+is always defined: 0.0 if its formula would divide by zero. The libraries are imported on first use: they take a
+second that training alone does not need.
 """
 
 from __future__ import annotations
@@ -17,44 +17,23 @@ Array = npt.NDArray[Any]
 
 
 def accuracy(labels: Array, predictions: Array) -> float:
-    """Share of classes that equal their label.
-
-    Args:
-      labels: [N] classes.
-      predictions: [N] classes.
-    """
     return float(np.mean(labels == predictions))
 
 
 def subset_accuracy(labels: Array, predictions: Array) -> float:
-    """Share of examples whose [L] labels are all right.
-
-    Args:
-      labels: [N, L] 0 and 1, or [N] classes.
-      predictions: in the same form.
-    """
+    """Share of examples whose [L] labels are all right; for [N] classes the accuracy."""
     return accuracy(labels, predictions) if labels.ndim == 1 else float(np.mean(np.all(labels == predictions, axis=-1)))
 
 
 def f1(labels: Array, predictions: Array) -> float:
-    """F1 of class 1 (GLUE: MRPC, QQP).
-
-    Args:
-      labels: [N] classes.
-      predictions: [N] classes.
-    """
+    """F1 of class 1 (GLUE: MRPC, QQP)."""
     from sklearn.metrics import f1_score
 
     return float(f1_score(labels, predictions, zero_division=0.0))
 
 
 def macro_f1(labels: Array, predictions: Array) -> float:
-    """Mean F1 of the classes that are a label or predicted somewhere, or of all L labels.
-
-    Args:
-      labels: [N] classes, or [N, L] 0 and 1.
-      predictions: in the same form.
-    """
+    """Mean F1 of the classes that are true or predicted somewhere, or of all L labels."""
     from sklearn.metrics import f1_score
 
     if labels.ndim == 2 and labels.shape[1] == 1:  # scikit-learn would average over class 0 as well
@@ -63,22 +42,12 @@ def macro_f1(labels: Array, predictions: Array) -> float:
 
 
 def micro_f1(labels: Array, predictions: Array) -> float:
-    """F1 of all decisions together; of classes it is the accuracy.
-
-    Args:
-      labels: [N] classes, or [N, L] 0 and 1.
-      predictions: in the same form.
-    """
+    """F1 of all decisions together; for classes it is the accuracy."""
     return accuracy(labels, predictions) if labels.ndim == 1 else f1(labels.ravel(), predictions.ravel())
 
 
 def matthews_correlation(labels: Array, predictions: Array) -> float:
-    """Matthews correlation of classes (GLUE: CoLA).
-
-    Args:
-      labels: [N] classes.
-      predictions: [N] classes.
-    """
+    """Matthews correlation of classes (GLUE: CoLA)."""
     from sklearn.metrics import matthews_corrcoef
 
     if _is_constant(labels) or _is_constant(predictions):  # of one class alone scikit-learn warns
@@ -87,12 +56,7 @@ def matthews_correlation(labels: Array, predictions: Array) -> float:
 
 
 def pearson(labels: Array, predictions: Array) -> float:
-    """Pearson correlation of numbers (GLUE: STS-B).
-
-    Args:
-      labels: [N] numbers.
-      predictions: [N] numbers.
-    """
+    """Pearson correlation of numbers (GLUE: STS-B)."""
     from scipy.stats import pearsonr
 
     if _is_constant(labels) or _is_constant(predictions):
@@ -101,12 +65,7 @@ def pearson(labels: Array, predictions: Array) -> float:
 
 
 def spearman(labels: Array, predictions: Array) -> float:
-    """Spearman's rank correlation of numbers (GLUE: STS-B).
-
-    Args:
-      labels: [N] numbers.
-      predictions: [N] numbers.
-    """
+    """Spearman's rank correlation of numbers (GLUE: STS-B)."""
     from scipy.stats import spearmanr
 
     if _is_constant(labels) or _is_constant(predictions):
@@ -131,16 +90,7 @@ METRICS: dict[str, Callable[[Array, Array], float]] = {
 
 
 def compute(names: Iterable[str], labels: Array, predictions: Array) -> dict[str, float]:
-    """Returns the named metrics.
-
-    Args:
-      names: keys of `METRICS`.
-      labels: [N] or [N, L].
-      predictions: as many.
-
-    Raises:
-      ValueError: there is nothing to measure, or the shapes differ.
-    """
+    """Returns the metrics in `names`, keys of `METRICS`; raises `ValueError` if there is nothing to measure."""
     if labels.shape != predictions.shape or not labels.size:
         raise ValueError(f"labels {labels.shape} and predictions {predictions.shape} must be as many, and some")
     return {name: METRICS[name](labels, predictions) for name in names}

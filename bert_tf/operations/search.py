@@ -105,11 +105,7 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
 
 
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
-    """Returns the model that made the vectors.
-
-    Raises:
-      BertError: it is gone, or it is another one.
-    """
+    """Opens the model that made the vectors; raises BertError if it is gone or another one."""
     from bert_tf.batch.job import Given
     from bert_tf.jobs.encode import find_encoder
     from bert_tf.vectors.options import VectorOptions

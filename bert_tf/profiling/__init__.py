@@ -1,1 +1,1 @@
-"""Time and memory: where they went, and where they will go."""
+"""Time and memory of training: measured and forecast."""

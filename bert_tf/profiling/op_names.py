@@ -1,7 +1,7 @@
-"""Phase, scope and layer of an operation, read off its name.
+"""Phase, scope and layer of an operation, derived from its name.
 
-The names are TensorFlow's and those of the published BERT: variables by their paths, Adam's moments below them, derivatives
-below `gradients`, the optimizer's arithmetic without a path. The names of this package follow the same rules.
+The names are TensorFlow's and the published BERT's, which this package follows: variables by path, Adam's moments
+below them, derivatives below `gradients`, the optimizer's arithmetic without a path.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BEFORE_THE_LAYERS = ("bert/embeddings", "bert", "bert/encoder")
 
 @functools.lru_cache(maxsize=1 << 16)
 def phase_of(name: str) -> str:
-    """Returns the phase of the step in which an operation stands, one of `PHASES`."""
+    """Returns one of `PHASES`."""
     plain = re.sub(r"^(?:(?:ConstantFolding|replica_\d+)/)+", "", _COPIED.sub("", name))
     return next((phase for phase, pattern in _RULES if pattern.search(plain)), FORWARD)
 
@@ -62,8 +62,8 @@ def phase_of(name: str) -> str:
 def scope_of(name: str) -> tuple[str, ...]:
     """Returns the path of the part of the model that an operation belongs to.
 
-    A derivative belongs where its operation does: gradients/bert/pooler/dense/MatMul_grad/MatMul is of bert/pooler/dense.
-    What stands in no scope is of its phase: (update).
+    A derivative belongs to its operation's scope: gradients/bert/pooler/dense/MatMul_grad/MatMul is in
+    bert/pooler/dense. Without a scope it is the phase: (update).
     """
     components = _COPIED.sub("", _ADDED.sub("", name)).split("/")[:-1]
     for place, component in enumerate(components):
@@ -77,13 +77,13 @@ def scope_of(name: str) -> tuple[str, ...]:
 
 
 def layer_of(name: str) -> str:
-    """Returns the part of the model by its common name: layer 3, or the upper end of the scope, as bert/embeddings."""
+    """Returns the common name: layer 3, or the top of the scope, such as bert/embeddings."""
     found = _LAYER.search(_ADDED.sub("", name))
     return f"layer {int(found[1])}" if found else "/".join(scope_of(name)[:_COMPONENTS_OF_A_PART])
 
 
 def layer_order(layer: str) -> tuple[int, int, str]:
-    """Returns a key that sorts what `layer_of` returns: embeddings, layers by number, heads, what is in no scope."""
+    """Sort key for names of `layer_of`: embeddings, layers by number, heads, operations without a scope."""
     if layer.startswith("layer "):
         return 1, int(layer.split(" ")[1]), ""
     if layer in _BEFORE_THE_LAYERS:
@@ -92,10 +92,10 @@ def layer_order(layer: str) -> tuple[int, int, str]:
 
 
 def is_variable(name: str) -> bool:
-    """Whether an operation is a weight itself, not what reads it."""
+    """Whether an operation is a weight itself, not one of its readers."""
     return bool(_VARIABLE.search(name)) and phase_of(name) == WEIGHTS
 
 
 def is_slot(name: str) -> bool:
-    """Whether an operation is a part of the optimizer's state itself."""
+    """Whether an operation is optimizer state itself, not one of its readers."""
     return bool(_SLOT.search(name)) and phase_of(name) == OPTIMIZER_STATE

@@ -1,1 +1,1 @@
-"""Published figures of a run, figures of a run here, and their comparison."""
+"""Compares a published run's figures with those of a run here."""

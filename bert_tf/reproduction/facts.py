@@ -1,8 +1,8 @@
 """Facts about published runs, in the form that they are compared in.
 
-The log of the run on a GTX 1060 was read off pictures of a screen, badly in places. A line of tokens is compared where it is
-legible; how much of each that is, and why not the rest, stands in docs/reproduce.md. Of the tokens only digests are kept: the
-sentences are not this project's to publish, and ids can be read back.
+The log of the run on a GTX 1060 was read off screenshots, badly in places. Token lines are compared where legible;
+docs/reproduce.md says how much of each that is, and why. Of the tokens only digests are kept: the sentences are not
+this project's to publish, and ids can be decoded.
 """
 
 from __future__ import annotations
@@ -19,45 +19,29 @@ TOKENS, INPUT_IDS = "tokens", "input_ids"
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """Legible tokens that stand side by side.
+    """Adjacent legible tokens."""
 
-    Attributes:
-      start: position of the first in its line, counted from 0.
-      count: how many.
-      sha256: of the tokens joined by blanks, see `digest`.
-    """
-
-    start: int
-    count: int
-    sha256: str
+    start: int  # position of the first in its line, from 0
+    count: int  # of tokens
+    sha256: str  # of the tokens joined by blanks, see `digest`
 
 
 @dataclasses.dataclass(frozen=True)
 class TokenLine:
-    """A line of the log that shows tokens of an example.
-
-    Attributes:
-      guid: the example.
-      field: TOKENS, without padding, or INPUT_IDS, with it.
-      shown: how many tokens the line shows.
-      spans: those that are legible.
-    """
+    """A log line that shows tokens of an example."""
 
     guid: str
-    field: str
-    shown: int
-    spans: tuple[Span, ...]
+    field: str  # TOKENS, without padding, or INPUT_IDS, with it
+    shown: int  # tokens in the line, legible or not
+    spans: tuple[Span, ...]  # the legible ones
 
     @property
     def legible(self) -> int:
-        """How many tokens are compared."""
         return sum(span.count for span in self.spans)
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelLine:
-    """The label of an example."""
-
     guid: str
     label: str
     label_id: int
@@ -65,68 +49,38 @@ class LabelLine:
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """A line of the variable list.
+    """A line of the variable list."""
 
-    Attributes:
-      shape: None where it is not legible.
-      from_checkpoint: whether it is marked *INIT_FROM_CKPT*.
-    """
-
-    shape: tuple[int, ...] | None
-    from_checkpoint: bool = True
+    shape: tuple[int, ...] | None  # None if illegible
+    from_checkpoint: bool = True  # marked *INIT_FROM_CKPT*
 
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """A published run.
+    """A published run."""
 
-    Attributes:
-      name: what the command calls it.
-      title: what it is.
-      task: its task.
-      command: as published.
-      settings: the same by name; the task and the places of files come on top.
-      config: the model.
-      vocabulary: `Vocabulary.fingerprint` of its word pieces.
-      examples: of the splits.
-      steps: of training.
-      accuracy: on dev, to as many digits as published.
-      right: dev examples predicted rightly.
-      accuracy_range: what the model's authors publish for this task over several runs.
-      loss: mean over dev, to as many digits as published.
-      examples_per_second: of training, as the log shows it, and the slowest line after the first.
-      steps_per_second: the same for steps.
-      gpu: its model.
-      gpu_total_mb: most memory of a GPU of this model, MiB.
-      gpu_limit_mb: memory that TensorFlow took of it, MiB.
-      token_lines: of dev examples.
-      label_lines: of the same examples.
-      features: shapes by name; None is a size left open.
-      variables: by name; the others are not legible.
-    """
-
-    name: str
+    name: str  # in the command line
     title: str
     task: str
-    command: str
-    settings: Mapping[str, Any]
+    command: str  # as published
+    settings: Mapping[str, Any]  # of the command, without the task and file paths
     config: BertConfig
-    vocabulary: str
-    examples: Mapping[str, int]
+    vocabulary: str  # `Vocabulary.fingerprint` of its word pieces
+    examples: Mapping[str, int]  # by split
     steps: int
-    accuracy: float
-    right: int
-    accuracy_range: tuple[float, float]
-    loss: float
-    examples_per_second: tuple[float, float]
-    steps_per_second: tuple[float, float]
-    gpu: str
-    gpu_total_mb: int
-    gpu_limit_mb: int
-    token_lines: tuple[TokenLine, ...]
-    label_lines: tuple[LabelLine, ...]
-    features: Mapping[str, tuple[int | None, ...]]
-    variables: Mapping[str, Variable]
+    accuracy: float  # on dev, to as many digits as published
+    right: int  # dev examples predicted correctly
+    accuracy_range: tuple[float, float]  # published by the model's authors over several runs
+    loss: float  # mean over dev, to as many digits as published
+    examples_per_second: tuple[float, float]  # of training: as logged; slowest after the first line
+    steps_per_second: tuple[float, float]  # likewise
+    gpu: str  # model
+    gpu_total_mb: int  # most memory of a GPU of this model, MiB
+    gpu_limit_mb: int  # memory that TensorFlow took of it, MiB
+    token_lines: tuple[TokenLine, ...]  # of dev examples
+    label_lines: tuple[LabelLine, ...]  # of the same examples
+    features: Mapping[str, tuple[int | None, ...]]  # shapes by name; None is an open size
+    variables: Mapping[str, Variable]  # by name; the others are illegible
 
 
 def digest(tokens: Sequence[object]) -> str:

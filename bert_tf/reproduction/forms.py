@@ -1,7 +1,7 @@
-"""The forms that the lines of a published log have, and which of them a log here has.
+"""The forms of a published log's lines, and which of them a log here has.
 
-A form is a line without its numbers and names. The published log was read off pictures of a screen: of most lines the two
-blanks at their beginning are lost, "Trainable" was read as "Training", and so on. The patterns are of the lines as they were.
+A form is a line without its numbers and names. The published log was read off screenshots: most lines lost their
+two leading blanks, "Trainable" was read as "Training", and so on. The patterns match the original lines.
 """
 
 from __future__ import annotations
@@ -14,29 +14,19 @@ EQUAL, MISSING, NOT_COMPARABLE = "equal", "missing", "not comparable"
 
 
 class Form(NamedTuple):
-    """A form of line.
+    """A form of log line."""
 
-    Attributes:
-      name: the line, shortened.
-      pattern: of all of it.
-      reason: why a log here need not have it; empty where it has to.
-    """
-
-    name: str
-    pattern: str
-    reason: str = ""
+    name: str  # the line, shortened
+    pattern: str  # must match the whole line
+    reason: str = ""  # why a log here need not have it; empty if it must
 
 
 class FormFound(NamedTuple):
-    """A form, and how many lines of a log have it.
-
-    Attributes:
-      verdict: EQUAL, MISSING, or NOT_COMPARABLE for the reason.
-    """
+    """A form and its number of lines in a log."""
 
     form: str
     lines: int
-    verdict: str
+    verdict: str  # EQUAL, MISSING, or NOT_COMPARABLE for the reason
     reason: str
 
 
@@ -100,11 +90,7 @@ _PREFIX = re.compile(r"[DIWE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]+:\d+\] ")  # a
 
 
 def found_in(log: Iterable[str]) -> list[FormFound]:
-    """Returns how many lines of a log each form has.
-
-    Args:
-      log: its lines, with or without what absl writes before them.
-    """
+    """Counts the log's lines of each form; lines may have absl's prefix."""
     lines = [_PREFIX.sub("", line, count=1).strip() for line in log]
     return list(_counted(lines))
 

@@ -1,4 +1,4 @@
-"""Figures of a run here for each one that was published: read from its files, and from its own data."""
+"""Figures of a run here for each published one, read from its files and its data."""
 
 from __future__ import annotations
 
@@ -25,114 +25,63 @@ _STEP = "global_step"
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What training with one seed came to.
-
-    Attributes:
-      accuracy: on dev.
-      loss: mean over dev.
-      examples_per_second: of training, the median of what was logged.
-      steps_per_second: the same for steps.
-      collapsed: why nothing was learned; None where something was.
-    """
+    """Result of training with one seed."""
 
     seed: int
     steps: int
-    accuracy: float
-    loss: float
-    examples_per_second: float
-    steps_per_second: float
-    collapsed: str | None = None
+    accuracy: float  # on dev
+    loss: float  # mean over dev
+    examples_per_second: float  # of training, the median of the logged ones
+    steps_per_second: float  # likewise
+    collapsed: str | None = None  # why nothing was learned; None if something was
 
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """What the run computed on.
-
-    Attributes:
-      kind: CPU, GPU.
-      model: the maker's name.
-      limit_mb: most memory for tensors, MiB; None where no limit was set.
-    """
-
-    kind: str
-    model: str
-    limit_mb: int | None = None
+    kind: str  # CPU, GPU
+    model: str  # the maker's name
+    limit_mb: int | None = None  # tensor memory limit, MiB; None if not set
 
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What the log shows of an example.
+    """What the log shows of an example."""
 
-    Attributes:
-      tokens: by field of a `facts.TokenLine`.
-    """
-
-    tokens: Mapping[str, Sequence[object]]
+    tokens: Mapping[str, Sequence[object]]  # by field of a `facts.TokenLine`
     label: str
     label_id: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """Everything that a published run is compared with.
+    """Everything that is compared with a published run."""
 
-    Attributes:
-      outcomes: one for each seed.
-      config: the model.
-      vocabulary: `Vocabulary.fingerprint`.
-      examples: of the splits.
-      shown: the first examples of dev, by guid.
-      features: shapes by name; None is a size left open.
-      variables: of the model, by name.
-      forms: of the lines of the log.
-      device: that computed.
-      num_train_steps: where the length was asked for.
-    """
-
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]  # one for each seed
     config: BertConfig
-    vocabulary: str
-    examples: Mapping[str, int]
-    shown: Mapping[str, Shown]
-    features: Mapping[str, tuple[int | None, ...]]
-    variables: Mapping[str, Variable]
-    forms: Sequence[FormFound]
+    vocabulary: str  # `Vocabulary.fingerprint`
+    examples: Mapping[str, int]  # by split
+    shown: Mapping[str, Shown]  # the first dev examples, by guid
+    features: Mapping[str, tuple[int | None, ...]]  # shapes by name; None is an open size
+    variables: Mapping[str, Variable]  # of the model, by name
+    forms: Sequence[FormFound]  # of the log's lines
     device: Device
-    num_train_steps: int | None = None
+    num_train_steps: int | None = None  # None if the length was not set
 
 
 def examples_per_second(folder: Path) -> float:
-    """Returns the median speed of a training: of all its lines, which earlier commands may have written too.
-
-    Args:
-      folder: of the run.
-    """
+    """Returns the median logged training speed, lines of earlier commands included."""
     lines = (folder / run_layout.METRICS).read_text(encoding="utf-8").splitlines()
     speeds = [documents.json_value(line)["examples_per_second"] for line in lines]
     return float(statistics.median(speeds[1:] or speeds))  # the first has the first step in it, which is slow
 
 
 def features_of(task: Task, examples: Sequence[Example], vocabulary: Vocabulary, *, max_seq_length: int) -> Features:
-    """Returns the features of examples, made as for a run.
-
-    Args:
-      task: what is learned.
-      examples: of a split.
-      vocabulary: of the tokenizer, which lower-cases.
-      max_seq_length: longest input in word pieces.
-    """
+    """Returns the features of a split's examples, as a run makes them; the tokenizer lower-cases."""
     return task.family.features(examples, WordPieceTokenizer(vocabulary, lower_case=True), Limits(max_seq_length))
 
 
 def shown(examples: Sequence[Example], features: Features, vocabulary: Vocabulary, *, max_seq_length: int) -> dict[str, Shown]:
-    """Returns what the log shows of examples, by guid.
-
-    Args:
-      examples: of a split.
-      features: of these examples, a row for each.
-      vocabulary: of the tokenizer.
-      max_seq_length: to which rows are padded.
-    """
+    """Returns what the log shows of examples, by guid; `features` has one row for each example."""
     batch = features.batch(np.arange(len(examples)), max_seq_length)
     found = {}
     for row, example in enumerate(examples):
@@ -144,15 +93,9 @@ def shown(examples: Sequence[Example], features: Features, vocabulary: Vocabular
 
 
 def variables(trained: str, start: str, config: BertConfig) -> dict[str, Variable]:
-    """Returns the variables of a trained model.
+    """Returns the variables of a trained model; `trained` is its last checkpoint without moments, `start` its first.
 
-    Args:
-      trained: its last checkpoint, without the optimizer's moments.
-      start: the checkpoint that it began with.
-      config: the model.
-
-    Raises:
-      CheckpointError: a checkpoint is missing or damaged.
+    Raises CheckpointError if a checkpoint is missing or damaged.
     """
     loaded = set(plan_restore(CheckpointReader(start), config, ()).loaded)
     shapes = CheckpointReader(trained).shapes

@@ -1,4 +1,4 @@
-"""reproduction.json and reproduction.md: a published run and one here, side by side."""
+"""Writes reproduction.json and reproduction.md: a published run and one here side by side."""
 
 from __future__ import annotations
 
@@ -16,58 +16,34 @@ JSON_NAME, MARKDOWN_NAME = "reproduction.json", "reproduction.md"
 
 
 class Distribution(NamedTuple):
-    """How the values of several seeds lie, and the published one among them.
-
-    Attributes:
-      sd: standard deviation of the sample.
-      below: how many seeds have a lower value than the published one.
-    """
+    """The values of several seeds, and the published one among them."""
 
     published: float
     mean: float
-    sd: float
+    sd: float  # standard deviation of the sample
     lowest: float
     highest: float
-    below: int
+    below: int  # number of seeds with a value below the published one
     seeds: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All that is written.
-
-    Attributes:
-      published: what was to be reproduced.
-      command: that repeats the first run here.
-      rows: of the comparison.
-      distributions: by what is distributed; none of one seed.
-      collapsed: why, by seed; those that did not are left out.
-      forms: of the lines of the log.
-    """
-
     published: Published
-    command: str
+    command: str  # that repeats the first run here
     rows: Sequence[Row]
-    distributions: Mapping[str, Distribution]
-    collapsed: Mapping[int, str]
-    forms: Sequence[FormFound] = ()
+    distributions: Mapping[str, Distribution]  # by quantity; empty for one seed
+    collapsed: Mapping[int, str]  # reason by seed, for collapsed runs only
+    forms: Sequence[FormFound] = ()  # of the log's lines
 
     @property
     def is_outside(self) -> bool:
-        """Whether something that is comparable is outside of what was published."""
+        """Whether any comparable figure is outside the published ones."""
         return any(row.verdict == OUTSIDE for row in self.rows)
 
 
 def write(folder: Path, report: Report) -> None:
-    """Writes both files, each whole or not at all.
-
-    Args:
-      folder: of both files.
-      report: what they are to say.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
+    """Writes both files atomically; raises OutputError if the folder cannot be written."""
     contents = {
         "run": report.published.name,
         "published_command": report.published.command,
@@ -82,7 +58,6 @@ def write(folder: Path, report: Report) -> None:
 
 
 def to_markdown(report: Report) -> str:
-    """Returns the report for people."""
     rows = [(row.what, _cell(row.published), _cell(row.measured), row.verdict, row.reason) for row in report.rows]
     parts = [
         f"# {report.published.title}",

@@ -1,4 +1,4 @@
-"""A published run and one here, side by side: equal, within what was published, outside of it, or not comparable."""
+"""A published run and one here side by side: equal, within the published range, outside it, or not comparable."""
 
 from __future__ import annotations
 
@@ -31,25 +31,17 @@ _LAYER = re.compile(r"/layer_(\d+)/")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One comparison.
+    """One comparison."""
 
-    Attributes:
-      what: its name.
-      published: number or text.
-      measured: the same of the run here.
-      verdict: EQUAL, WITHIN, OUTSIDE or NOT_COMPARABLE.
-      reason: for it, where it needs one.
-    """
-
-    what: str
+    what: str  # name of the quantity
     published: float | str
     measured: float | str
-    verdict: str
-    reason: str = ""
+    verdict: str  # EQUAL, WITHIN, OUTSIDE or NOT_COMPARABLE
+    reason: str = ""  # empty if none is needed
 
 
 class _Rows:
-    """Makes rows; what differs between the runs leaves some of them without a verdict."""
+    """Makes rows; differences between the runs leave some without a verdict."""
 
     def __init__(self, differences: Mapping[str, str]) -> None:
         self._differences = differences
@@ -65,12 +57,7 @@ class _Rows:
 
 
 def compare(published: Published, measured: Measured) -> list[Row]:
-    """Returns all rows; those of a seed name it where there are several.
-
-    Args:
-      published: the run that is reproduced.
-      measured: what it came to here.
-    """
+    """Returns all rows; with several seeds, a seed's rows name it."""
     rows = _Rows(differences(published, measured))
     of_outcomes: list[Row] = []
     for outcome in measured.outcomes:
@@ -87,12 +74,7 @@ def compare(published: Published, measured: Measured) -> list[Row]:
 
 
 def differences(published: Published, measured: Measured) -> dict[str, str]:
-    """Returns in which of DATA, VOCABULARY, WEIGHTS, HARDWARE and LENGTH the runs differ, and how.
-
-    Args:
-      published: the run that is reproduced.
-      measured: what it came to here.
-    """
+    """Returns how the runs differ, by DATA, VOCABULARY, WEIGHTS, HARDWARE and LENGTH; equal ones are omitted."""
     found = {}
     if dict(measured.examples) != dict(published.examples):
         found[DATA] = f"other data: {_listed(measured.examples)} examples, published {_listed(published.examples)}"
@@ -191,7 +173,7 @@ def _of_variables(rows: _Rows, published: Published, measured: Measured) -> Iter
 
 
 def _layer(name: str) -> int:
-    """Returns the layer that a variable belongs to, -1 for those that every model has."""
+    """Returns the layer of a variable, -1 for variables outside the layers."""
     found = _LAYER.search(name)
     return int(found[1]) if found else -1
 

@@ -1,8 +1,4 @@
-"""What a task is: where its examples are, and what is learned of them.
-
-A `Family` knows one kind of thing that can be learned, from examples to metrics: sentences with classes are one family, tags of
-words another. A `Task` knows where the examples of one data set are, and names its family.
-"""
+"""Protocols: `Family` defines a problem from examples to metrics; `Task` locates a data set and names its family."""
 
 from __future__ import annotations
 
@@ -27,63 +23,53 @@ Outputs = Mapping[str, Array]  # of a head over a split: [N, ...] or [total, ...
 
 
 class Example(Protocol):
-    """What all examples have; those of a family are dataclasses of which `guid` is the first field."""
+    """An example of any family; families use dataclasses whose first field is `guid`."""
 
     @property
     def guid(self) -> str:
-        """Its name in files and messages."""
+        """Name in files and messages."""
 
     @property
     def label(self) -> Any:
-        """What it is; None where that is to be predicted."""
+        """Label or target; None if it is to be predicted."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is read: one text or two."""
+        """Input texts: one or two."""
 
 
 class Limits(NamedTuple):
-    """How much of a text a row may hold: word pieces, the special ones included, and a key of `long_text.CUTS`."""
+    """Limits on the text in one row."""
 
-    max_seq_length: int
-    long_text: str = TRUNCATE
+    max_seq_length: int  # word pieces, including special tokens
+    long_text: str = TRUNCATE  # key of `long_text.CUTS`
 
 
 class Layout(Protocol):
-    """How predictions are written, line by line; any part of a file may be made at a time."""
+    """Text format of predictions; can be written in parts."""
 
     def header(self) -> str:
-        """Returns the first line, with its end; nothing where the format has none."""
+        """Returns the header line with its newline; empty if the format has none."""
 
     def rows(self, examples: Sequence[Any], predictions: Any) -> str:
-        """Returns the lines of some examples, in their order.
-
-        Args:
-          examples: that were predicted.
-          predictions: of these examples.
-        """
+        """Returns one line per example, in order."""
 
 
 class Submission(NamedTuple):
-    """What GLUE's server takes of a split of test.
+    """Submission of a test split to GLUE's server."""
 
-    Attributes:
-      name: of the file, MNLI-mm.
-      lines: returns its lines, of predictions in the order of the examples.
-    """
-
-    name: str
-    lines: Callable[[Any], Iterable[str]]
+    name: str  # file name, for example MNLI-mm
+    lines: Callable[[Any], Iterable[str]]  # lines for predictions in the order of the examples
 
 
 class Family(Protocol):
-    """A kind of thing to be learned. E examples become N rows of features, N >= E; the head computes outputs of rows.
+    """A kind of problem. E examples become N rows of features, N >= E; the head computes outputs per row.
 
     Attributes:
-      rules: names of settings, attributes of the family, that decide on predictions alone; see `tasks.rules`.
-      file_patterns: the names of `files` with any suffix, as patterns of `glob`; they are deleted with the run.
-      usual_settings: of training, by name, in the place of defaults; where none are given.
-      sample_settings: the same where the default checkpoint is trained on the bundled sample.
+      rules: names of settings (attributes of the family) that affect predictions only; see `tasks.rules`.
+      file_patterns: glob patterns for the names of `files` with any suffix; matching files are deleted with the run.
+      usual_settings: training defaults of this family by name, used if a setting is not specified.
+      sample_settings: the same for the default checkpoint trained on the bundled sample.
     """
 
     rules: ClassVar[tuple[str, ...]]
@@ -93,164 +79,163 @@ class Family(Protocol):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Family:
-        """Returns the family of a trained model, of what its `record` returned."""
+        """Returns the family of a trained model from the result of its `record`."""
 
     def as_trained(self, record: Mapping[str, Any]) -> Family:
-        """Returns the family with those of its settings that a trained model was made with, as the stride of windows."""
+        """Returns the family with the settings a trained model was made with, such as the window stride."""
 
     @property
     def kind(self) -> str:
-        """Key of the registries: `tasks.families` makes the family of a record, `modeling.heads.registry` the head."""
+        """Registry key: `tasks.families` creates the family of a record, `modeling.heads.registry` the head."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of classes or tags; the position is the index. Empty where there are none."""
+        """Names of classes or tags by index; empty if there are none."""
 
     @property
     def head(self) -> HeadSpec:
-        """What the model computes."""
+        """The head of the model."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the metrics; the best checkpoint is the best by the first."""
+        """Names of the metrics; the first one selects the best checkpoint."""
 
     @property
     def targets(self) -> tuple[Field, ...]:
-        """What batches hold for the loss, and what features keep beside batches for predictions."""
+        """Fields that batches hold for the loss, and that features keep beside batches for predictions."""
 
     @property
     def trains_on_windows(self) -> bool:
-        """Whether each window of a long text can be trained on; else what is cut off a training text is lost."""
+        """Whether every window of a long text can be trained on; otherwise text that is cut off is lost for training."""
 
     @property
     def trains_together(self) -> bool:
-        """Whether the rows of an example stay in one batch, see `Features.together`."""
+        """Whether the rows of an example stay in one batch; see `Features.together`."""
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
-        """Returns rows that a program has in memory as examples.
+        """Converts rows in memory to examples.
 
         Args:
-          rows: read once; of which form, the family says.
-          split: for names of examples and messages.
-          labelled: whether they have labels.
+          rows: read once; the family defines their format.
+          split: used in the names of examples and in messages.
+          labelled: whether the rows have labels.
 
         Raises:
-          DataError: a row is of another form; names split and row, counted from 0.
+          DataError: a row has another format; names split and row, counted from 0.
         """
 
     def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """Returns the features of examples; targets mean nothing where labels are None.
+        """Returns the features of examples; targets are undefined if labels are None.
 
         Args:
-          examples: E of them.
-          tokenizer: cuts their texts.
-          limits: of a row.
+          examples: E examples.
+          tokenizer: splits their texts.
+          limits: limits per row.
         """
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """Returns a factor for each label, with which all weigh the same in the loss; only heads with such a loss ask."""
+        """Returns a loss weight per label that balances the classes; used only by heads with such a loss."""
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Any:
-        """Returns what the outputs say of the E examples; rows of one example become one prediction.
+        """Returns the predictions for E examples; the rows of an example become one prediction.
 
         Args:
-          outputs: of the head, for all rows.
+          outputs: outputs of the head for all rows.
           features: the rows.
-          examples: E of them, which the rows are of.
+          examples: the E examples of these rows.
         """
 
     def listed(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Any]:
-        """Returns one object for each example, for programs: its `label`, and what else is predicted.
+        """Returns one object per example, for programs: its `label` and any other predicted values.
 
         Args:
-          predictions: of the examples.
-          examples: E of them.
+          predictions: predictions of the examples.
+          examples: E examples.
         """
 
     def evaluation(self, predictions: Any, examples: Sequence[Any]) -> Evaluation:
-        """Measures predictions by the labels of their examples.
+        """Measures predictions against the labels of their examples.
 
         Args:
-          predictions: of the examples.
-          examples: E of them, with labels.
+          predictions: predictions of the examples.
+          examples: E labelled examples.
         """
 
     def mistakes(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
-        """Returns the predictions that are most confidently wrong, the worst first, as values for JSON.
+        """Returns the most confident wrong predictions, worst first, as JSON values.
 
-        The page shows of each `id`, `text_a`, `text_b`, `label`, `predicted`, and how sure the model is: `confidence`, or how
-        far off: `error`. `marks` are places in `text_a`: first character, the one after the last, and whose they are: `label`,
-        `predicted` or `both`.
+        The page shows `id`, `text_a`, `text_b`, `label`, `predicted`, and either `confidence` or, for regression, `error`.
+        `marks` are spans in `text_a`: first character, end (exclusive), and the source: `label`, `predicted` or `both`.
 
         Args:
-          predictions: of the examples.
-          examples: E of them, with labels.
+          predictions: predictions of the examples.
+          examples: E labelled examples.
         """
 
     def files(self, predictions: Any, examples: Sequence[Any], *, suffix: str, published_suffix: str) -> Mapping[str, str]:
-        """Returns the files of a predicted split: their contents by name.
+        """Returns the files of a predicted split: contents by name.
 
         Args:
-          predictions: of the examples.
-          examples: of the split.
-          suffix: tells it from other splits of its purpose, see `evaluation.split_suffix`.
-          published_suffix: the same of its name in the published script.
+          predictions: predictions of the examples.
+          examples: examples of the split.
+          suffix: distinguishes splits of the same purpose, see `evaluation.split_suffix`.
+          published_suffix: the same in the naming of the published script.
         """
 
     def layout(self, form: str) -> Layout:
-        """Returns how predictions are written in a format of `tables.FORMATS`."""
+        """Returns the layout of predictions for a format of `tables.FORMATS`."""
 
     def record(self) -> dict[str, Any]:
-        """Returns what is learned, as a run's record keeps it: `labels` and `kind` at least.
+        """Returns the definition of the family for a run's record: at least `labels` and `kind`.
 
-        Whatever else decides on features and outputs belongs here too, as values of JSON: a run is made again from it, and
-        cached features are those of a family with the same record.
+        Must include every setting that affects features and outputs, as JSON values: the family is restored from it, and
+        cached features are shared by families with the same record.
         """
 
 
 class Task(Protocol):
-    """A data set, and what is learned of it.
+    """A data set and the family of its problem.
 
-    A purpose (train, dev, test) has one split or several: MNLI is evaluated on dev_matched and dev_mismatched.
+    A purpose (train, dev, test) has one or several splits: MNLI is evaluated on dev_matched and dev_mismatched.
     """
 
     @property
     def name(self) -> str:
-        """Name as people write it, MRPC."""
+        """Display name, for example MRPC."""
 
     @property
     def family(self) -> Family:
-        """What is learned."""
+        """The family of the problem."""
 
     @property
     def reads_folder(self) -> bool:
-        """Whether a folder holds its files; else it knows each."""
+        """Whether the task reads its files from a folder; otherwise each file is named."""
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.
+        """Returns the splits of a purpose that exist in the folder, or the first one if none exists.
 
         Args:
           data_dir: folder of the files.
           purpose: train, dev or test.
 
         Raises:
-          DataError: the task has no split for this purpose, as AX for training.
+          DataError: the task has no split for this purpose, for example AX for training.
         """
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns the file of a split, or the folder where it has several, whether it exists or not.
+        """Returns the file of a split, or the folder if it has several files, whether or not it exists.
 
         Args:
           data_dir: folder of the files.
-          split: its name.
+          split: name of the split.
         """
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> Sequence[Any]:
-        """Reads a split; the label is None in splits of test.
+        """Reads a split; the label is None in test splits.
 
         Args:
           data_dir: folder of the files.
-          split: its name.
+          split: name of the split.
 
         Raises:
           DataError: the file is missing or cannot be read; names file and line.
@@ -260,16 +245,16 @@ class Task(Protocol):
         """Reads a file in the layout of a split, in constant memory.
 
         Args:
-          source: a path, or `-` for the standard input.
-          split: whose layout it is.
-          report: is called for each row that cannot be used, which is then left out.
+          source: a path, or `-` for standard input.
+          split: split that defines the layout.
+          report: called for each unusable row, which is then skipped.
 
         Raises:
-          DataError: the file is missing or has other columns; whatever `report` raises.
+          DataError: the file is missing or has other columns. Errors raised by `report` propagate.
         """
 
     def published_name(self, split: str) -> str:
-        """Returns what the published script calls a split: test for test_matched of MNLI."""
+        """Returns the name of a split in the published script: test for test_matched of MNLI."""
 
     def submission(self, split: str) -> Submission | None:
-        """Returns how predictions of a split are sent to GLUE's server; None where it takes none."""
+        """Returns the submission of a split to GLUE's server; None if the server does not accept it."""

@@ -12,20 +12,11 @@ _LABELS_NAMED = 10  # of those that are known
 
 
 class UnknownLabelError(RowError):
-    """A label is not one of those that are known."""
+    """A label is not in the known set."""
 
 
 def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
-    """Returns a text as it stands.
-
-    Args:
-      cell: of a table.
-      column: its name, for messages.
-      may_be_empty: whether it may hold nothing.
-
-    Raises:
-      RowError: it is empty though it may not be, a JSON value of another kind, or cannot be written to a file.
-    """
+    """Returns a text unchanged; raises `RowError` if it is empty but required, not a string, or not valid Unicode."""
     if not isinstance(cell, str):
         raise RowError(f"the value in column {column!r} is not a string: {cell!r:.80}")
     if not cell.strip() and not may_be_empty:
@@ -34,17 +25,7 @@ def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
 
 
 def joined(found: Sequence[object], columns: Sequence[str]) -> str:
-    """Returns the text of one column as it stands, or the texts of several with a space between them.
-
-    Of several some may be empty, or null in JSON; they are left out.
-
-    Args:
-      found: a cell for each column.
-      columns: their names or numbers.
-
-    Raises:
-      RowError: as `text`, or all of them are empty.
-    """
+    """Joins the texts of several columns with spaces; empty ones and JSON nulls are skipped, unless all are."""
     if len(columns) == 1:
         return text(found[0], columns[0])
     parts = [text("" if cell is None else cell, column, may_be_empty=True) for cell, column in zip(found, columns)]
@@ -55,15 +36,7 @@ def joined(found: Sequence[object], columns: Sequence[str]) -> str:
 
 
 def name(cell: object, column: str) -> str:
-    """Returns a label or an id, without blanks around it; JSON may have a number or a truth value.
-
-    Args:
-      cell: of a table.
-      column: its name, for messages.
-
-    Raises:
-      RowError: it is empty, a JSON value of another kind, no finite number, or cannot be written to a file.
-    """
+    """Returns a label or an id, stripped; JSON may have a finite number or a boolean. Raises `RowError`."""
     # NaN is how some programs write a value that is missing.
     is_number = isinstance(cell, numbers.Integral) or (isinstance(cell, numbers.Real) and math.isfinite(cell))
     if not (isinstance(cell, str) or is_number):
@@ -77,7 +50,7 @@ def name(cell: object, column: str) -> str:
 
 
 def _whole(found: str, column: str) -> str:
-    """Refuses halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+    """Rejects unpaired surrogates, which JSON can express and UTF-8 cannot."""
     try:
         found.encode()
     except UnicodeEncodeError as error:
@@ -87,15 +60,6 @@ def _whole(found: str, column: str) -> str:
 
 
 def known_label(label: str, known: Sequence[str]) -> str:
-    """Returns the label.
-
-    Args:
-      label: of an example.
-      known: labels that there are.
-
-    Raises:
-      UnknownLabelError: it is not one of those that are known.
-    """
     if label not in known:
         more = f" and {len(known) - _LABELS_NAMED} more" if len(known) > _LABELS_NAMED else ""
         raise UnknownLabelError(f"unknown label {label!r:.80}; known are {', '.join(known[:_LABELS_NAMED])}{more}")
@@ -103,15 +67,7 @@ def known_label(label: str, known: Sequence[str]) -> str:
 
 
 def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
-    """Returns a label that is a number.
-
-    Args:
-      cell: a number, or a text that reads as one.
-      bounds: least and largest, where the task has such.
-
-    Raises:
-      RowError: it is none, is not finite, or lies outside.
-    """
+    """Returns a finite numeric label within `bounds` (inclusive); raises `RowError` otherwise."""
     try:
         value = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

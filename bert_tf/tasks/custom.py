@@ -1,4 +1,4 @@
-"""One's own data as a task: tables of any columns, with the labels that are found there."""
+"""Custom data as a task: tables with any columns; labels are discovered in the training file."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
 
 @dataclasses.dataclass(frozen=True)
 class CustomSettings:
-    """What the flags say of one's own data; the fields are flags.
+    """Flags for custom data; the fields are flags.
 
-    A column is a name, or a number counted from 1. A text may be several columns, with commas between them, which are joined by
-    a space; where a column is called just so, commas and all, it is that one.
+    A column is a name, or a number counted from 1. A text may be several columns separated by commas, joined with a
+    space; if a column has exactly that name, commas included, it is that column.
     """
 
     train_file: str | None = setting(None, "TSV (no quoting), CSV or JSON lines; the suffix says which, .gz may follow")
@@ -61,17 +61,16 @@ SKIP = "skip_bad_rows"
 
 
 class CustomTask:
-    """A task over one's own files, which the settings name; `data_dir` counts for nothing."""
+    """A sentence task over the files in the settings; `data_dir` is ignored."""
 
     name, reads_folder = NAME, False
 
     def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None) -> None:
-        """Checks that the settings belong together; no file is read yet.
+        """Checks that the settings are consistent; reads no file yet.
 
         Args:
           settings: the flags.
-          labels: in the order of the classes, where a trained model knows them; else those of the settings, else those that
-            the training file holds.
+          labels: class names by index from a trained model; otherwise those of the settings or of the training file.
 
         Raises:
           FlagError: the settings contradict each other.
@@ -93,11 +92,11 @@ class CustomTask:
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
-        """Label names: as given, else as found in the training file, see `LabelColumn.discover`; none for regression.
+        """Label names from the arguments, else from the training file, see `LabelColumn.discover`; empty for regression.
 
         Raises:
-          DataError: the training file cannot be read, or holds too few labels.
-          FlagError: labels are neither listed nor is a training file named.
+          DataError: the training file cannot be read or has too few labels.
+          FlagError: there are neither listed labels nor a training file.
         """
         if self._given_labels or self._settings.problem == REGRESSION:
             return self._given_labels
@@ -107,7 +106,7 @@ class CustomTask:
 
     @functools.cached_property
     def family(self) -> SentenceFamily:
-        """Sentences with the kind of label that the settings name.
+        """Sentence family with the kind of label in the settings.
 
         Raises:
           BertError: as `labels`.
@@ -116,32 +115,16 @@ class CustomTask:
         return SentenceFamily(self.labels, kind, usual_metrics(kind, self.labels), self._settings.label_separator)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns the purpose itself.
-
-        Raises:
-          FlagError: no file is named for it.
-        """
         self.file(data_dir, purpose)
         return (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:  # noqa: ARG002  (the protocol's)
-        """Returns the file of a split.
-
-        Raises:
-          FlagError: none is named.
-        """
         path = self._files[split]
         if not path:
             raise FlagError(f"--{split}_file is required with --task_name={NAME}")
         return Path(path)
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
-        """Reads a split; test examples have no label.
-
-        Raises:
-          DataError: the file is missing or cannot be read, a text is empty, or a label unknown; names file and line.
-          FlagError: no file is named.
-        """
         path = self.file(data_dir, split)
         numbered = tables.usable(lambda report: self._numbered(path, split, report), path, skip=self._settings.skip_bad_rows)
         if not numbered:
@@ -157,18 +140,16 @@ class CustomTask:
         return [example for _, example in numbered]
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
-        """Reads a file with the columns of the settings, see `Task.stream`; ids are those of the file, else split and line."""
+        """Reads a file with the columns of the settings, see `Task.stream`; ids default to split and line."""
         return (example for _, example in self._numbered(source, split, report))
 
     def published_name(self, split: str) -> str:
-        """Returns the name of the split."""
         return split
 
     def submission(self, split: str) -> None:
-        """No server knows it."""
+        """None: no server accepts it."""
 
     def _numbered(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
-        """Yields the line of each example, and the example."""
         table = self._table(source)
         texts = self._texts(table)
         labels = [self._settings.label_column] if self._is_labelled(table, split) else []
@@ -215,7 +196,6 @@ class CustomTask:
         return tables.open_table(source, form=self._settings.file_format, header=self._has_header)
 
     def _texts(self, table: tables.Table) -> list[list[str]]:
-        """Returns the columns of each text."""
         if self._settings.text_a:
             named = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
             return [_columns(table, flag, columns) for flag, columns in named.items() if columns]
@@ -228,7 +208,7 @@ class CustomTask:
 
 
 def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
-    """Returns the columns that a flag names: one, or several with commas."""
+    """Returns the columns in a flag: one, or several separated by commas."""
     if table.has(named):
         return [named]
     parts = [part if table.has(part) else part.strip() for part in named.split(",")]
@@ -238,11 +218,7 @@ def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
 
 
 def listed_labels(settings: CustomSettings) -> list[str]:
-    """Returns the labels of --labels; none where it is not given.
-
-    Raises:
-      FlagError: they are no different names, or too few.
-    """
+    """Returns the labels of --labels, empty if not set; raises `FlagError` for duplicates or too few."""
     if settings.labels is None:
         return []
     names = [name.strip() for name in settings.labels.split(",")]

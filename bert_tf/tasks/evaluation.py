@@ -1,4 +1,4 @@
-"""Metrics of a model on labelled examples, whatever it learned."""
+"""Metrics of a model on labelled examples of any family."""
 
 from __future__ import annotations
 
@@ -12,34 +12,21 @@ _PURPOSES = ("train", "dev", "test")
 
 
 class Panel(NamedTuple):
-    """A table of the page of a run.
+    """A table on the page of a run."""
 
-    Attributes:
-      title: above it.
-      columns: their names; the first names the rows.
-      rows: of texts and numbers.
-      note: below it.
-    """
-
-    title: str
-    columns: Sequence[str]
+    title: str  # shown above
+    columns: Sequence[str]  # the first column names the rows
     rows: Sequence[Sequence[str | float | None]]
-    note: str = ""
+    note: str = ""  # shown below
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What a model reaches on a split; a family may know more of it.
+    """Results on a split; families add to it."""
 
-    Attributes:
-      metrics: by name.
-      loss: mean over examples, or over what the loss counts, as labelled tokens.
-      examples: how many were measured.
-    """
-
-    metrics: Mapping[str, float]
-    loss: float
-    examples: int
+    metrics: Mapping[str, float]  # by name
+    loss: float  # mean over examples, or over labelled tokens
+    examples: int  # number of examples
 
     @property
     def values(self) -> dict[str, float]:
@@ -48,25 +35,25 @@ class Evaluation:
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
-        """Ends of the 95 % interval of each metric that has one."""
+        """95 % intervals by metric, where available."""
         return {}
 
     @property
     def collapsed(self) -> str | None:
-        """Why the predictions look as if nothing was learned; None where they do not."""
+        """Why the predictions look degenerate; None if they do not."""
         return None
 
     @property
     def panels(self) -> Sequence[Panel]:
-        """What the page of the run shows of it beside metrics."""
+        """Tables for the page of the run, in addition to the metrics."""
         return ()
 
     def table(self) -> list[str]:
-        """Returns lines for the log: scores by label, or whatever else is worth a table."""
+        """Returns lines for the log, for example scores by label."""
         return []
 
     def details(self) -> dict[str, Any]:
-        """Returns what eval_results.json holds of the split."""
+        """Returns the split's entry in eval_results.json."""
         return {
             **self.values,
             "examples": self.examples,
@@ -77,7 +64,7 @@ class Evaluation:
 
 
 def split_suffix(split: str) -> str:
-    """Returns what tells the splits of a purpose apart: "_matched" of dev_matched, nothing of dev."""
+    """Returns the suffix that distinguishes splits of a purpose: "_matched" for dev_matched, "" for dev."""
     purpose, _, rest = split.partition("_")
     if purpose not in _PURPOSES:
         return f"_{split}"
@@ -85,11 +72,7 @@ def split_suffix(split: str) -> str:
 
 
 def summarize(evaluations: Mapping[str, Evaluation]) -> dict[str, float]:
-    """Returns metrics and loss as the mean over splits, and those of each split under its suffix: accuracy_matched.
-
-    Args:
-      evaluations: by split; all of one task.
-    """
+    """Returns metrics and loss averaged over splits, and those of each split with its suffix: accuracy_matched."""
     by_split = {split_suffix(split): evaluation.values for split, evaluation in evaluations.items()}
     names = next(iter(by_split.values()))
     means = {name: float(np.mean([values[name] for values in by_split.values()])) for name in names}

@@ -1,4 +1,4 @@
-"""Families of tasks by kind: what a trained model learned, made again from the record of its run."""
+"""Registry of task families by kind: restores the family of a trained model from its record."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _FAMILIES: dict[str, type[Family]] = {
 
 
 def register(kind: str, family: type[Family]) -> None:
-    """Adds a family; its head is to be registered under the same kind, see `modeling.heads.registry`.
+    """Adds a family; register its head under the same kind, see `modeling.heads.registry`.
 
     Args:
-      kind: a name that no other family has.
-      family: its class, of which `from_record` makes that of a trained model.
+      kind: a unique name.
+      family: its class, whose `from_record` creates the family of a trained model.
 
     Raises:
       ValueError: the name is taken.
@@ -42,19 +42,11 @@ def register(kind: str, family: type[Family]) -> None:
 
 
 def is_known(kind: object) -> bool:
-    """Returns whether there is a family of a kind."""
     return isinstance(kind, str) and kind in _FAMILIES
 
 
 def of_record(record: Mapping[str, Any]) -> Family:
-    """Returns the family of a trained model.
-
-    Args:
-      record: see `estimator.run_folder.trained`; it has a kind.
-
-    Raises:
-      ValueError: no family of its kind is registered.
-    """
+    """Restores the family of a record, see `estimator.run_folder.trained`; raises `ValueError` for an unknown kind."""
     kind = record["kind"]
     if not is_known(kind):
         raise ValueError(unknown_name("kind", str(kind), _FAMILIES))
@@ -62,5 +54,4 @@ def of_record(record: Mapping[str, Any]) -> Family:
 
 
 def file_patterns() -> set[str]:
-    """Returns the names of the files of predictions that any family writes, as patterns of `glob`."""
     return {pattern for family in _FAMILIES.values() for pattern in family.file_patterns}

@@ -1,4 +1,4 @@
-"""Tasks that have one file for each split: the one that a setting names, else one of a folder."""
+"""Tasks with one file per split: the one in a setting, else one in a folder."""
 
 from __future__ import annotations
 
@@ -27,18 +27,10 @@ class FileTask:
         settings: CustomSettings,
         patterns: Mapping[str, Sequence[str]],
     ) -> None:
-        """Reads nothing yet.
+        """`family` may read the training file.
 
-        Args:
-          name: of the task.
-          family: makes what is learned; may read the training file for it.
-          read: yields the examples of a file.
-          settings: name files.
-          patterns: of `glob`, how files of each split are called in a folder; of several the last by name counts. Empty for
-            tasks without a folder.
-
-        Raises:
-          FlagError: a file for training or evaluation is the standard input.
+        `patterns` are glob patterns of each split's file in a folder (last by name wins); empty for tasks without a
+        folder. Raises `FlagError` if a training or evaluation file is standard input.
         """
         self.name = name
         self._make_family, self._read, self._patterns = family, read, patterns
@@ -51,35 +43,19 @@ class FileTask:
 
     @property
     def family(self) -> Family:
-        """What is learned.
-
-        Raises:
-          BertError: it depends on a file that cannot be read.
-        """
         if self._family is None:
             self._family = self._make_family()
         return self._family
 
     @property
     def reads_folder(self) -> bool:
-        """Whether a folder holds its files."""
         return bool(self._patterns) and not any(self._files.values())
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns the purpose itself.
-
-        Raises:
-          FlagError: files are named, but none for it.
-        """
         self.file(data_dir, purpose)
         return (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns the file of a split.
-
-        Raises:
-          FlagError: files are named, but none for it.
-        """
         named = self._files[split]
         if named:
             return Path(named)
@@ -90,11 +66,6 @@ class FileTask:
         return next((paths[0] for paths in found if paths), folder / patterns[0])
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[Any]:
-        """Reads a split.
-
-        Raises:
-          BertError: the file is missing or cannot be read; names file and row.
-        """
         path = self.file(data_dir, split)
         if not path.exists() and not self._files[split]:
             raise DataError(f"no file {' or '.join(self._patterns[split])} in the folder", data_dir)
@@ -104,12 +75,10 @@ class FileTask:
         return found
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
-        """Reads a file, see `Task.stream`."""
         return self._read(source, split, report)
 
     def published_name(self, split: str) -> str:
-        """Returns the name of the split."""
         return split
 
     def submission(self, split: str) -> None:
-        """GLUE's server does not know it."""
+        """None: GLUE's server does not accept it."""

@@ -53,16 +53,10 @@ class GlueTask:
 
     @property
     def family(self) -> SentenceFamily:
-        """Sentences with classes, or with a number."""
         kind = CLASSIFICATION if self.labels else REGRESSION
         return SentenceFamily(self.labels, kind, self.metrics, texts=1 if self.text_b is None else 2)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.
-
-        Raises:
-          DataError: the task has none for this purpose.
-        """
         names = self.split_names.get(purpose, ())
         if not names:
             has = ", ".join(name for split_names in self.split_names.values() for name in split_names)
@@ -74,15 +68,10 @@ class GlueTask:
         return there or names[:1]
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns train.tsv, dev.tsv, test.tsv of the folder, or as the split is named."""
         return Path(data_dir) / f"{split}.tsv"
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
-        """Reads a split; test examples have no label. Where published files are broken, such rows are left out and counted.
-
-        Raises:
-          DataError: the file is missing or cannot be read, a text is empty, or a label unknown; names file and line.
-        """
+        """Reads a split; in published files with broken rows, those are skipped and counted."""
         path = self.file(data_dir, split)
         bad = tables.BadRows(path, skip=self.skip_bad_rows)
         examples = list(self.stream(path, split, bad))
@@ -99,10 +88,7 @@ class GlueTask:
         return examples
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
-        """Reads a file in the layout of a split, see `Task.stream`.
-
-        GLUE's server wants a prediction of each row, so that those of test may have empty texts; they are counted.
-        """
+        """Rows of test splits may have empty texts, which are counted: GLUE's server expects a prediction for every row."""
         table = tables.open_table(source, form=tables.TSV, header=self.headless.get(split, True))
         columns = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
         labelled = not self._is_test(split)
@@ -120,12 +106,10 @@ class GlueTask:
         return examples if labelled else _counting_empty(examples, table.path)
 
     def submission(self, split: str) -> Submission | None:
-        """Returns what the server takes of a split of test; None of other splits."""
         name = (self.submissions or {TEST: self.name}).get(split)
         return None if name is None else Submission(name, functools.partial(submission_lines, self.family))
 
     def published_name(self, split: str) -> str:
-        """Returns what the published script calls a split: test for test_matched of MNLI."""
         return self.published_names.get(split, split)
 
     def _is_test(self, split: str) -> bool:
@@ -136,12 +120,7 @@ class GlueTask:
 
 
 def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list[str]:
-    """Returns the lines of a file in the layout that GLUE's server takes: index and prediction, in the order of the test file.
-
-    Args:
-      family: of the task, whose label names are spelled as the server wants them.
-      predictions: [E, L] logits.
-    """
+    """Lines in the format of GLUE's server (index and prediction, in test order) from [E, L] logits."""
     predicted = scores.predictions(family.kind, predictions)
     if family.kind == REGRESSION:
         shown = [f"{abs(number):.3f}" for number in predicted.clip(*SIMILARITIES)]  # abs: -0.0
@@ -156,7 +135,7 @@ def _warn_of_missing(path: Path, purpose: str, there: str) -> None:
 
 
 def _counting_empty(examples: Iterable[SentenceExample], path: str) -> Iterator[SentenceExample]:
-    """Passes examples on, and says how many have an empty text."""
+    """Passes examples on and reports how many have an empty text."""
     empty, first = 0, ""
     for example in examples:
         if not all(text is None or text.strip() for text in (example.text_a, example.text_b)):

@@ -1,4 +1,4 @@
-"""Rows that a program has in memory as a task: lists, iterators, data frames. Tasks of families are in their folders."""
+"""Tasks from rows in memory: lists, iterators, data frames. Family-specific tasks are in their folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bert_tf.tasks.custom import NAME
 
 
 class RowsTask:
-    """Rows in memory, of any family.
+    """Rows in memory, for any family.
 
     task = RowsTask(family, train=rows, dev=more)
     """
@@ -27,16 +27,16 @@ class RowsTask:
         dev: Iterable[Any] | None = None,
         test: Iterable[Any] | None = None,
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
-          family: what is learned; says of which form rows are.
+          family: defines the problem and the format of rows.
           train: rows to train on.
           dev: rows to evaluate on.
           test: rows to predict, without labels.
 
         Raises:
-          DataError: a row is of another form; names split and row.
+          DataError: a row has another format; names split and row.
         """
         self.family = family
         given = {TRAIN: train, DEV: dev, TEST: test}
@@ -48,7 +48,7 @@ class RowsTask:
         """Returns the purpose itself.
 
         Raises:
-          DataError: it has no rows, or is none of train, dev and test.
+          DataError: it has no rows, or is not train, dev or test.
         """
         del data_dir
         if purpose not in PURPOSES:
@@ -59,7 +59,7 @@ class RowsTask:
         return (purpose,)
 
     def file(self, data_dir: object, split: str) -> Path:
-        """Returns what messages call a split; there is no file."""
+        """Returns the name of a split for messages; there is no file."""
         del data_dir
         return Path(f"rows of {split}")
 
@@ -67,12 +67,12 @@ class RowsTask:
         """Returns the rows of a split.
 
         Raises:
-          DataError: it has none.
+          DataError: the split has no rows.
         """
         return self._examples[self.splits(data_dir, split)[0]]
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
-        """Reads no file: models of sentences read tables as the task custom.
+        """Not supported: models of sentences read tables with the task custom.
 
         Raises:
           DataError: always.
@@ -85,4 +85,4 @@ class RowsTask:
         return split
 
     def submission(self, split: str) -> None:
-        """No server knows it."""
+        """None: no server accepts it."""

@@ -1,4 +1,4 @@
-"""Predictions of parts of a split, which were computed apart, as those of the split."""
+"""Joins predictions of parts of a split that were computed separately."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import numpy as np
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Returns predictions of some examples after those of others, whatever a family makes of them.
-
-    Args:
-      parts: of `Family.predictions`, one at least: arrays with an axis of examples, lists, named tuples of these, or objects
-        whose class has `joined`.
-    """
+    """Joins `Family.predictions`: arrays (by example), lists, named tuples of these, or objects with `joined`."""
     first = parts[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Labels as a column of one's own data has them."""
+"""The label column of custom data."""
 
 from __future__ import annotations
 
@@ -25,60 +25,31 @@ _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; t
 
 @dataclasses.dataclass(frozen=True)
 class LabelColumn:
-    """What a cell of the column means.
-
-    Attributes:
-      column: its name or number.
-      kind: of `bert_tf.tasks.sentence.example.KINDS`.
-      separator: stands between several labels of a cell; JSON may have a list instead.
-      bounds: least and largest of a number, where there are such.
-    """
-
-    column: str
-    kind: str
-    separator: str
-    bounds: tuple[float, float] | None = None
+    column: str  # name or number
+    kind: str  # one of `bert_tf.tasks.sentence.example.KINDS`
+    separator: str  # between labels of a cell; JSON may have a list
+    bounds: tuple[float, float] | None = None  # inclusive range of a numeric label
 
     def label(self, cell: object, known: Sequence[str]) -> Label:
-        """Returns the label of a cell.
-
-        Args:
-          cell: of a table.
-          known: labels that there are.
-
-        Raises:
-          RowError: it is empty, of another kind, or not among those that are known.
-        """
+        """Returns the label of a cell; raises `RowError` if it is empty, of another kind or unknown."""
         if self.kind == REGRESSION:
             return cells.number(cell, self.bounds)
         names = tuple(cells.known_label(name, known) for name in self._names(cell))
         return names if self.kind == MULTI_LABEL else names[0]
 
     def require(self, table: tables.Table) -> None:
-        """Checks that a table has the column.
-
-        Raises:
-          DataError: it has not.
-        """
         table.require(self.column, "name that of the label with --label_column")
 
     def remedy(self, known: Sequence[str]) -> str:
-        """Returns what to do about a label that is not among those that are known."""
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
             return f"numbers are learned with --problem={REGRESSION}"
         return "if it is meant, list all labels with --labels"
 
     def discover(self, table: tables.Table, *, may_have_header: bool) -> tuple[str, ...]:
-        """Returns the labels of a table, sorted, as numbers where all are.
+        """Returns the sorted labels of a table (numerically if possible), reading it to its end.
 
-        Rows without a usable label are passed over: whoever reads the examples says what is wrong with them.
-
-        Args:
-          table: is read to its end.
-          may_have_header: whether its first line could be a header, as nobody said that it is none.
-
-        Raises:
-          DataError: the column is missing, there are too few labels to tell apart, or the first line looks like a header.
+        Rows without a usable label are skipped: reading the examples reports them. `may_have_header` means that the user
+        did not rule out a header: raises `DataError` if the first line looks like one.
         """
         self.require(table)
         rows = table.read([self.column], lambda line, row: (line, self._names(row[0])), report=lambda _: None)
@@ -101,7 +72,7 @@ class LabelColumn:
         return sorted_names(counts)
 
     def _names(self, cell: object) -> tuple[str, ...]:
-        """Returns one name, or of several labels any number of names."""
+        """Returns one name, or any number if cells hold several labels."""
         if self.kind != MULTI_LABEL:
             return (cells.name(cell, self.column),)
         if cell is None:
@@ -114,12 +85,7 @@ class LabelColumn:
 
 
 def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
-    """Warns of labels that may be typing errors: with few rows, or one letter from another.
-
-    Args:
-      counts: how often each label stands in the training data.
-      source: of the data, for messages.
-    """
+    """Warns of likely typing errors: labels with few rows, or one letter from another."""
     rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
     if rare:
         named = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
@@ -131,13 +97,13 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
 
 
 def _least_rows(counts: Mapping[str, int]) -> float:
-    """Returns how many rows a label has that is not rare; of many labels each has a smaller share."""
+    """Returns the row count below which a label is rare; lower if there are many labels."""
     share = min(_RARE_SHARE, 0.5 / len(counts))
     return max(_RARE, share * sum(counts.values()))
 
 
 def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yields pairs of names that differ by a letter, two that changed places, or case; not by a digit, as group1 and group2."""
+    """Yields pairs that differ by a letter, a transposition or case, but not by a digit (group1, group2)."""
     seen: dict[str, set[str]] = collections.defaultdict(set)  # by a name without one of its letters
     for name in sorted(names):
         folded = name.casefold()
@@ -150,12 +116,10 @@ def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def are_numbers(names: Iterable[str]) -> bool:
-    """Returns whether each name reads as a number."""
     return all(map(_NUMBER.fullmatch, names))
 
 
 def sorted_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns names in their order, as numbers where all are."""
     if are_numbers(names):
         return tuple(sorted(names, key=lambda name: (float(name), name)))
     return tuple(sorted(names))

@@ -1,7 +1,7 @@
-"""GLUE's split of the Microsoft Research Paraphrase Corpus, made from the files that the corpus is published as.
+"""GLUE's split of the Microsoft Research Paraphrase Corpus, made from the published files.
 
-They are a training and a test file. GLUE takes some pairs of the former as dev, by a list of their ids, and numbers those of
-the latter in the place of their labels.
+These are a training and a test file. GLUE takes some training pairs as dev, by a list of their ids, and replaces
+the labels of the test pairs with numbers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,9 @@ _BOM = "\ufeff"
 
 
 def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines.Source) -> Mapping[str, str]:
-    """Returns the contents of train.tsv, dev.tsv and test.tsv, by name.
+    """Returns the contents of train.tsv, dev.tsv and test.tsv by name, from msr_paraphrase_train.txt and _test.txt.
 
-    Args:
-      train: msr_paraphrase_train.txt.
-      test: msr_paraphrase_test.txt.
-      dev_ids: the two ids of each pair of dev.
-
-    Raises:
-      DataError: a file cannot be read or has other columns, or a pair of dev is not in the training file.
+    `dev_ids` has the two ids of each dev pair. Raises `DataError` if a dev pair is not in the training file.
     """
     lines = tables.open_table(dev_ids, form=tables.TSV, header=False).read(_COLUMNS[:2], lambda line, ids: (tuple(ids), line))
     line_of = dict(lines)
@@ -44,7 +38,6 @@ def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines
 
 
 def _pairs(path: text_lines.Source) -> tuple[Sequence[str], list[list[str]]]:
-    """Returns the header line and the rows of a file."""
     table = tables.open_table(path, form=tables.TSV)
     return table.names, list(table.read(_COLUMNS, lambda _, cells: cells))
 

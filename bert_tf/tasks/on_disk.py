@@ -1,4 +1,4 @@
-"""Examples of a split that are too many to hold: they stay on the disk, and rows are made of them as they are drawn."""
+"""Splits too large for memory: examples stay on disk, and rows are made as they are drawn."""
 
 from __future__ import annotations
 
@@ -12,46 +12,39 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 
 class OnDisk(Sequence[Any], abc.ABC):
-    """Such examples. Nothing is read before it is needed; then what must be made of the files first is made."""
+    """Lazy examples on disk; intermediate files are made on first use."""
 
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """Of everything that rows are made of but for settings that the family records."""
+        """Digest of everything that rows are made from, except settings in the family's record."""
 
     @property
     @abc.abstractmethod
     def rows(self) -> TrainingRows:
-        """What is drawn in training."""
+        """Rows to draw from in training."""
 
     @property
     @abc.abstractmethod
     def longest(self) -> int:
-        """Most tokens that a row may have."""
+        """Maximum tokens per row."""
 
     @abc.abstractmethod
     def features(self) -> Features:
-        """Returns the rows as they are evaluated, the same each time."""
+        """Returns the rows for evaluation, deterministic."""
 
 
 class Opening(NamedTuple):
-    """What a run decides on, beside the settings of the task.
-
-    Attributes:
-      tokenizer: cuts texts.
-      max_seq_length: most tokens of a row.
-      output_dir: of the run; what is made of the files goes into a folder of it.
-      eval_batch_size: rows of a batch of evaluation, where that is given.
-    """
+    """Settings of a run beyond those of the task."""
 
     tokenizer: WordPieceTokenizer
-    max_seq_length: int
-    output_dir: Path
-    eval_batch_size: int | None = None
+    max_seq_length: int  # tokens per row
+    output_dir: Path  # of the run; intermediate files go into a subfolder
+    eval_batch_size: int | None = None  # None if not set
 
 
 class Unopened(abc.ABC):
-    """A split whose files are known, before the tokenizer is."""
+    """A split whose files are known but whose tokenizer is not yet."""
 
     @abc.abstractmethod
     def opened(self, opening: Opening) -> OnDisk:

@@ -1,4 +1,4 @@
-"""Tasks by the names that people write."""
+"""Registry of tasks by name."""
 
 from __future__ import annotations
 
@@ -41,15 +41,10 @@ Labels = Optional[Sequence[str]]  # where a trained model knows them
 
 
 class _OfSettings(NamedTuple):
-    """A task that settings decide on.
-
-    Attributes:
-      make: makes it of them.
-      takes: their names.
-    """
+    """A task created from settings."""
 
     make: Callable[[TaskSettings, Labels], Task]
-    takes: frozenset[str]
+    takes: frozenset[str]  # names of the settings it accepts
 
 
 def _names(*groups: str) -> frozenset[str]:
@@ -88,27 +83,19 @@ _OWN: Mapping[str, _OfSettings] = {
 
 
 def register(task: Task) -> None:
-    """Adds a task under its name.
-
-    Raises:
-      ValueError: the name is that of another task.
-    """
+    """Adds a task under its name; raises `ValueError` if the name is taken."""
     if _folded(task.name) in map(_folded, (*known_names(), *_ALIASES)):
         raise ValueError(f"there is a task {task.name!r} already")
     _registered[task.name] = task
 
 
 def known_names() -> tuple[str, ...]:
-    """Returns the names of all tasks; one language of XNLI stands for all."""
+    """Returns the names of all tasks; one XNLI language stands for all."""
     return (*glue.TASKS, "XNLI", "XNLI-en", *_NAMED, CUSTOM, *_registered)
 
 
 def canonical_name(name: str) -> str:
-    """Returns the name that a task goes by; only letters and digits matter, in any case: sst2 is SST-2, xnli-all is XNLI.
-
-    Raises:
-      FlagError: the name is unknown; the message names the nearest known one, or the languages of XNLI.
-    """
+    """Resolves a name by its letters and digits, ignoring case: sst2 is SST-2, xnli-all is XNLI; raises `FlagError`."""
     folded = _folded(name)
     names = {**{_folded(known): known for known in known_names()}, **_ALIASES}
     if folded in names:
@@ -119,22 +106,13 @@ def canonical_name(name: str) -> str:
 
 
 def folder_name(task: str) -> str:
-    """Returns what the folder of a task's files is called: its canonical name, or that of another task with the same."""
+    """Returns the folder name of a task's files: its canonical name, or that of a task with the same files."""
     name, _, _ = task.partition("-")
     return name if name == XnliTask().name else _FOLDERS.get(task, task)
 
 
 def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:
-    """Returns the task of a name.
-
-    Args:
-      name: as people write it, see `canonical_name`.
-      settings: of tasks.
-      labels: of one's own data, where a trained model knows them.
-
-    Raises:
-      FlagError: the name is unknown, or the settings contradict each other.
-    """
+    """Returns a task by name; `labels` are those of a trained model on custom data. Raises `FlagError`."""
     canonical, settings = canonical_name(name), settings or TaskSettings()
     decided = _of_settings(canonical, settings.custom.problem)
     if decided is not None:
@@ -149,29 +127,17 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
 
 
 def of_record(record: Mapping[str, Any]) -> Task:
-    """Returns the task that a run was trained on, with the settings of its training.
-
-    Args:
-      record: see `estimator.run_folder.trained`; it has the name of a task.
-
-    Raises:
-      FlagError: there is no such task here.
-    """
+    """Restores the task of a run, with its settings, from the record; raises `FlagError` for an unknown task."""
     return get_task(record["task_name"], of_tasks.of_record(record), record.get("labels"))
 
 
 def reads_own(kind: str) -> bool:
-    """Returns whether the task custom reads what a family of this kind learns."""
+    """Whether the task custom can read data for a family of this kind."""
     return kind in _OWN
 
 
 def settings_of_task(name: str, problem: str) -> frozenset[str]:
-    """Returns the names of the settings that a task takes.
-
-    Args:
-      name: of the task, as `canonical_name` writes it.
-      problem: of one's own data.
-    """
+    """Takes a canonical name; `problem` is that of custom data."""
     decided = _of_settings(name, problem)
     if decided is None:
         return frozenset() if name in _registered else _OF_GLUE
@@ -179,16 +145,7 @@ def settings_of_task(name: str, problem: str) -> frozenset[str]:
 
 
 def refuse_foreign(name: str, given: Collection[str], problem: str | None) -> None:
-    """Checks that settings of tasks are those of one.
-
-    Args:
-      name: of the task, as `canonical_name` writes it.
-      given: names of settings, of others too.
-      problem: of one's own data; None where it is not given.
-
-    Raises:
-      FlagError: some are of another task.
-    """
+    """Rejects task settings that belong to another task; other names in `given` are ignored. Raises `FlagError`."""
     problem = problem or CustomSettings.problem
     takes = settings_of_task(name, problem)
     foreign = [setting for setting in NAMES if setting in given and setting not in takes]

@@ -1,4 +1,4 @@
-"""Rules by which a family reads answers off what a model computes: they may be given anew where nothing is trained."""
+"""Decoding rules of a family: how predictions are derived from outputs; changed without training."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from bert_tf.tasks.base import Family
 
 
 def with_rules(family: Family, rules: Mapping[str, Any]) -> Family:
-    """Returns a family with other rules.
-
-    Args:
-      family: a dataclass, if it has any.
-      rules: settings by name; what is not among them stays.
-
-    Raises:
-      FlagError: one is a rule of another family.
-    """
+    """Returns a family with some rules replaced; raises `FlagError` for a rule of another family."""
     foreign = next((name for name in rules if name not in family.rules), None)
     if foreign is not None:
         takes = ", ".join(f"--{name}" for name in family.rules)
@@ -29,5 +21,4 @@ def with_rules(family: Family, rules: Mapping[str, Any]) -> Family:
 
 
 def rules_of(family: Family) -> dict[str, Any]:
-    """Returns the rules of a family by name."""
     return {name: getattr(family, name) for name in family.rules}

@@ -1,4 +1,4 @@
-"""The settings of all tasks in their groups: one's own data, and what families add."""
+"""Settings of all tasks in groups: custom data, and those of families."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bert_tf.tasks.tags.settings import TagSettings
 
 @dataclasses.dataclass(frozen=True)
 class TaskSettings:
-    """Settings of tasks; each task takes some of them, see `registry.settings_of_task`."""
+    """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
     custom: CustomSettings = dataclasses.field(default_factory=CustomSettings)
     span: SpanSettings = dataclasses.field(default_factory=SpanSettings)
@@ -39,10 +39,10 @@ KEPT = tuple(name for name in NAMES if name not in (*PATHS, SKIP, "labels"))  # 
 
 
 def of_record(record: Mapping[str, Any]) -> TaskSettings:
-    """Returns the settings that a model was trained with and is used with; files are not among them."""
+    """Returns the settings that a model was trained with; without files."""
     return of_values({name: record[name] for name in KEPT if name in record})
 
 
 def of_values(values: Mapping[str, Any]) -> TaskSettings:
-    """Returns settings by name in their groups; other names may be among them."""
+    """Groups settings by name, ignoring other names."""
     return TaskSettings(**{group: fields_of(kind, values) for group, kind in GROUPS.items()})

@@ -20,51 +20,31 @@ _CLS, _SEP = 1, 1  # the latter after each text
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """The counts of a split.
+    """Statistics of a split."""
 
-    Attributes:
-      rows: examples.
-      lengths: [rows] tokens of each, [CLS] and [SEP] included; of an example with several rows, as options, of the longest.
-      labels: how often each label stands there, by name.
-      numbers: the labels of a regression.
-      texts: a hash of the texts of each.
-      in_train: ids of the examples whose texts stand in the training split too.
-      duplicates: ids of the examples whose texts an earlier one has.
-      contradictions: ids of those among them whose label is not that of the first one.
-      repeated_ids: the ids of the examples whose id an earlier one has.
-      unlabelled: ids of those that may have several labels, and have none.
-    """
-
-    rows: int
-    lengths: np.ndarray[tuple[int], np.dtype[np.int32]]
-    labels: collections.Counter[str]
-    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
-    texts: Set[int]
-    in_train: tuple[str, ...]
-    duplicates: tuple[str, ...]
-    contradictions: tuple[str, ...]
-    repeated_ids: tuple[str, ...]
-    unlabelled: tuple[str, ...] = ()
+    rows: int  # number of examples
+    lengths: np.ndarray[tuple[int], np.dtype[np.int32]]  # [rows] tokens with [CLS], [SEP]; longest row of each
+    labels: collections.Counter[str]  # count by name
+    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]  # labels of a regression
+    texts: Set[int]  # hashes of the texts of each example
+    in_train: tuple[str, ...]  # ids of examples whose texts are in train too
+    duplicates: tuple[str, ...]  # ids of examples whose texts occurred before
+    contradictions: tuple[str, ...]  # ids of duplicates with another label than the first
+    repeated_ids: tuple[str, ...]  # ids that occurred before
+    unlabelled: tuple[str, ...] = ()  # ids of multi-label examples without any label
 
     def truncated(self, limit: int) -> float:
-        """Returns the share of rows that lose something to a limit."""
         return float(np.mean(self.lengths > limit))
 
     def histogram(self) -> list[tuple[int, int, int]]:
-        """Returns least length, largest length and number of rows of each bin that is not empty."""
+        """Returns minimum length, maximum length and row count of each non-empty bin."""
         edges = [0, 16, 32, *LIMITS, max(LIMITS[-1], int(self.lengths.max(initial=0)))]
         counts = collections.Counter(bisect.bisect_left(edges, length) for length in self.lengths.tolist())
         return [(edges[n - 1] + 1, edges[n], counts[n]) for n in sorted(counts)]
 
 
 def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[int] = frozenset()) -> Survey:
-    """Counts a split.
-
-    Args:
-      examples: read once.
-      size: returns how many tokens a text has.
-      train: `texts` of the training split, where this is another one.
-    """
+    """Counts a split in one pass; `size` counts the tokens of a text, `train` is `texts` of the training split."""
     lengths, numbers = array.array("i"), array.array("d")
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
@@ -104,11 +84,10 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
 
 
 def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
-    """Returns how many tokens a row has."""
     first, *others = map(size, texts)
     return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Returns whether two labels are equal; several labels have no order."""
+    """Compares labels; multi-label is unordered."""
     return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else bool(one == other)

@@ -1,7 +1,8 @@
-"""Tables as streams of rows, in constant memory: TSV, CSV or JSON lines, from a file or the standard input.
+"""Tables as streams of rows, in constant memory: TSV, CSV or JSON lines, from a file or standard input.
 
-TSV is GLUE's: no quoting, a quote is a character like any other. CSV is quoted (RFC 4180). JSON lines hold an object or an
-array each. All are UTF-8; a byte order mark, CRLF line ends and blank lines at the end are taken off; `.gz` is unpacked.
+TSV is GLUE's: unquoted, quotes are ordinary characters. CSV is quoted (RFC 4180). JSON lines hold an object or an
+array each. All are UTF-8; a byte order mark, CRLF line ends and trailing blank lines are removed; `.gz` is
+decompressed.
 """
 
 from __future__ import annotations
@@ -48,29 +49,24 @@ _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; t
 
 
 class RowError(Exception):
-    """What a row says cannot be used; the message says why, the reader adds where."""
+    """A row is unusable; the message gives the reason, the reader adds the position."""
 
 
 def refuse(problem: DataError) -> None:
-    """The usual thing to do about a row that cannot be used."""
+    """Default report: raises the error of an unusable row."""
     raise problem
 
 
 class BadRows:
-    """A `Report` that reads on: it counts the rows of a source that cannot be used, and keeps the first of them."""
+    """A `Report` that continues: it counts the unusable rows of a source and keeps the first ones."""
 
     def __init__(self, source: object, *, skip: bool) -> None:
-        """Has seen none yet.
-
-        Args:
-          source: of the rows, for messages.
-          skip: whether they are left out; else `settle` refuses them.
-        """
+        """`skip` leaves bad rows out; otherwise `settle` raises."""
         self._source, self._skip = source, skip
         self.count, self.first = 0, list[DataError]()
 
     def __call__(self, problem: DataError) -> None:
-        """Counts a row; one that is left out is named at once, since a pipe may not end."""
+        """Counts a row; a skipped one is logged immediately, since a pipe may not end."""
         self.count += 1
         if self.count <= _NAMED:
             self.first.append(problem)
@@ -78,11 +74,7 @@ class BadRows:
                 _LOG.warning("left out: %s", problem)
 
     def settle(self) -> None:
-        """Says how many rows were left out, or refuses them.
-
-        Raises:
-          BadRowsError: there are some, and they are not to be left out.
-        """
+        """Logs the number of skipped rows, or raises `BadRowsError`."""
         if self.count and self._skip:
             _LOG.warning("%s: rows left out, since they cannot be used: %d", self._source, self.count)
         elif self.count:
@@ -91,16 +83,7 @@ class BadRows:
 
 
 def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: bool) -> list[T]:
-    """Returns the rows of a source that can be used.
-
-    Args:
-      stream: yields them; reports the others.
-      source: for messages.
-      skip: whether the others are left out.
-
-    Raises:
-      BadRowsError: there are others, and they are not to be left out.
-    """
+    """Returns the usable rows of a source; raises `BadRowsError` for others unless `skip`."""
     bad = BadRows(source, skip=skip)
     found = list(stream(bad))
     bad.settle()
@@ -108,7 +91,7 @@ def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: boo
 
 
 class _Row(NamedTuple):
-    """One row: cells by place, or, of a JSON object, by name."""
+    """One row: cells by position, or by name for a JSON object."""
 
     line: int  # the first one, of a CSV row that has several
     cells: list[Any] | dict[str, Any]
@@ -116,17 +99,11 @@ class _Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table that is being read; its rows can be read once.
+    """A table being read; its rows can be read once."""
 
-    Attributes:
-      path: where it comes from, for messages.
-      names: of the columns; empty where it has no header line.
-      width: cells of each row.
-    """
-
-    path: str
-    names: tuple[str, ...]
-    width: int
+    path: str  # for messages
+    names: tuple[str, ...]  # of the columns; empty without a header line
+    width: int  # cells per row
     _form: str
     _first_line: int
     _keyed: bool  # rows are JSON objects
@@ -135,7 +112,6 @@ class Table:
 
     @property
     def there(self) -> str:
-        """Which columns there are, for messages."""
         if self._keyed:
             return f"the first object has {', '.join(self.names)[:200]}"
         if self.names:
@@ -149,33 +125,17 @@ class Table:
         return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in self.names[0]), "")
 
     def has(self, column: str) -> bool:
-        """Whether there is a column of this name or number."""
         return self._place(column) is not None
 
     def require(self, column: str, remedy: str) -> None:
-        """Checks that there is a column.
-
-        Args:
-          column: its name or number.
-          remedy: what to do.
-
-        Raises:
-          DataError: there is none.
-        """
         if not self.has(column):
             raise DataError(f"no column {column!r}; {remedy}; {self.there}", self.path, self._first_line)
 
     def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
-        """Turns rows into what they stand for.
+        """Converts rows with `make`, which gets the line number and the cells of `columns` and may raise `RowError`.
 
-        Args:
-          columns: the wanted ones, by name or by number, counted from 1; a name that is a number counts as a name.
-          make: gets the number of a line and its cells in the order of `columns`: texts, of JSON any value. It may raise
-            `RowError`.
-          report: is called for each row that cannot be used, which is then left out.
-
-        Raises:
-          DataError: a column is missing or appears twice; whatever `report` raises.
+        Columns are names, or numbers counted from 1; a name that is a number counts as a name. Cells are texts, of JSON
+        any value. `report` gets each unusable row, which is then skipped.
         """
         where = self._find(columns)
         for row in self._rows:
@@ -193,7 +153,7 @@ class Table:
                 yield made
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
-        """Returns the places of columns, or their names where rows are objects."""
+        """Returns the positions of columns, or their names if rows are objects."""
         places = [self._place(column) for column in columns]
         missing = [column for column, place in zip(columns, places) if place is None]
         if missing:
@@ -225,13 +185,8 @@ class Table:
 def open_table(source: text_lines.Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
     """Opens a table and reads its first row.
 
-    Args:
-      source: a path, or `-` for the standard input.
-      form: of FORMATS, or LINES; None for what the name of the file says.
-      header: whether the first line names the columns, or the names, where it does not; objects name them themselves.
-
-    Raises:
-      DataError: there is no such file, it is empty, or its first line cannot be read.
+    `form` is one of FORMATS, or LINES; None derives it from the file name. `header` is whether the first line has the
+    column names, or the names if it does not; objects have their own.
     """
     path = text_lines.path_of(source)
     form = form or form_of(path)
@@ -258,7 +213,7 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
 
 
 def form_of(name: str) -> str | None:
-    """Returns which of FORMATS the name of a file says, with or without `.gz`; None where it does not say it."""
+    """Returns the key of FORMATS for a file name, with or without `.gz`; None if unknown."""
     return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 

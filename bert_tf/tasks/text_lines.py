@@ -1,6 +1,6 @@
-"""Lines of a text file as a stream, in constant memory: from a file, the standard input, or wherever else they are opened.
+"""Lines of a text file as a stream, in constant memory: from a file, standard input, or a custom source.
 
-Files are UTF-8; a byte order mark and CRLF line ends are taken off; `.gz` is unpacked.
+Files are UTF-8; a byte order mark and CRLF line ends are removed; `.gz` is decompressed.
 """
 
 from __future__ import annotations
@@ -31,66 +31,46 @@ _MOST_BLANK = 1_000_000
 
 
 class Once(str):
-    """The path of a file that is read only once, so that it may be a pipe."""
+    """Path of a file that is read only once, so it may be a pipe."""
 
 
 class Kept(Once):
-    """The path of a table of which all columns are wanted beside what its rows are read as.
+    """Path of a table whose columns are all kept in addition to the parsed rows."""
 
-    Attributes:
-      columns: their names, known once the file is opened; None of what is no table.
-      row: cells of the row that was read last, in the order of the columns.
-    """
-
-    columns: tuple[str, ...] | None = None
-    row: tuple[Any, ...] = ()
+    columns: tuple[str, ...] | None = None  # known once opened; None if it is not a table
+    row: tuple[Any, ...] = ()  # cells of the last row, in column order
 
 
 class Elsewhere(str):
-    """The path of a file that is opened in another way than by Python's `open`; its name says the format, as of any other.
+    """Path of a file not opened by Python's `open`; its name tells the format as usual."""
 
-    Attributes:
-      first_row: line of the first row, known once the file is opened, where each of its lines is a row; else None.
-    """
-
-    first_row: int | None = None
+    first_row: int | None = None  # its line, once opened, if each line is a row; else None
 
     def open(self) -> BinaryIO:
-        """Returns its bytes."""
         raise NotImplementedError
 
     def numbers(self) -> Iterator[int]:
-        """Yields the numbers of its lines."""
         return itertools.count(1)
 
     @property
     def is_slice(self) -> bool:
-        """Whether it is the first line, which says what columns there are, and then lines out of the middle."""
+        """Whether it consists of the header line and then lines from the middle of the file."""
         return False
 
     @property
     def goes_on(self) -> bool:
-        """Of a slice that was read: whether there is text below, so that blank lines at its end are rows."""
+        """For a slice that has been read: whether text follows, so that blank lines at its end are rows."""
         return False
 
 
 class Line(NamedTuple):
-    """A line of a file."""
-
     number: int  # counted from 1
     text: str
 
 
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """Opens a file, unpacked and after its byte order mark, or the standard input.
-
-    Args:
-      source: a path, or `-`.
-
-    Raises:
-      DataError: it cannot be opened, is empty or compressed under another name, or cannot be read within the block.
-    """
+    """Opens a file or standard input (`-`), decompressed, without byte order mark; read errors become `DataError`."""
     try:
         with _opened(source) as file:
             begin = cast(io.BufferedReader, file).peek(len(_BOM))
@@ -124,21 +104,20 @@ def _unpacked(source: Elsewhere) -> BinaryIO:
 
 
 def is_slice(source: Source) -> bool:
-    """Whether it is a slice, see `Elsewhere`."""
     return isinstance(source, Elsewhere) and source.is_slice
 
 
 def _standard_input() -> BinaryIO:
-    """Returns the standard input with a buffer of its own.
+    """Returns standard input with a separate buffer.
 
-    Python takes the lock of its own buffer as it ends, and crashes where a thread that waits for a line has it.
+    Python locks its own buffer at exit, and crashes if a thread waiting for a line holds the lock.
     """
     buffer = sys.stdin.buffer
     return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
 
 
 def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of a file; refuses a line, or blank ones, without end before they fill the memory."""
+    """Yields numbered lines; rejects endless lines or runs of blank ones before they exhaust memory."""
     blank = 0
     for number in source.numbers() if isinstance(source, Elsewhere) else itertools.count(1):
         line = file.readline(LONGEST_LINE + 1)
@@ -153,15 +132,7 @@ def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, 
 
 
 def lines(source: Source, *, alone: bool = False) -> Iterator[Line | DataError]:
-    """Yields the lines of a file, blank ones too; one that is not UTF-8 as an error.
-
-    Args:
-      source: a path, or `-` for the standard input.
-      alone: whether each line is a row.
-
-    Raises:
-      DataError: there is no such file, or it is empty.
-    """
+    """Yields lines, including blank ones, and an error for one that is not UTF-8; `alone`: each line is a row."""
     if alone and isinstance(source, Elsewhere):
         source.first_row = 1
     found = _lines(source, path_of(source), keeps_blank=True)
@@ -169,26 +140,18 @@ def lines(source: Source, *, alone: bool = False) -> Iterator[Line | DataError]:
 
 
 def of_table(source: Source) -> Iterator[Line | DataError]:
-    """Yields the lines of a table, as `lines` does, but for blank ones at its end; of a slice the first line too.
-
-    Args:
-      source: a path, or `-` for the standard input.
-
-    Raises:
-      DataError: there is no such file, or it is empty.
-    """
+    """Yields the lines of a table without trailing blank ones; for a slice the header line too."""
     return _lines(source, path_of(source))
 
 
 def path_of(source: Source) -> str:
-    """Returns what messages call a source."""
     return "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
 
 
 def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[Line | DataError]:
-    """Yields the lines of a file; one that is not UTF-8 as an error. Blank ones at its end are left out unless they are kept.
+    """Yields lines, and an error for one that is not UTF-8; drops trailing blank ones unless `keeps_blank`.
 
-    Only a line feed ends a line: str.splitlines would also cut at U+2028 and others that sentences contain.
+    Only a line feed ends a line: str.splitlines would also split at U+2028 and others that occur in sentences.
     """
     blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
     found = False

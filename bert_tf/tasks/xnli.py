@@ -1,9 +1,10 @@
-"""XNLI (Conneau et al., 2018): MNLI's question in other languages, in the layout that it is published in.
+"""XNLI (Conneau et al., 2018): MNLI's problem in other languages, in the published layout.
 
-XNLI-1.0/xnli.dev.tsv, xnli.test.tsv                    a row names its language
-XNLI-MT-1.0/multinli/multinli.train.<language>.tsv      MNLI's training split, translated by machine
+    XNLI-1.0/xnli.dev.tsv, xnli.test.tsv                    each row names its language
+    XNLI-MT-1.0/multinli/multinli.train.<language>.tsv      MNLI's training split, machine-translated
 
-or as the published script opens it, without the folders of the archives: xnli.dev.tsv, multinli/multinli.train.<language>.tsv.
+or, as the published script opens it, without the archives' folders: xnli.dev.tsv,
+multinli/multinli.train.<language>.tsv.
 """
 
 from __future__ import annotations
@@ -32,33 +33,27 @@ _SPELLINGS = {"contradictory": "contradiction"}  # of the training files
 
 @dataclasses.dataclass(frozen=True)
 class XnliTask:
-    """XNLI in one language, or in all that the files hold.
+    """XNLI in one language, or in all languages of the files.
 
-    Splits of one language are train, dev and test. All languages are trained on together and evaluated apart: train, and
-    dev_en, dev_sw and so on.
-
-    Attributes:
-      language: code as the files have it; None for all.
-      skip_bad_rows: the setting.
+    Splits of one language are train, dev and test. All languages are trained on together and evaluated separately:
+    train, and dev_en, dev_sw and so on.
     """
 
-    language: str | None = None
+    language: str | None = None  # code in the files; None for all
     skip_bad_rows: bool = False
 
     reads_folder: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
-        """XNLI-en, or XNLI."""
         return f"XNLI-{self.language}" if self.language else "XNLI"
 
     @property
     def family(self) -> SentenceFamily:
-        """Pairs with classes."""
         return SentenceFamily(NLI_LABELS, texts=2)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns the purpose itself, or one split for each language of the file; what damages a file is told by its reader."""
+        """Returns the purpose itself, or one split per language of the file; errors in a file are left to its reader."""
         if self.language or purpose == TRAIN:
             return (purpose,)
         try:
@@ -67,9 +62,9 @@ class XnliTask:
             return (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns the file of a split, in the folder that holds XNLI-1.0, in XNLI-1.0 itself, or in that of all files.
+        """Returns the file in the folder that contains XNLI-1.0, in XNLI-1.0 itself, or in the folder of all files.
 
-        To train on all languages it is the folder of their files.
+        For training on all languages, returns the folder of their files.
         """
         purpose, language = self._parts(split)
         folder = Path(data_dir)
@@ -81,12 +76,7 @@ class XnliTask:
         return _unpacked(folder, TRAIN_FOLDER, translation)
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
-        """Reads a split; test examples have no label, though the file has.
-
-        Raises:
-          DataError: the file is missing or cannot be read, a text is empty, a label unknown, or the language is not there;
-            names file and line.
-        """
+        """Reads a split; labels of the test file are ignored."""
         path = self.file(data_dir, split)
         parts = [split] if path.suffix else [f"{split}_{language}" for language in _translated(path)]
         examples = tables.usable(
@@ -101,7 +91,7 @@ class XnliTask:
         return examples
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
-        """Reads a file in the layout of a split, see `Task.stream`; rows of other languages are passed over."""
+        """Skips rows of other languages."""
         purpose, language = self._parts(split)
         columns = _TRAIN_COLUMNS if purpose == TRAIN else _COLUMNS
 
@@ -115,32 +105,29 @@ class XnliTask:
         return filter(None, tables.open_table(source, form=tables.TSV).read(columns, example, report))
 
     def published_name(self, split: str) -> str:
-        """Returns the name of the split."""
         return split
 
     def submission(self, split: str) -> None:
-        """No server takes XNLI."""
+        """None: no server accepts XNLI."""
 
     def _parts(self, split: str) -> tuple[str, str | None]:
-        """Returns purpose and language: those of "dev_en", or of "dev" and the task."""
+        """Returns purpose and language from "dev_en", or from "dev" and the task."""
         purpose, _, language = split.partition("_")
         return purpose, language or self.language
 
 
 def _unpacked(folder: Path, archive: str, path: Path) -> Path:
-    """Returns a path in the folder of its archive, unless it is only there without."""
+    """Returns a path inside its archive's folder, unless it exists only without that folder."""
     inside, flat = folder / archive / path, folder / path
     return flat if flat.exists() and not inside.exists() else inside
 
 
 def _languages(path: Path) -> list[str]:
-    """Returns the languages of a file's rows."""
     column = tables.open_table(path, form=tables.TSV).read(["language"], lambda _, row: str(row[0]), report=lambda _: None)
     return sorted(set(column))
 
 
 def _translated(folder: Path) -> list[str]:
-    """Returns the languages of the training files."""
     before, after = _TRAIN_NAME
     found = [path.name.removeprefix(before).removesuffix(after) for path in sorted(folder.glob(f"{before}*{after}"))]
     if not found:

@@ -1,1 +1,1 @@
-"""Forecast of the memory that a step will take, and of what fits."""
+"""Forecast of a step's memory, and of what fits."""

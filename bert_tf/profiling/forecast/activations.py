@@ -1,11 +1,11 @@
-"""Tensors that a step of training keeps of each block of the encoder for its gradient, and needs beside that meanwhile.
+"""Tensors that a training step keeps for the gradient of each encoder block, and its temporary tensors.
 
-The tables were read off the code and off live tensors at the peak (`live_memory`); for the published implementation off a trace
-of it. Two facts decide more than the formulas do. An operation takes over the memory of an input that nobody else reads, so
-a chain of element-wise operations has one tensor, not one each. And what of a gradient does not depend on the gradient from
-above is computed as soon as it can be, in the forward pass: of GELU by hand its derivative is kept, not what it is made of.
+The tables come from the code and from live tensors at the peak (`live_memory`); for the published implementation
+from a trace. Two facts matter more than the formulas. An operation reuses the memory of an input without other
+readers, so a chain of element-wise operations has one tensor. The part of a gradient that does not depend on the
+incoming gradient is computed early, in the forward pass: custom GELU keeps its derivative, not its inputs.
 
-Letters: B batch, T tokens, N rows of tokens, M rows that are selected, D hidden size, I intermediate size, H heads.
+Letters: B batch, T tokens, N rows of tokens, M selected rows, D hidden size, I intermediate size, H heads.
 """
 
 from __future__ import annotations
@@ -29,21 +29,13 @@ ROW = "row"  # M: one number a row
 
 
 class Kept(NamedTuple):
-    """A tensor that is kept from the forward to the backward pass.
-
-    Attributes:
-      name: what it is.
-      size: one of the sizes above.
-      wide_number: whether it is float32 in half precision too.
-      for_weights: whether only the gradient of the block's own weights reads it.
-      dropped: the field of `BertConfig` with the rate of dropout without which it is not there; "" for none.
-    """
+    """A tensor kept from the forward to the backward pass."""
 
     name: str
-    size: str
-    wide_number: bool = False
-    for_weights: bool = False
-    dropped: str = ""
+    size: str  # one of the sizes above
+    wide_number: bool = False  # float32 even in half precision
+    for_weights: bool = False  # read only by the gradient of the block's own weights
+    dropped: str = ""  # `BertConfig` dropout rate that must be > 0; "" for none
 
 
 _HIDDEN, _ATTENTION = "hidden_dropout_prob", "attention_probs_dropout_prob"
@@ -100,7 +92,7 @@ _PLAIN_ACTIVATIONS = {
 
 
 class Need(NamedTuple):
-    """Memory of a block while it is computed, beside what is kept: counts of sizes."""
+    """Temporary memory of a block, in addition to the kept tensors: counts of sizes."""
 
     forward: Mapping[str, float]
     backward: Mapping[str, float]
@@ -114,29 +106,16 @@ _PLAIN_NEED = Need({WIDE: 2, SELECTED: -3}, {WIDE: 1.5, SELECTED: 2})
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Sizes of one pass: that of a micro-batch on one replica.
+    """Sizes of one pass: one micro-batch on one replica."""
 
-    Attributes:
-      examples: B.
-      tokens: T, padding included.
-      rows: N, padding included where it is computed.
-      number: bytes of an activation.
-    """
-
-    examples: int
-    tokens: int
-    rows: int
-    number: int = FLOAT
+    examples: int  # B
+    tokens: int  # T, including padding
+    rows: int  # N, including padding if it is computed
+    number: int = FLOAT  # bytes of an activation
 
 
 def elements(shape: Shape, config: BertConfig, *, selected: int | None) -> dict[str, int]:
-    """Returns how many numbers a tensor of each size has.
-
-    Args:
-      shape: of the batch.
-      config: of the model.
-      selected: tokens of each sequence that a layer computes; None for all.
-    """
+    """Returns the number of elements for each size; `selected` is the tokens computed per sequence, None for all."""
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
     selected_rows = shape.rows if selected is None else shape.examples * selected
     query_rows = tokens if selected is None else shape.examples * selected
@@ -152,36 +131,21 @@ def elements(shape: Shape, config: BertConfig, *, selected: int | None) -> dict[
 
 
 class Block(NamedTuple):
-    """Bytes of a block: attention or feed-forward part of a layer.
+    """Bytes of the attention or feed-forward part of a layer."""
 
-    Attributes:
-      kept: by name.
-      forward: beside them, while it is computed.
-      backward: beside them, while its gradient is.
-    """
-
-    kept: Mapping[str, int]
-    forward: int
-    backward: int
+    kept: Mapping[str, int]  # by name
+    forward: int  # temporary
+    backward: int  # temporary
 
     @property
     def total(self) -> int:
-        """All that is kept."""
         return sum(self.kept.values())
 
 
 def layer_blocks(
     shape: Shape, config: BertConfig, *, custom_gradients: bool, selected: int | None, trained: bool = True
 ) -> tuple[Block, Block]:
-    """Returns the attention and the feed-forward block of a layer.
-
-    Args:
-      shape: sizes of the pass.
-      config: sizes of the model, and rates of dropout.
-      custom_gradients: gradients by hand, in the place of those derived op by op.
-      selected: tokens of each sequence that the last layer computes; None for all.
-      trained: whether the layer's own weights have gradients.
-    """
+    """Returns attention and feed-forward block; `selected`: the last layer's tokens per sequence, None for all."""
     counts = elements(shape, config, selected=selected)
     attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS

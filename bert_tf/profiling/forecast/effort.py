@@ -1,4 +1,4 @@
-"""Time of a step in terms of another, estimated by the multiplications of the encoder. Imports no TensorFlow."""
+"""Relative time of a step, estimated by the multiplications of the encoder. Imports no TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,34 +13,18 @@ _PER_PART = 0.01
 
 
 class Step(NamedTuple):
-    """A step of training.
-
-    Attributes:
-      tokens: length of the sequences.
-      batch_size: examples, over all replicas and micro-batches.
-      options: how it is computed.
-    """
-
-    tokens: int
-    batch_size: int
+    tokens: int  # sequence length
+    batch_size: int  # over all replicas and micro-batches
     options: ComputeOptions
 
 
 def slowdown(config: BertConfig, asked: Step, other: Step) -> float:
-    """Returns the time that another step takes for an example, in terms of the one that was asked for.
-
-    Half precision counts as no faster: that depends on the device.
-
-    Args:
-      config: of the model.
-      asked: the step that was asked for.
-      other: the step to compare.
-    """
+    """Time per example of `other` relative to `asked`; half precision counts as no faster (device-dependent)."""
     return _of_example(config, other) / _of_example(config, asked)
 
 
 def _of_example(config: BertConfig, step: Step) -> float:
-    """Returns the multiplications of an example: one pass for the output, one more for each gradient."""
+    """Returns the multiplications per example: one pass for the output, one more for each gradient."""
     frozen, last = step.options.frozen, config.num_hidden_layers - 1
     trained = [number for number in range(last + 1) if number not in frozen]
     lowest = 0 if EMBEDDINGS not in frozen else min(trained, default=last + 1)  # down to where gradients are wanted

@@ -1,4 +1,4 @@
-"""Batches and micro-batches that fit into a device's memory by the forecast, and the memory that each lever saves."""
+"""Forecasts which batches and micro-batches fit into a device's memory, and the saving of each lever."""
 
 from __future__ import annotations
 
@@ -20,44 +20,26 @@ _LARGEST_BATCH = 1 << 16
 
 
 class Lever(NamedTuple):
-    """A way to need less.
+    """A way to reduce memory."""
 
-    Attributes:
-      flag: of the training command.
-      options: with it.
-    """
-
-    flag: str
-    options: ComputeOptions
+    flag: str  # of the training command
+    options: ComputeOptions  # with this flag
 
 
 class Bought(NamedTuple):
-    """What a lever does to a step."""
+    """Effect of a lever on a step."""
 
     flag: str
-    peak: int
+    peak: int  # bytes
     largest_batch: int
 
 
 def fits(found: Forecast, memory: int) -> bool:
-    """Whether a step fits into the memory of a device, in bytes.
-
-    Args:
-      found: what the step needs.
-      memory: of the device, in bytes.
-    """
     return found.needed <= memory
 
 
 def largest_batch(config: BertConfig, *, tokens: int, memory: int, options: ComputeOptions = ComputeOptions()) -> int:  # noqa: B008
-    """Returns how many examples fit into so many bytes; 0 where one does not.
-
-    Args:
-      config: sizes of the model.
-      tokens: length of the sequences.
-      memory: of the device, in bytes.
-      options: how it is computed.
-    """
+    """Returns the most examples that fit into `memory` bytes; 0 if not even one does."""
     low, high = 0, 1
     while high <= _LARGEST_BATCH and fits(forecast(config, tokens=tokens, batch_size=high, options=options), memory):
         low, high = high, 2 * high
@@ -72,10 +54,7 @@ def largest_batch(config: BertConfig, *, tokens: int, memory: int, options: Comp
 def fewest_parts(
     config: BertConfig, *, tokens: int, batch_size: int, memory: int, options: ComputeOptions
 ) -> ComputeOptions | None:
-    """Returns the options with the fewest micro-batches, no fewer than they have, that fit; None where none do.
-
-    Arguments as for `forecast` and `largest_batch`.
-    """
+    """Returns the options with the fewest micro-batches that fit, at least as many as now; None if nothing fits."""
 
     def fit(count: int) -> bool:
         changed = dataclasses.replace(options, micro_batches=count)
@@ -90,13 +69,7 @@ def fewest_parts(
 
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
-    """Returns the least number from `low` to `high` for which something holds that holds for all larger ones; None for none.
-
-    Args:
-      low: where to begin.
-      high: the last one to try.
-      holds: the condition.
-    """
+    """Returns the least number in [low, high] for which a monotone condition holds; None if there is none."""
     if low > high or not holds(high):
         return None
     while low < high:
@@ -106,12 +79,6 @@ def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
 
 
 def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
-    """Returns what could still be done to need less, each alone.
-
-    Args:
-      config: of the model.
-      options: how it is computed now.
-    """
     half_frozen = options.frozen | {EMBEDDINGS, *range(config.num_hidden_layers // 2)}
     changes = (
         (f"--gradient_accumulation_steps={2 * options.micro_batches}", {"micro_batches": 2 * options.micro_batches}),
@@ -130,7 +97,7 @@ def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
 
 
 def written(frozen: Collection[Part]) -> str:
-    """Returns parts as --freeze reads them: embeddings,0-5,pooler."""
+    """Formats parts for --freeze: embeddings,0-5,pooler."""
     layers = sorted(part for part in frozen if isinstance(part, int))
     first = [layer for layer in layers if layer - 1 not in layers]
     last = [layer for layer in layers if layer + 1 not in layers]
@@ -139,6 +106,5 @@ def written(frozen: Collection[Part]) -> str:
 
 
 def bought(config: BertConfig, lever: Lever, *, tokens: int, batch_size: int, memory: int) -> Bought:
-    """Returns peak and largest batch with a lever; arguments as for `largest_batch`."""
     peak = forecast(config, tokens=tokens, batch_size=batch_size, options=lever.options).peak
     return Bought(lever.flag, peak, largest_batch(config, tokens=tokens, memory=memory, options=lever.options))

@@ -1,9 +1,9 @@
-"""Overhead of TensorFlow's allocator of GPU memory ("BFC") beside the tensors themselves. Imports no TensorFlow.
+"""Overhead of TensorFlow's GPU memory allocator ("BFC") on top of the tensors. Imports no TensorFlow.
 
-Sizes are rounded up to 256 bytes, a tensor may be given a chunk of up to twice its size, and between tensors of other sizes,
-which packing makes of every batch, are gaps that nothing fits into. A gradient of the whole table of words, where updates are
-not put off, is the largest tensor of all and finds no room between others. docs/memory.md has the measurements, which
-`python -m tests.profiling.bfc_table` repeats.
+Sizes are rounded up to 256 bytes, a tensor may get a chunk of up to twice its size, and tensors of different
+sizes, which every packed batch has, leave unusable gaps. Without deferred updates the gradient of the whole word
+table is the largest tensor and fits no gap. Measurements: docs/memory.md; `python -m tests.profiling.bfc_table`
+repeats them.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ _SHARES = {
 
 
 def share(options: ComputeOptions) -> float:
-    """Returns the bytes of rounding and fragmentation for each byte of tensors."""
+    """Returns the bytes of rounding and fragmentation per byte of tensors."""
     return _SHARES[options.growth, options.pack_tokens and options.whole_table]

@@ -1,8 +1,7 @@
-"""The cheapest combinations of flags with which a step of training fits into the memory of a device.
+"""The cheapest combinations of flags with which a training step fits into a device's memory.
 
-What costs least comes first: combinations that leave the result as it is (but for rounding, and for dropout, which draws anew
-for each part of a batch), else those that change it in the fewest respects; of these the one that takes the least time. Imports
-no TensorFlow.
+Combinations that keep the result (except rounding, and dropout, which is drawn per micro-batch) come first, then
+those with the fewest changes, each in order of time. Imports no TensorFlow.
 """
 
 from __future__ import annotations
@@ -26,48 +25,30 @@ _SHARES = 32  # steps of the way from the mildest changes to the harshest
 
 
 class Combination(NamedTuple):
-    """A way to make a step fit.
+    """A way to make a step fit."""
 
-    Attributes:
-      flags: of the training command, in addition to those that were given or in their place.
-      changes: what they change of the result; nothing where it is the same.
-      peak: forecast, in bytes.
-      slowdown: estimated time of an example, in terms of the step that was asked for.
-    """
-
-    flags: tuple[str, ...]
-    changes: tuple[str, ...]
-    peak: int
-    slowdown: float
+    flags: tuple[str, ...]  # of the training command, added or replaced
+    changes: tuple[str, ...]  # effects on the result; empty if it stays the same
+    peak: int  # forecast, in bytes
+    slowdown: float  # estimated time per example relative to the request
 
 
 class _Level(NamedTuple):
-    """A change of the result, so far as it goes."""
+    """One degree of a change of the result."""
 
     flag: str
     apply: Callable[[Step], Step]
 
 
 class _Change(NamedTuple):
-    """A kind of change of the result.
-
-    Attributes:
-      name: what it does to the result.
-      levels: from the mildest to the harshest.
-    """
+    """A kind of change of the result."""
 
     name: str
-    levels: Sequence[_Level]
+    levels: Sequence[_Level]  # from the mildest to the harshest
 
 
 def cheapest(config: BertConfig, asked: Step, *, memory: int) -> list[Combination]:
-    """Returns combinations that fit, the cheapest first; each needs all of its flags.
-
-    Args:
-      config: sizes of the model.
-      asked: the step that does not fit.
-      memory: of the device, in bytes.
-    """
+    """Returns combinations that fit, the cheapest first; each needs all of its flags. `memory` is in bytes."""
     search = _Search(config, asked, memory)
     return search.exact() or search.changed() or search.hosted()
 
@@ -77,7 +58,7 @@ class _Search:
         self._config, self._asked, self._memory = config, asked, memory
 
     def exact(self) -> list[Combination]:
-        """Returns what leaves the result as it is; of two combinations of which one has more kinds of flags, the other."""
+        """Combinations that keep the result, without those whose kinds of flags include all of another's."""
         found: list[Combination] = []
         for combination in sorted(self._exact_for(self._asked, ()), key=lambda it: (len(it.flags), it.slowdown)):
             if not any(_kinds(other) <= _kinds(combination) for other in found):
@@ -85,7 +66,7 @@ class _Search:
         return sorted(found, key=_cost)
 
     def changed(self) -> list[Combination]:
-        """Returns the cheapest combination for each set of changes that has no smaller set which fits."""
+        """The cheapest combination for each minimal set of changes that fits."""
         kinds = _changes(self._config, self._asked)
         found: dict[frozenset[str], Combination] = {}
         for count in range(1, len(kinds) + 1):
@@ -100,14 +81,14 @@ class _Search:
         return list(found.values())
 
     def hosted(self) -> list[Combination]:
-        """Returns what fits with the embeddings in the memory of the host, where they can be and are not yet."""
+        """Combinations that move the embeddings to host memory, if possible and not yet done."""
         if self._asked.options.host_embeddings or self._asked.options.replicas > 1:
             return []
         found = cheapest(self._config, _with(self._asked, host_embeddings=True), memory=self._memory)
         return [combination._replace(flags=(fitting.HOSTED, *combination.flags)) for combination in found]
 
     def _exact_for(self, step: Step, flags: tuple[str, ...]) -> Iterator[Combination]:
-        """Yields for each way to compute a step the fewest parts with which it fits."""
+        """Yields, for each way to compute a step, the fewest micro-batches that fit."""
         off = [name for name in _LAYOUT if not getattr(step.options, name)]
         recomputes = [[], ["recompute"]] if not step.options.recompute else [[]]
         for layout, recompute in itertools.product([[], off] if off else [[]], recomputes):
@@ -132,14 +113,13 @@ class _Search:
                 )
 
     def _without_needless(self, step: Step, layout: Sequence[str]) -> Step:
-        """Returns a step that fits without those of some options that it does not need for that."""
         for name in layout:
             without = _with(step, **{name: False})
             step = without if self._fits(without) else step
         return step
 
     def _mildest(self, kinds: Sequence[_Change]) -> list[_Level] | None:
-        """Returns the mildest levels of all of these changes with which a step fits; None where the harshest do not."""
+        """Returns the mildest levels of all these changes that fit; None if the harshest do not."""
         if not all(kind.levels for kind in kinds):
             return None
 
@@ -162,7 +142,7 @@ class _Search:
         return [kind.levels[place] for kind, place in zip(kinds, places)]
 
     def _can_fit(self, kinds: Sequence[_Change], places: Sequence[int]) -> bool:
-        """Whether a step with some changes fits if all else is done: recomputed, and in one part or in as many as there are."""
+        """Whether these levels fit with everything else done: recomputed, in one or the most micro-batches."""
         step = _apply(self._asked, [kind.levels[place] for kind, place in zip(kinds, places)])
         options = _with(step, recompute=True, **dict.fromkeys(_LAYOUT, True)).options
         most = max(1, step.batch_size // options.replicas)
@@ -177,7 +157,7 @@ class _Search:
 
 
 def _changes(config: BertConfig, asked: Step) -> list[_Change]:
-    """Returns the kinds of changes, the mildest first: the same model, all of it trained on whole texts, goes before others."""
+    """Returns the kinds of changes, the mildest first: fully training the same model on whole texts is preferred."""
     return [
         _Change("activations are rounded to half precision", list(_precisions(asked))),
         _Change("smaller batches, so more steps an epoch", list(_batches(asked))),
@@ -221,7 +201,7 @@ def _smaller(step: Step, batch_size: int) -> Step:
 
 
 def _cut(step: Step, tokens: int) -> Step:
-    """Returns a step with shorter sequences; they hold no less of real tokens, so far as these fit."""
+    """Shortens the sequences; they keep as many real tokens as fit."""
     real = step.tokens * (1.0 - step.options.padding)
     return _with(step, padding=max(0.0, 1.0 - real / tokens))._replace(tokens=tokens)
 

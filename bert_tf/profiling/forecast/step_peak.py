@@ -1,9 +1,9 @@
-"""Peak memory of a training step, said before anything is built. Imports no TensorFlow.
+"""Forecast of a training step's peak memory, before anything is built. Imports no TensorFlow.
 
-The peak of a step is found by walking through it: weights and the optimizer's slots are there all the time; the forward pass
-adds what it keeps, block by block; the backward pass gives that back from the top, and leaves gradients, all of which stay
-until their common norm is known; the update takes them. The largest sum on the way is the peak. Which moment that is depends
-on the batch: large ones end the forward pass with the most, with small ones gradients and update do.
+Walks through the step: weights and optimizer slots are always there; the forward pass adds kept tensors block by
+block; the backward pass frees them from the top and leaves gradients, which all stay until their global norm is
+known; the update frees them. The peak is the largest sum: at the end of the forward pass for large batches, at
+gradients and update for small ones.
 """
 
 from __future__ import annotations
@@ -26,44 +26,33 @@ _FULLEST = 3.0  # standard deviations that one of many batches lies above the me
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """Bytes at the peak of a step, by part.
+    """Bytes at the peak of a step, by part."""
 
-    Attributes:
-      weights: of the model, float32; those of a session that evaluates too.
-      slots: the optimizer's moments, the moving average of the weights, and what else the update remembers.
-      gradients: those that are there at the peak.
-      activations: what is kept for gradients that are not there yet.
-      workspace: what is computed at the peak; rows of the table of words, and copies of weights in half precision.
-      moment: when the peak is: "forward pass, layer 11".
-      gaps: what the allocator of a GPU takes beside all of these, for rounding and fragmentation.
-    """
-
-    weights: int
-    slots: int
-    gradients: int
-    activations: int
-    workspace: int
-    moment: str
-    gaps: int
+    weights: int  # float32, including those of an evaluating session
+    slots: int  # moments, moving average, other state of the update
+    gradients: int  # alive at the peak
+    activations: int  # kept for gradients not computed yet
+    workspace: int  # temporary tensors, word rows, half-precision copies
+    moment: str  # of the peak: "forward pass, layer 11"
+    gaps: int  # rounding and fragmentation of the GPU allocator
 
     @property
     def peak(self) -> int:
-        """All parts: what tensors take."""
+        """Sum of all tensors, without gaps."""
         return self.weights + self.slots + self.gradients + self.activations + self.workspace
 
     @property
     def needed(self) -> int:
-        """The memory of a GPU that is enough."""
         return self.peak + self.gaps
 
     @property
     def of_step(self) -> int:
-        """What is allocated within the step: all but weights and slots."""
+        """Bytes allocated within the step: all but weights and slots."""
         return self.peak - self.weights - self.slots
 
 
 class _Live(NamedTuple):
-    """What is there at a moment, beside weights and slots."""
+    """Bytes alive at a moment, without weights and slots."""
 
     moment: str
     gradients: int
@@ -76,7 +65,7 @@ class _Live(NamedTuple):
 
 
 class _Stage(NamedTuple):
-    """A piece of the model that has a forward and a backward pass."""
+    """A piece of the model with a forward and a backward pass."""
 
     name: str
     block: Block
@@ -85,14 +74,7 @@ class _Stage(NamedTuple):
 
 
 def forecast(config: BertConfig, *, tokens: int, batch_size: int, options: ComputeOptions = ComputeOptions()) -> Forecast:  # noqa: B008 (it is frozen)
-    """Returns the peak of a step of training.
-
-    Args:
-      config: sizes of the model.
-      tokens: length of the sequences.
-      batch_size: examples of a step, over all replicas and micro-batches.
-      options: how it is computed.
-    """
+    """Forecasts the peak of a training step; `batch_size` counts examples over all replicas and micro-batches."""
     step = _Step(config, tokens, batch_size, options)
     peak = max(step.moments(), key=lambda live: live.total)
     parts = (step.weights, step.slots, peak.gradients, peak.activations, peak.workspace)
@@ -101,17 +83,11 @@ def forecast(config: BertConfig, *, tokens: int, batch_size: int, options: Compu
 
 @dataclasses.dataclass(frozen=True)
 class _Variables:
-    """Numbers that a part of the model holds.
+    """Element counts of a part of the model."""
 
-    Attributes:
-      kernels: in matrices, which decay and are multiplied with; tables among them.
-      vectors: biases and LayerNorm.
-      largest: in its largest matrix.
-    """
-
-    kernels: int
-    vectors: int
-    largest: int
+    kernels: int  # matrices and tables (decayed and multiplied)
+    vectors: int  # biases and LayerNorm
+    largest: int  # elements of the largest matrix
 
     @property
     def total(self) -> int:
@@ -136,8 +112,6 @@ def _of_head(shapes: Sequence[tuple[int, ...]]) -> _Variables:
 
 
 class _Step:
-    """A step of training, walked through."""
-
     def __init__(self, config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> None:
         self._config, self._options = config, options
         own = -(-batch_size // options.replicas)
@@ -175,7 +149,6 @@ class _Step:
         return FLOAT * moments + current_at
 
     def moments(self) -> Iterator[_Live]:
-        """Yields what is there whenever it may be the most."""
         yield from self._making_current()
         yield from self._passes()
         gradients = self._all_gradients() * (2 if self._options.replicas > 1 else 1)  # beside their sums over replicas
@@ -198,7 +171,7 @@ class _Step:
             gradients += 0 if sums else stage.gradient
 
     def _first_trained(self) -> int:
-        """Returns the place of the lowest stage that keeps anything."""
+        """Returns the index of the lowest stage that keeps anything."""
         if EMBEDDINGS not in self._options.frozen:  # wherever they lie, their gradient comes down through all layers
             return 0
         layers = (n for n in range(self._config.num_hidden_layers) if n not in self._options.frozen)
@@ -265,12 +238,12 @@ class _Step:
         return self._trained[part].total if part in self._trained else 0
 
     def _always(self) -> int:
-        """Returns what is there all the time: rows of words, and Adam's early products."""
+        """Permanent bytes: rows of words and Adam's early products."""
         rows = 4 * self._unique * self._config.hidden_size + self._config.vocab_size if self._defers else 0
         return FLOAT * (rows + self._early_products())
 
     def _half_kernels(self) -> int:
-        """Returns what kernels take in half precision, from the first operation to their gradient."""
+        """Bytes of half-precision kernels, alive from their first operation to their gradient."""
         if self._shape.number == FLOAT:
             return 0
         tied = self._words if self._options.tied_words else 0
@@ -278,7 +251,7 @@ class _Step:
         return self._shape.number * (layers + tied)
 
     def _early_products(self) -> int:
-        """Returns moments and weights times their factors: of an update that is not fused, they wait for no gradient."""
+        """Moments and weights times their factors: in an unfused update they need no gradient and are computed early."""
         if self._options.fused_adam and not self._options.lamb:
             return 0
         whole = self._words if self._trains_words and not self._defers else 0
@@ -292,7 +265,7 @@ class _Step:
             yield _Live("words made current", 0, 0, FLOAT * at_a_time * (histories + rows))
 
     def _update(self) -> int:
-        """Returns what the update needs beside gradients: shares of the weights that decay."""
+        """Temporary bytes of the update, without gradients: the weight decay terms."""
         words = self._words if self._trains_words and not self._defers else 0
         if self._options.on_gpu:
             return FLOAT * (sum(numbers.kernels for numbers in self._trained.values()) + words)

@@ -1,1 +1,1 @@
-"""The memory of one step: traces of what it puts out, and what is alive at a time."""
+"""Memory of one step: traces of outputs, and live memory over time."""

@@ -1,7 +1,7 @@
-"""The sizes of the model and of the batch that a trace implies, each with the outputs that it was read off.
+"""Infers the sizes of the model and the batch from a memory trace, with the outputs that imply them.
 
-A trace has bytes and no shapes. A bias of 3072 bytes is 768 numbers of 4 bytes, so the hidden size is 768; a pooled output
-of 184,320 bytes is then 60 such rows, so the batch has 60 examples.
+A trace has bytes and no shapes. A bias of 3072 bytes is 768 numbers of 4 bytes, so the hidden size is 768; a
+pooled output of 184,320 bytes is then 60 such rows, so the batch has 60 examples.
 
 Letters: B batch, T tokens of a sequence, D hidden size, A heads, V vocabulary, P predictions a sequence, L layers.
 """
@@ -32,31 +32,22 @@ _QUERY = rf"{_SELF}/query"
 
 
 class Evidence(NamedTuple):
-    """An output that implies a size.
+    """An output that implies a size."""
 
-    Attributes:
-      output: its name, with the place among those of its operation where that is not the first.
-      requested: bytes.
-      reading: what these bytes are: "batch 60 x hidden_size 768 x 4".
-      value: the size.
-    """
-
-    output: str
-    requested: int
-    reading: str
-    value: int
+    output: str  # name, with its slot unless 0
+    requested: int  # bytes
+    reading: str  # of the bytes: "batch 60 x hidden_size 768 x 4"
+    value: int  # the size
 
 
 class Size(NamedTuple):
-    """A size, and what implies it; all of the evidence agrees, but for that of `doubts`."""
-
     value: int
-    evidence: tuple[Evidence, ...]
-    doubts: tuple[Evidence, ...] = ()
+    evidence: tuple[Evidence, ...]  # agrees with the value
+    doubts: tuple[Evidence, ...] = ()  # contradict the value
 
 
 class _Rule(NamedTuple):
-    """Outputs of `quantity` x the numbers of the other sizes."""
+    """Outputs with `quantity` times the other sizes as elements."""
 
     quantity: str
     pattern: str  # of name:slot
@@ -91,10 +82,7 @@ NAMES = tuple(dict.fromkeys(rule.quantity for rule in _RULES))
 
 
 def infer(trace: Trace) -> dict[str, Size]:
-    """Returns the sizes that can be told, by name: `NAMES`, `LAYERS` and `PARAMETERS`.
-
-    Of a batch in micro-batches they are those of one.
-    """
+    """Returns the sizes that can be inferred: `NAMES`, `LAYERS`, `PARAMETERS`; batch sizes are per micro-batch."""
     measured = _measured(trace)
     numbers = _bytes_of_numbers(measured)
     known: dict[str, Size] = {}
@@ -114,10 +102,7 @@ def infer(trace: Trace) -> dict[str, Size]:
 
 
 def held_bytes(trace: Trace) -> tuple[int, int] | None:
-    """Returns the bytes of the weights and of the optimizer's state, each variable once.
-
-    None where the variables are handles: then what they hold is no output of any operation.
-    """
+    """Returns the bytes of weights and optimizer state; None if variables are handles, which no output shows."""
     variables = {name: output.requested for name, output in trace.outputs() if is_variable(name) or is_slot(name)}
     if not variables or _are_handles(variables):
         return None
@@ -126,12 +111,12 @@ def held_bytes(trace: Trace) -> tuple[int, int] | None:
 
 
 def _are_handles(variables: Mapping[str, int]) -> bool:
-    """Whether these are names of memory that is elsewhere: a matrix and a vector would differ in size."""
+    """Whether these are handles to memory elsewhere: a matrix and a vector would differ in size."""
     return len(variables) > 1 and len(set(variables.values())) == 1
 
 
 def _measured(trace: Trace) -> dict[str, int]:
-    """Returns bytes by name:slot, without handles; of parts of a batch those of one."""
+    """Returns bytes by name:slot, without handles, for a single micro-batch."""
     outputs = list(trace.outputs())
     variables = {name: output.requested for name, output in outputs if is_variable(name)}
     left_out = set(variables) if _are_handles(variables) else set()
@@ -141,7 +126,6 @@ def _measured(trace: Trace) -> dict[str, int]:
 
 
 def _bytes_of_numbers(measured: Mapping[str, int]) -> dict[str, int]:
-    """Returns the bytes of a number by kind, where they are known."""
     half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # of a weight, to multiply with it
     return {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
 

@@ -1,9 +1,9 @@
-"""Live memory over time: what the tensors of one step take, from the runtime's records of allocation and release.
+"""Live memory of one step over time, from the runtime's records of allocations and releases.
 
-A step that runs with `RunOptions.SOFTWARE_TRACE` or `FULL_TRACE` leaves in its `RunMetadata` what each operation allocated and
-when that was released, on any device. A tensor that takes over the memory of another stands under the name of the operation
-that allocated it. Variables that exist before the step are not in the records; the allocator says how much was in use before.
-Nor is what a kernel takes for itself past TensorFlow, such as the buffers of Eigen's matrix products: the allocator counts it.
+A step run with `RunOptions.SOFTWARE_TRACE` or `FULL_TRACE` records in `RunMetadata` what each operation allocated
+and when it was released, on any device. A tensor that reuses memory is listed under the operation that allocated
+it. Not recorded: variables from before the step (the allocator reports its earlier use), and memory that kernels
+allocate outside TensorFlow, such as Eigen's buffers for matrix products.
 """
 
 from __future__ import annotations
@@ -23,55 +23,39 @@ _COPY = "/replica_"  # follows the name of a variable that another replica has a
 
 
 class Change(NamedTuple):
-    """Memory that is taken, or given back.
-
-    Attributes:
-      micros: when, in microseconds since the epoch.
-      size: bytes; negative where they are given back.
-      operation: what allocated the memory.
-    """
-
-    micros: int
-    size: int
-    operation: str
+    micros: int  # microseconds since the epoch
+    size: int  # bytes; negative for a release
+    operation: str  # that allocated the memory
 
 
 @dataclasses.dataclass(frozen=True)
 class LiveMemory:
-    """Memory of one step on one allocator, in the order of time.
+    """Memory of one step on one allocator, ordered by time."""
 
-    Attributes:
-      changes: [E] every allocation and release.
-      live: [E] bytes of the step that are in use after each change.
-      before: bytes that the allocator had in use before the step, such as variables; None where it does not count.
-      allocator_peak: the most bytes that the allocator itself counted, those from before among them; None where it does
-        not count.
-    """
-
-    changes: tuple[Change, ...]
-    live: npt.NDArray[np.int64]
-    before: int | None = None
-    allocator_peak: int | None = None
+    changes: tuple[Change, ...]  # [E]
+    live: npt.NDArray[np.int64]  # [E] bytes of the step in use after each change
+    before: int | None = None  # bytes in use before the step; None if not counted
+    allocator_peak: int | None = None  # bytes, including `before`; None if not counted
 
     @property
     def peak(self) -> int:
-        """The most bytes of the step that were in use at a time."""
+        """Peak bytes of the step alone."""
         return int(self.live.max(initial=0))
 
     @property
     def most(self) -> int:
-        """The peak with what was there before the step."""
+        """Peak bytes including those from before the step."""
         return self.peak + (self.before or 0)
 
     @property
     def seconds(self) -> npt.NDArray[np.float64]:
-        """Returns [E] time of each change since the first."""
+        """[E] time of each change since the first."""
         micros = np.array([change.micros for change in self.changes], np.int64)
         seconds: npt.NDArray[np.float64] = (micros - micros[:1].sum()) / 1e6
         return seconds
 
     def alive_at_peak(self) -> dict[str, int]:
-        """Returns the bytes that each operation's memory took at the peak, the most first."""
+        """Returns the bytes at the peak by operation, the largest first."""
         if not self.changes:
             return {}
         bytes_of: dict[str, int] = defaultdict(int)
@@ -82,11 +66,7 @@ class LiveMemory:
 
 
 def live_memory(metadata: Any) -> dict[str, LiveMemory]:
-    """Returns the memory of a step by the name of the allocator.
-
-    Args:
-      metadata: `RunMetadata` of a step that was run with a trace level.
-    """
+    """Returns the memory of a step by allocator; `metadata` is the `RunMetadata` of a traced step."""
     changes: dict[str, list[Change]] = defaultdict(list)
     counted: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for node in _nodes(metadata):
@@ -101,12 +81,7 @@ def live_memory(metadata: Any) -> dict[str, LiveMemory]:
 
 
 def held(metadata: Any, variables: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """Returns the bytes of weights and of optimizer state by the allocator of the device that holds them.
-
-    Args:
-      metadata: as for `live_memory`.
-      variables: bytes by name; those that the step does not touch, or that are neither, are left out.
-    """
+    """Returns the bytes of weights and optimizer state by allocator; variables unused by the step are left out."""
     found: dict[str, dict[str, int]] = {}
     for device in metadata.step_stats.dev_stats:
         names = {node.node_name for node in device.node_stats}
@@ -122,7 +97,7 @@ def held(metadata: Any, variables: Mapping[str, int]) -> dict[str, dict[str, int
 
 
 def _main_allocator(device: Any) -> str | None:
-    """Returns the allocator that the operations of a device take the most memory from."""
+    """Returns the allocator from which a device's operations take the most memory."""
     taken: dict[str, int] = defaultdict(int)
     for node in device.node_stats:
         for memory in node.memory:
@@ -131,12 +106,11 @@ def _main_allocator(device: Any) -> str | None:
 
 
 def whole_step(memories: Mapping[str, LiveMemory]) -> LiveMemory:
-    """Returns the memory of all allocators as one; what each counts itself is left out."""
+    """Merges all allocators into one, without their own counts."""
     return in_order(change for memory in memories.values() for change in memory.changes)
 
 
 def in_order(changes: Iterable[Change]) -> LiveMemory:
-    """Returns the memory of changes in any order."""
     # In one microsecond memory is taken before it is given back: the peak is rather too high than too low.
     ordered = tuple(sorted(changes, key=lambda change: (change.micros, -change.size)))
     return LiveMemory(ordered, np.cumsum([change.size for change in ordered], dtype=np.int64))

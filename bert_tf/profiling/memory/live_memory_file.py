@@ -1,4 +1,4 @@
-"""Files of the live memory of one step: a table (TSV) of every allocation and release, which a spreadsheet opens too.
+"""Files of the live memory of one step: a table (TSV) of every allocation and release.
 
     # live memory of step 12
     # allocator   cpu   before       281374720   peak               334237696
@@ -6,9 +6,9 @@
     microseconds  bytes   live   allocator  operation
     0             65536   65536  cpu        bert/embeddings/GatherV2
 
-`before` is what the allocator had in use before the step, `peak` the most that it counted itself; a line of `held` says how
-much of `before` are variables. Both are left out where nothing tells. `bytes` are negative where memory is given back, and
-`live` is their sum so far on that allocator. The columns are separated by tabs.
+`before` is the allocator's use before the step, `peak` its own peak, `held` the variables among `before`; unknown
+values are left out. `bytes` are negative for a release, `live` is their running sum on that allocator. Columns
+are separated by tabs.
 """
 
 from __future__ import annotations
@@ -33,29 +33,13 @@ _LARGEST_FILE = 1 << 30  # bytes
 
 
 class Step(NamedTuple):
-    """A whole file.
-
-    Attributes:
-      number: of the step, from 1.
-      memories: by the name of the allocator; times count from the first change of the step.
-      held: bytes of weights and of optimizer state by allocator.
-    """
-
-    number: int
-    memories: Mapping[str, LiveMemory]
-    held: Mapping[str, Mapping[str, int]]
+    number: int  # from 1
+    memories: Mapping[str, LiveMemory]  # by allocator; times since the step's first change
+    held: Mapping[str, Mapping[str, int]]  # bytes of weights and optimizer state, by allocator
 
 
 def write(path: str | os.PathLike[str], step: Step) -> None:
-    """Writes a file that `read` understands.
-
-    Args:
-      path: of the file.
-      step: what it is to hold.
-
-    Raises:
-      OutputError: it cannot be written.
-    """
+    """Writes a file for `read`; OutputError if it cannot be written."""
     atomic.write_text(path, "".join(f"{line}\n" for line in _lines(step)))
 
 
@@ -82,11 +66,7 @@ def _row(*cells: object) -> str:
 
 
 def read(path: str | os.PathLike[str]) -> Step:
-    """Reads a file.
-
-    Raises:
-      DataError: there is no such file, it is another one, or it is damaged.
-    """
+    """Reads a file; DataError if it is missing, of another kind or damaged."""
     try:
         lines = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace").split("\n")
     except OSError as error:
@@ -104,15 +84,13 @@ def read(path: str | os.PathLike[str]) -> Step:
 
 
 def _number(text: str) -> int:
-    """Returns a number of 64 bits."""
+    """Parses an integer of 64 bits."""
     if abs(number := int(text)) > _LARGEST:
         raise ValueError(text)
     return number
 
 
 class _Reader:
-    """Lines so far."""
-
     def __init__(self) -> None:
         self._number = 0
         self._counted: dict[str, dict[str, int]] = {}

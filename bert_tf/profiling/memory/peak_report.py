@@ -1,4 +1,4 @@
-"""The peak of the live memory of a step, what was alive then, and how far the allocator's own count agrees."""
+"""Report on a step's peak memory: its contents, and its agreement with the allocator's own count."""
 
 from __future__ import annotations
 
@@ -22,46 +22,31 @@ PARTS = (*_LASTING, *OF_THE_STEP)  # what was there before the step lies lowest
 
 
 class Moment(NamedTuple):
-    """Live memory at a time.
-
-    Attributes:
-      us: since the first change of the step, in microseconds.
-      by_phase: bytes by `PARTS`, those that have none left out.
-    """
-
-    us: int
-    by_phase: dict[str, int]
+    us: int  # since the first change of the step
+    by_phase: dict[str, int]  # bytes by `PARTS`, without empty ones
 
     @property
     def live(self) -> int:
-        """Bytes of all."""
         return sum(self.by_phase.values())
 
 
 class Agreement(NamedTuple):
-    """An allocator as the records of the step have it, and as it counts itself.
+    """Peak by the step's records and by the allocator's own count."""
 
-    Attributes:
-      before: bytes in use before the step; None where the allocator does not count.
-      step_peak: the most bytes of the step at a time.
-      allocator_peak: the most bytes that the allocator counted, those from before among them; None where it
-        does not count.
-    """
-
-    before: int | None
-    step_peak: int
-    allocator_peak: int | None
+    before: int | None  # bytes in use before the step; None if not counted
+    step_peak: int  # bytes of the step alone
+    allocator_peak: int | None  # bytes, including `before`; None if not counted
 
     @property
     def difference_percent(self) -> float | None:
-        """How far the peak by the records, with what was there before, is from the allocator's own."""
+        """Difference of the recorded peak, including `before`, from the allocator's."""
         if not self.allocator_peak or self.before is None:
             return None
         return 100 * ((self.before + self.step_peak) / self.allocator_peak - 1)
 
     @property
     def step_difference_percent(self) -> float | None:
-        """The same without what was there before, which both count."""
+        """The same without `before`, which both count."""
         if self.allocator_peak is None or self.before is None or self.allocator_peak <= self.before:
             return None
         return 100 * (self.step_peak / (self.allocator_peak - self.before) - 1)
@@ -69,41 +54,18 @@ class Agreement(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Peak:
-    """The peak of one allocator.
-
-    Attributes:
-      step: its number.
-      allocator: that the rest is about: the one with the highest peak, or the one asked for.
-      agreement: of every allocator with itself, the highest peak first.
-      moment: of the peak.
-      duration_us: from the first change to the last.
-      by_layer: bytes that are alive at the peak by layer, in the order of the network; of the step alone.
-      largest: operations by the bytes that are alive, the most first; of the step alone.
-      timeline: the highest moment of each of as many intervals as were asked for.
-    """
-
-    step: int
-    allocator: str
-    agreement: Mapping[str, Agreement]
+    step: int  # its number
+    allocator: str  # the requested one, or that with the highest peak
+    agreement: Mapping[str, Agreement]  # by allocator, the highest peak first
     moment: Moment
     duration_us: int
-    by_layer: Mapping[str, int]
-    largest: Mapping[str, int]
-    timeline: tuple[Moment, ...]
+    by_layer: Mapping[str, int]  # bytes of the step alone, in network order
+    largest: Mapping[str, int]  # bytes by operation, the step alone, descending
+    timeline: tuple[Moment, ...]  # highest moment of each interval
 
 
 def make_peak(step: Step, *, allocator: str | None = None, largest: int = 10, intervals: int = INTERVALS) -> Peak:
-    """Finds the peak.
-
-    Args:
-      step: what was read.
-      allocator: its name; None for the one with the highest peak.
-      largest: how many operations to name.
-      intervals: parts of the timeline.
-
-    Raises:
-      DataError: no such allocator, or none at all.
-    """
+    """Finds the peak of `allocator` (None: the highest); DataError if it does not exist or there is none."""
     memories = dict(sorted(step.memories.items(), key=lambda item: -item[1].most))
     if not memories:
         raise DataError("no operation took memory", f"step {step.number}")
@@ -129,7 +91,6 @@ def make_peak(step: Step, *, allocator: str | None = None, largest: int = 10, in
 
 
 def as_json(peak: Peak) -> dict[str, Any]:
-    """Returns it as JSON can hold it."""
     own = peak.agreement[peak.allocator]
     return {
         "step": peak.step,
@@ -157,7 +118,7 @@ def _agreement(found: Agreement) -> dict[str, Any]:
 
 
 def _moments(memory: LiveMemory, held: Mapping[str, int]) -> list[Moment]:
-    """Returns the memory after each change, by phase, with what was there before the step."""
+    """Returns memory after each change, including that from before the step."""
     base = {**held, BEFORE: max((memory.before or 0) - sum(held.values()), 0)}
     changed = np.zeros((len(memory.changes) or 1, len(PARTS)), np.int64)  # [E, parts]
     changed[0] = [base.get(part, 0) for part in PARTS]
@@ -171,7 +132,7 @@ def _moments(memory: LiveMemory, held: Mapping[str, int]) -> list[Moment]:
 
 
 def _highest(moments: list[Moment], intervals: int) -> tuple[Moment, ...]:
-    """Returns the highest of each interval; of one in which nothing changes the last before it."""
+    """Returns the highest moment per interval; without changes in it, the last before it."""
     length = moments[-1].us + 1
     found: dict[int, Moment] = {}
     for moment in moments:

@@ -1,4 +1,4 @@
-"""The peak of the live memory of a step as text."""
+"""Text of a peak memory report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _NOTE = (
 
 
 def describe(peak: Peak) -> str:
-    """Returns it for people."""
     moment = peak.moment
     lines = [
         f"step {peak.step}, {peak.allocator}: {readable(moment.live)} at the peak, {moment.us / 1000:.1f} ms after the first"
@@ -43,7 +42,6 @@ def describe(peak: Peak) -> str:
 
 
 def agreement(found: Agreement) -> str:
-    """Returns a sentence on the allocator's own count."""
     if found.difference_percent is None:
         return "the allocator keeps no count of its own"
     own, difference, of_step = found.allocator_peak or 0, found.difference_percent, found.step_difference_percent
@@ -52,13 +50,11 @@ def agreement(found: Agreement) -> str:
 
 
 def phases(by_phase: Mapping[str, int]) -> str:
-    """Returns the phases with their bytes, the most first."""
     ordered = sorted(by_phase.items(), key=lambda item: -item[1])
     return ", ".join(f"{phrase(part)} {readable(size)}" for part, size in ordered)
 
 
 def phrase(part: str) -> str:
-    """Returns the name of a part as people write it."""
     return "other, there before" if part == BEFORE else part.replace("_", " ")
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a trace; they need matplotlib, which is imported when they are drawn."""
+"""Plots of a memory trace; matplotlib is imported only for drawing."""
 
 from __future__ import annotations
 
@@ -30,20 +30,7 @@ _SMALLEST_SHARE = 0.002  # of a layer that has a bar of its own
 
 
 def draw(folder: Path, report: Report, title: str) -> tuple[Path, Path]:
-    """Draws memory over time and by layer.
-
-    Args:
-      folder: gets both files.
-      report: with a timeline fine enough for a curve.
-      title: what was traced.
-
-    Returns:
-      The files.
-
-    Raises:
-      BertError: matplotlib is missing.
-      OutputError: the folder cannot be written.
-    """
+    """Draws memory over time and by layer; BertError without matplotlib, OutputError if `folder` is not writable."""
     figure = _require_matplotlib().Figure
     over_time = figure(figsize=(10, 6.5), layout="constrained")
     _draw_over_time(over_time, report, title)
@@ -57,20 +44,7 @@ def draw(folder: Path, report: Report, title: str) -> tuple[Path, Path]:
 
 
 def draw_peak(folder: Path, peak: Peak, title: str) -> Path:
-    """Draws the live memory of a step over time.
-
-    Args:
-      folder: gets the file.
-      peak: with a timeline fine enough for a curve.
-      title: what was traced.
-
-    Returns:
-      The file.
-
-    Raises:
-      BertError: matplotlib is missing.
-      OutputError: the folder cannot be written.
-    """
+    """Draws live memory over time; BertError without matplotlib, OutputError if `folder` is not writable."""
     drawn = _require_matplotlib().Figure(figsize=(10, 4.5), layout="constrained")
     _draw_live(drawn.subplots(), peak, title)
     _save(folder / LIVE, drawn)
@@ -168,7 +142,7 @@ def _draw_by_layer(axes: Any, layers: Mapping[str, Mapping[str, int]], title: st
 
 
 def _bars(layer_phases: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Returns requested bytes by phase: the parts in the order of the network, small ones in one."""
+    """Returns requested bytes by phase for each layer, in network order, with small layers merged."""
     whole = sum(sum(by_phase.values()) for by_phase in layer_phases.values())
     large = {name: dict(phases) for name, phases in layer_phases.items() if sum(phases.values()) >= _SMALLEST_SHARE * whole}
     rest: dict[str, int] = collections.Counter()

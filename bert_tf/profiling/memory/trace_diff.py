@@ -1,4 +1,4 @@
-"""Two traces side by side."""
+"""Compares two memory traces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Sides = tuple[int, int]
 
 
 class Alone(NamedTuple):
-    """Outputs that only one of the traces has."""
+    """Outputs in only one of the traces."""
 
     count: int  # type: ignore[assignment]  # hides the method of a tuple, which nobody calls
     requested_bytes: int
@@ -25,31 +25,16 @@ class Alone(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What the second trace has in the place of what the first has.
-
-    Attributes:
-      totals: numbers of both, by name.
-      groups: requested bytes of both, by kind of group and by group.
-      changed: output, requested bytes of both: those that differ most.
-      changed_count: how many differ.
-    """
-
-    totals: dict[str, Sides]
-    groups: dict[str, dict[str, Sides]]
+    totals: dict[str, Sides]  # numbers of both, by name
+    groups: dict[str, dict[str, Sides]]  # requested bytes of both, by kind of group and group
     only_a: Alone
     only_b: Alone
-    changed: tuple[tuple[str, int, int], ...]
-    changed_count: int
+    changed: tuple[tuple[str, int, int], ...]  # outputs that differ most, requested bytes of both
+    changed_count: int  # all outputs that differ
 
 
 def compare(a: tuple[Trace, Report], b: tuple[Trace, Report], *, largest: int = 10) -> Difference:
-    """Compares two traces.
-
-    Args:
-      a: the first, with its report.
-      b: the second.
-      largest: how many single outputs to name.
-    """
+    """Compares two traces with their reports; `largest` limits the single outputs."""
     (trace_a, report_a), (trace_b, report_b) = a, b
     sizes_a, sizes_b = _sizes(trace_a), _sizes(trace_b)
     changed = [(key, sizes_a[key], sizes_b[key]) for key in sizes_a if key in sizes_b and sizes_a[key] != sizes_b[key]]
@@ -65,7 +50,6 @@ def compare(a: tuple[Trace, Report], b: tuple[Trace, Report], *, largest: int = 
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
-    """Returns the comparison as JSON can hold it."""
     return {
         "totals": _named(difference.totals),
         **{name: _named(groups) for name, groups in difference.groups.items()},
@@ -90,7 +74,7 @@ def _sides(a: Mapping[str, Total], b: Mapping[str, Total]) -> dict[str, Sides]:
 
 
 def _sizes(trace: Trace) -> dict[str, int]:
-    """Returns bytes by output; what an operation puts out each time that it runs is added up."""
+    """Returns bytes by output, summed over repeated runs of an operation."""
     sizes: dict[str, int] = collections.defaultdict(int)
     for name, output in trace.outputs():
         sizes[f"{name}:{output.slot}"] += output.requested

@@ -1,11 +1,11 @@
-"""Files of what every operation of one step put out, and how many bytes of memory that took.
+"""Files of the outputs of every operation in one step, with their memory.
 
     SrcNode bert/encoder/layer_0/attention/self/Softmax 1
     Output 0 47185920 47185920 GPU_0_bfc 1561347949594120
 
-A `SrcNode` is an operation with the number of its outputs. An `Output` is one of them: its place, the bytes that were asked
-for, those that the allocator gave, the allocator, and when (microseconds). Two outputs may share one piece of memory: what
-reads a variable, assigns to it or changes a shape hands on what it got, and counts it again.
+`SrcNode`: operation, number of outputs. `Output`: slot, requested bytes, allocated bytes, allocator, time
+(microseconds). Outputs may share memory: reading or assigning a variable and reshaping pass their input on, which
+counts it again.
 """
 
 from __future__ import annotations
@@ -33,47 +33,40 @@ _OUTPUT_LINE = re.compile(rf"Output {_NUMBER} {_NUMBER} {_NUMBER} (\S+) {_NUMBER
 
 
 class Output(NamedTuple):
-    """One output of an operation."""
-
     slot: int
+    # bytes
     requested: int  # bytes
+    # bytes
     allocated: int  # bytes; 0 where the memory was there before the step
     allocator: str
+    # microseconds
     time: int  # microseconds
 
 
 class Node(NamedTuple):
-    """An operation as it ran; one that runs several times in a step is there several times."""
+    """One run of an operation; repeated runs in a step are separate nodes."""
 
     name: str
     outputs: tuple[Output, ...]
 
 
 class Skipped(NamedTuple):
-    """A line that adds nothing to the sums."""
-
     line: int  # from 1
     problem: str
     text: str
 
 
 class Trace(NamedTuple):
-    """A whole file."""
-
     nodes: tuple[Node, ...]
     skipped: tuple[Skipped, ...] = ()
 
     def outputs(self) -> Iterator[tuple[str, Output]]:
-        """Yields each output with the name of its operation, in the order of the file."""
+        """Yields operation name and output, in file order."""
         return ((node.name, output) for node in self.nodes for output in node.outputs)
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
-    """Reads a file; lines that cannot be used are skipped and named.
-
-    Raises:
-      DataError: there is no such file, or it is no trace.
-    """
+    """Reads a file, collecting unusable lines in `skipped`; DataError if it is missing or not a trace."""
     try:
         text = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace")
     except OSError as error:
@@ -85,7 +78,6 @@ def read(path: str | os.PathLike[str]) -> Trace:
 
 
 def parse(text: str) -> Trace:
-    """Reads the text of a file, see `read`."""
     reader = _Reader()
     *lines, unended = text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -96,8 +88,6 @@ def parse(text: str) -> Trace:
 
 
 class _Reader:
-    """Lines so far."""
-
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.skipped: list[Skipped] = []
@@ -116,7 +106,7 @@ class _Reader:
             self._skip_malformed(number, line)
 
     def take_unended(self, number: int, line: str) -> None:
-        """Takes what follows the last line end: of a file that was cut off its last number lacks digits."""
+        """Takes a last line without a line end: if the file was cut off, its last number lacks digits."""
         found = _OUTPUT_LINE.fullmatch(line)
         if found and len(found[5]) < len(self._time):
             self._seen += 1
@@ -148,7 +138,6 @@ class _Reader:
         self._skip(number, f"{MALFORMED}: {problem}", line)
 
     def close(self) -> None:
-        """Ends the operation whose outputs were read."""
         if self._name is None:
             return
         self.nodes.append(Node(self._name, tuple(self._outputs)))
@@ -164,15 +153,7 @@ class _Reader:
 
 
 def write(path: str | os.PathLike[str], trace: Trace) -> None:
-    """Writes a file that `read` understands.
-
-    Args:
-      path: of the file.
-      trace: what it is to hold.
-
-    Raises:
-      OutputError: it cannot be written.
-    """
+    """Writes a file for `read`; OutputError if it cannot be written."""
     atomic.write_text(path, "".join(f"{line}\n" for node in trace.nodes for line in _lines(node)))
 
 
@@ -183,22 +164,17 @@ def _lines(node: Node) -> Iterator[str]:
 
 
 def _word(name: str) -> str:
-    """Returns a name without white space, which separates the columns."""
     return "_".join(name.split())
 
 
 def from_run_metadata(metadata: Any) -> Trace:
-    """Returns what a step put out, by the runtime's own records, in the order in which the operations began.
-
-    Args:
-      metadata: `RunMetadata` of a step that was run with a trace level.
-    """
+    """Returns the outputs recorded in the `RunMetadata` of a traced step, ordered by the start of their operations."""
     nodes = [_node(stats) for device in metadata.step_stats.dev_stats for stats in device.node_stats if _is_operation(device)]
     return Trace(tuple(node for _, node in sorted(nodes, key=lambda pair: pair[0])))
 
 
 def _is_operation(device: Any) -> bool:
-    """Whether a device's records are of operations; a GPU's streams tell of their kernels once more."""
+    """Whether a device's records are of operations; a GPU's streams list their kernels once more."""
     return "/stream:" not in device.device
 
 

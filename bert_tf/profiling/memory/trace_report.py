@@ -18,16 +18,12 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Total(NamedTuple):
-    """Sums over outputs."""
-
     outputs: int
     requested_bytes: int
     allocated_bytes: int
 
 
 class Largest(NamedTuple):
-    """One output."""
-
     name: str
     slot: int
     requested_bytes: int
@@ -36,60 +32,31 @@ class Largest(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A part of the step.
-
-    Attributes:
-      start_us: since the first output, in microseconds.
-      requested_bytes: of the outputs that were made in it, by phase.
-    """
-
-    start_us: int
-    requested_bytes: dict[str, int]
+    start_us: int  # since the first output
+    requested_bytes: dict[str, int]  # of outputs made in it, by phase
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """A whole trace.
-
-    Attributes:
-      total: of all outputs.
-      slack_bytes: given beyond what was asked for.
-      lent_bytes: requested by outputs that allocated nothing: they lie in memory that was there before.
-      nodes: operations.
-      duration_us: from the first output to the last.
-      by_phase: in the order of `PHASES`.
-      by_layer: by common name, in the order of the network.
-      layer_phases: requested bytes by layer and phase.
-      by_scope: by path, the whole of what is below it; the largest first.
-      held: bytes of weights and of optimizer state, each variable once; None where the trace does not tell.
-    """
-
-    total: Total
-    slack_bytes: int
-    lent_bytes: int
-    nodes: int
-    duration_us: int
+    total: Total  # of all outputs
+    slack_bytes: int  # allocated beyond the request
+    lent_bytes: int  # requested by outputs that reuse existing memory
+    nodes: int  # number of operations
+    duration_us: int  # from the first output to the last
     by_allocator: dict[str, Total]
-    by_phase: dict[str, Total]
-    by_layer: dict[str, Total]
-    layer_phases: dict[str, dict[str, int]]
-    by_scope: dict[str, Total]
+    by_phase: dict[str, Total]  # in the order of `PHASES`
+    by_layer: dict[str, Total]  # by common name, in network order
+    layer_phases: dict[str, dict[str, int]]  # requested bytes
+    by_scope: dict[str, Total]  # by path, including scopes below; largest first
     largest: tuple[Largest, ...]
     timeline: tuple[Interval, ...]
     sizes: dict[str, Size]
-    held: tuple[int, int] | None
+    held: tuple[int, int] | None  # bytes of weights, optimizer state; None if unknown
     skipped: tuple[Skipped, ...]
 
 
 def make_report(trace: Trace, *, depth: int = 2, largest: int = 10, intervals: int = INTERVALS) -> Report:
-    """Sums up a trace.
-
-    Args:
-      trace: what was read.
-      depth: components of a scope that are told apart.
-      largest: how many single outputs to name.
-      intervals: parts of the timeline.
-    """
+    """Summarizes a trace; `depth` is the scope components kept, `largest` the outputs listed."""
     outputs = list(trace.outputs())
     by_phase = _totals(outputs, phase_of)
     by_layer = _totals(outputs, layer_of)
@@ -114,7 +81,6 @@ def make_report(trace: Trace, *, depth: int = 2, largest: int = 10, intervals: i
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """Returns the report as JSON can hold it."""
     return {
         "nodes": report.nodes,
         **report.total._asdict(),
@@ -163,7 +129,7 @@ def _descending(totals: Mapping[_Key, Total]) -> dict[_Key, Total]:
 
 
 def _by_scope(outputs: _Outputs, depth: int) -> dict[str, Total]:
-    """Sums over each path and over each of its beginnings."""
+    """Sums over each path and each of its prefixes."""
     whole = _totals(outputs, scope_of)
     sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for path, total in whole.items():

@@ -1,4 +1,4 @@
-"""The report on a trace, and on two of them, as text."""
+"""Text of a trace report and of a comparison of two traces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTE = (
 
 
 def readable(number: int) -> str:
-    """Returns bytes with a unit: 23.6 MB."""
+    """Formats bytes with a unit: 23.6 MB."""
     size, unit = float(number), 0
     while abs(size) >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
@@ -31,7 +31,6 @@ def readable(number: int) -> str:
 
 
 def describe(report: Report) -> str:
-    """Returns the report for people."""
     parts = (
         _head(report),
         ["", *_NOTE],
@@ -48,12 +47,6 @@ def describe(report: Report) -> str:
 
 
 def describe_difference(difference: Difference, names: Sequence[str]) -> str:
-    """Returns the comparison for people.
-
-    Args:
-      difference: of the second to the first.
-      names: of both.
-    """
     lines = [f"A  {names[0]}", f"B  {names[1]}", ""]
     rows = [(key, *(_exact(key, side) for side in sides), _change(*sides)) for key, sides in difference.totals.items()]
     lines += table(("", "A", "B", "B - A"), [(key.replace("_", " "), *rest) for key, *rest in rows])
@@ -117,7 +110,6 @@ def _largest(report: Report) -> Iterator[str]:
 
 
 def _timeline(timeline: Sequence[Interval]) -> Iterator[str]:
-    """Yields a bar for each interval, with the phases of most of it."""
     most = max((sum(interval.requested_bytes.values()) for interval in timeline), default=0)
     if not most:
         return

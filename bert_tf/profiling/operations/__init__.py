@@ -1,1 +1,1 @@
-"""The operations of recorded steps, and tables of where their time went."""
+"""Operations of recorded steps, and tables of their time."""

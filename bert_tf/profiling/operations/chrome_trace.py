@@ -1,4 +1,4 @@
-"""A recorded step as Chrome's trace viewer reads it; by a private module of TensorFlow."""
+"""Writes a recorded step for Chrome's trace viewer, using a private module of TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ try:
     from tensorflow.python.client.timeline import Timeline
 
     def text(step_stats: Any) -> str | None:
-        """Returns the JSON of a step's `StepStats`."""
+        """Returns the JSON of a step's `StepStats`; None if this TensorFlow cannot write it."""
         return Timeline(step_stats).generate_chrome_trace_format()
 
 except ImportError:
 
     def text(step_stats: Any) -> str | None:
-        """Returns None: this TensorFlow cannot write it."""
         del step_stats
         return None
 

@@ -1,6 +1,6 @@
-"""Floating-point operations of matrix products, read off the shapes of what goes in and what comes out.
+"""Floating-point operations of matrix products, from the shapes of their inputs and outputs.
 
-A multiplication and an addition are two operations. What else a fused product computes (a bias, an activation) is not counted.
+A multiplication and an addition are two operations. The bias or activation of a fused product is not counted.
 """
 
 from __future__ import annotations
@@ -26,29 +26,23 @@ class Product(NamedTuple):
 
     @property
     def flops(self) -> int:
-        """Returns the operations of all of it."""
         return 2 * self.batch * self.m * self.k * self.n
 
     def __str__(self) -> str:
-        """Returns 48 x [128, 32] [32, 128]."""
+        """48 x [128, 32] [32, 128]."""
         product = f"[{self.m}, {self.k}] [{self.k}, {self.n}]"
         return product if self.batch == 1 else f"{self.batch} x {product}"
 
 
 def is_product(operation_type: str) -> bool:
-    """Whether operations of this type are matrix products."""
     return bool(_TYPES.fullmatch(operation_type))
 
 
 def product_of(operation_type: str, inputs: Sequence[Shape | None], output: Shape | None) -> Product | None:
-    """Returns the sizes of a matrix product, or None: it is none, or its shapes are not known.
+    """Returns the sizes of a product; None if the type is not a product or its shapes are unknown.
 
-    K follows from the number of elements of a factor: whether one is transposed, the shapes need not say.
-
-    Args:
-      operation_type: name of the kernel.
-      inputs: shapes, the two factors first; None where one is not known.
-      output: shape of the result.
+    `inputs` starts with the two factors. K follows from the number of elements of a factor: the shapes need not tell
+    whether it is transposed.
     """
     factors = [shape for shape in inputs[:2] if shape is not None and len(shape) > 1]
     if not is_product(operation_type) or len(factors) < 2 or output is None or len(output) < 2:

@@ -1,7 +1,7 @@
-"""Speed of large matrix products where training computes its own: in its session, on its device, in its number format.
+"""Peak speed of large matrix products in the session, on the device and in the dtype of training.
 
-Chains of products in a loop of the graph, so that neither Python nor the session is in the time. It is what a library call
-reaches, not what the data sheet says.
+Chains of products in a loop of the graph exclude the time of Python and the session. The result is what a library
+call reaches, not the data sheet's figure.
 """
 
 from __future__ import annotations
@@ -25,22 +25,14 @@ _SECONDS = 0.15  # of one run of a chain
 
 
 class _Chain(NamedTuple):
-    """Products one after the other.
-
-    Attributes:
-      device_kind: for which it is large enough.
-      flops: of one turn.
-      result: one number of the last product.
-    """
-
     dtype: str
-    device_kind: str
-    flops: int
-    result: tf.Tensor
+    device_kind: str  # for which it is large enough
+    flops: int  # per turn
+    result: tf.Tensor  # one number of the last product
 
 
 class MatmulPeak:
-    """Products that stand in the graph of training and run only to be measured."""
+    """Products in the training graph that run only for measurement."""
 
     def __init__(self, graph: tf.Graph) -> None:
         """Adds the chains, in the dtypes and on the device of the graph's own products."""
@@ -59,7 +51,7 @@ class MatmulPeak:
             ]
 
     def _result(self, rows: int, widths: tuple[int, int], dtype: tf.DType) -> tf.Tensor:
-        """Returns one number of the result of `turns` times two products, of factors that are quick to make."""
+        """Returns one number of `turns` times two products, whose factors are cheap to make."""
         shapes = ((rows, widths[0]), widths, widths[::-1])
         x, up, down = (
             tf.cast(tf.random.normal([m, 1], seed=1) * tf.random.normal([1, n], seed=2) * m**-0.5, dtype) for m, n in shapes
@@ -73,7 +65,7 @@ class MatmulPeak:
         return x[0, 0]
 
     def measure(self, session: tf1.Session) -> dict[str, float]:
-        """Returns the fastest of the chains in GFLOP/s, by dtype; none where there is no memory left for them."""
+        """Returns the fastest chain in GFLOP/s by dtype; empty if memory is insufficient."""
         found = {device.device_type for device in session.list_devices()}
         here = "CPU" if "CPU" in self._device.upper() or "GPU" not in found else "GPU"
         best: dict[str, float] = {}

@@ -1,6 +1,6 @@
-"""The operations of recorded steps, and the file that keeps them: how often each ran, how long, and what it multiplied.
+"""Operations of recorded steps and their file: calls, times and matrix products.
 
-Times of the host are of the thread that ran an operation, those of a GPU of the kernels that it launched there.
+Host times are those of the thread that ran an operation, GPU times those of the kernels that it launched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WAITS = re.compile(
 
 
 class Kernel(NamedTuple):
-    """A function of a GPU that an operation launched; times of one launch in microseconds."""
+    """A GPU function launched by an operation; minimum and maximum are per launch."""
 
     name: str
     calls: int
@@ -34,7 +34,7 @@ class Kernel(NamedTuple):
 
 
 class Multiplied(NamedTuple):
-    """Calls of an operation that multiplied matrices of the same sizes."""
+    """Calls of an operation with the same product sizes."""
 
     product: Product
     calls: int
@@ -43,89 +43,49 @@ class Multiplied(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """One operation of the graph over all traced steps.
+    """One operation of the graph over all traced steps."""
 
-    Attributes:
-      name: in the graph that was run; its optimizer may have put several into one.
-      type: its kernel, as MatMul; empty where the trace does not tell.
-      device: as CPU:0.
-      dtype: of its first output; empty where there is none.
-      inputs: shapes in the longest call; None where one is not known.
-      outputs: shapes in that call.
-      calls: how often it ran.
-      total_us: time of the host for all calls, in microseconds.
-      min_us: of the shortest call.
-      max_us: of the longest call.
-      products: what it multiplied, by sizes; empty where it is no matrix product, or its sizes are not known.
-      kernels: what it launched on a GPU in all profiled steps.
-    """
-
-    name: str
-    type: str
-    device: str
-    dtype: str
-    inputs: tuple[Shape | None, ...]
-    outputs: tuple[Shape, ...]
+    name: str  # in the executed graph, which may merge several
+    type: str  # kernel, such as MatMul; "" if the trace lacks it
+    device: str  # such as CPU:0
+    dtype: str  # of the first output; "" if there is none
+    inputs: tuple[Shape | None, ...]  # shapes in the longest call; None if unknown
+    outputs: tuple[Shape, ...]  # shapes in the longest call
     calls: int
-    total_us: float
-    min_us: float
-    max_us: float
-    products: tuple[Multiplied, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
+    total_us: float  # host time of all calls
+    min_us: float  # host time of the shortest call
+    max_us: float  # host time of the longest call
+    products: tuple[Multiplied, ...] = ()  # by sizes; empty if not a product or unknown
+    kernels: tuple[Kernel, ...] = ()  # launched on a GPU in all profiled steps
 
     @property
     def flops(self) -> int:
-        """Returns the floating-point operations of all calls, as far as they are known."""
+        """Known floating-point operations of all calls."""
         return sum(item.product.flops * item.calls for item in self.products)
 
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """How long a GPU computed.
-
-    Attributes:
-      steps: that were profiled.
-      busy_us: microseconds of them all in which at least one kernel ran.
-    """
-
-    steps: int
-    busy_us: float
+    steps: int  # that were profiled
+    busy_us: float  # with at least one kernel running, all steps
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """Recorded steps.
-
-    Attributes:
-      steps: whose operations were traced.
-      step_us: mean time of a recorded step in microseconds of wall time.
-      operations: each once a device.
-      gpus: by device, where there is a trace of it.
-      matmul_peak_gflops: what the same session reaches on large matrix products, by dtype.
-    """
-
-    steps: int
-    step_us: float
-    operations: tuple[Operation, ...]
-    gpus: Mapping[str, Gpu] = dataclasses.field(default_factory=dict)
-    matmul_peak_gflops: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    steps: int  # with traced operations
+    step_us: float  # mean wall time of a step
+    operations: tuple[Operation, ...]  # each once per device
+    gpus: Mapping[str, Gpu] = dataclasses.field(default_factory=dict)  # by device, if it was traced
+    matmul_peak_gflops: Mapping[str, float] = dataclasses.field(default_factory=dict)  # measured in the same session, by dtype
 
 
 def waits(operation_type: str) -> bool:
-    """Whether operations of this type compute nothing themselves."""
+    """Whether operations of this type only wait, without computing."""
     return bool(_WAITS.fullmatch(operation_type))
 
 
 def write(path: str | os.PathLike[str], record: Record) -> None:
-    """Writes a file that `read` understands, an operation a line.
-
-    Args:
-      path: of the file.
-      record: what it is to hold.
-
-    Raises:
-      OutputError: it cannot be written.
-    """
+    """Writes a file for `read`, one operation per line; OutputError if it cannot be written."""
     head = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record) if field.name != "operations"}
     head["gpus"] = {device: dataclasses.asdict(gpu) for device, gpu in record.gpus.items()}
     rows = ",\n".join(documents.to_json(_as_json(operation)) for operation in record.operations)
@@ -141,11 +101,7 @@ def _as_json(operation: Operation) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str]) -> Record:
-    """Reads a file.
-
-    Raises:
-      DataError: there is none, or it is something else.
-    """
+    """Reads a file; DataError if it is missing or of another kind."""
     try:
         values = json.loads(files.read_bytes(path))
         operations = tuple(map(_operation, values.pop("operations")))

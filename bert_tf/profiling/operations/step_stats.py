@@ -1,7 +1,7 @@
-"""Reads operations off TensorFlow's records of steps: `StepStats` of the runtime, `XSpace` of its profiler for GPUs.
+"""Reads operations from TensorFlow's step records: the runtime's `StepStats`, the GPU profiler's `XSpace`.
 
-A record of an operation has its label: [allocator and memory] NAME = TYPE(INPUT, INPUT:1, ^CONTROL). Of inputs the shapes are
-those that the operations of these names put out.
+The label of an operation's record is [allocator and memory] NAME = TYPE(INPUT, INPUT:1, ^CONTROL). Input shapes
+are taken from the outputs of the operations with these names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Kernels = Mapping[tuple[str, str], Sequence[Kernel]]  # by device and name of th
 
 
 class Call(NamedTuple):
-    """One operation of one step."""
+    """One run of an operation in one step."""
 
     name: str
     type: str
@@ -40,23 +40,14 @@ class Call(NamedTuple):
 
 
 def calls(step: Any) -> Iterator[Call]:
-    """Yields what ran in a step.
-
-    Args:
-      step: `StepStats`.
-    """
+    """Yields the operations that ran in a step, a `StepStats`."""
     for device in step.dev_stats:
         if device.device.startswith("/job:"):  # of a GPU's streams there would be others
             yield from _calls_of_device(device)
 
 
 def operations(steps: Iterable[Any], kernels: Kernels | None = None) -> tuple[Operation, ...]:
-    """Returns the operations of steps, the longest first.
-
-    Args:
-      steps: `StepStats` of each.
-      kernels: what ran on GPUs, from `gpu_kernels`.
-    """
+    """Returns the operations of steps (`StepStats`), the longest first; `kernels` from `gpu_kernels`."""
     by_key: dict[tuple[str, str], list[Call]] = collections.defaultdict(list)
     for step in steps:
         for call in calls(step):
@@ -66,11 +57,7 @@ def operations(steps: Iterable[Any], kernels: Kernels | None = None) -> tuple[Op
 
 
 def computing_seconds(step: Any) -> float:
-    """Returns how long at least one operation of the CPU was computed in a step; what only waits computes nothing.
-
-    Args:
-      step: `StepStats`.
-    """
+    """Returns how long at least one CPU operation computed in a step (`StepStats`); waiting ones do not count."""
     spans = [
         (start + node.op_start_rel_nanos, start + node.op_end_rel_nanos)
         for device in step.dev_stats
@@ -83,12 +70,7 @@ def computing_seconds(step: Any) -> float:
 
 
 def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
-    """Returns what ran on GPUs by TensorFlow's profile: kernels of each operation, and how long each GPU computed.
-
-    Args:
-      folder: where the profiler wrote; its newest profile counts.
-      steps: that were profiled.
-    """
+    """Kernels by operation and compute time by GPU, from the newest profile in `folder`, of `steps` steps."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     spaces = sorted(folder.glob("plugins/profile/*/*.xplane.pb"))
@@ -98,12 +80,7 @@ def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
 
 
 def kernels_of_space(space: Any, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
-    """Does the work of `gpu_kernels` for an `XSpace`.
-
-    Args:
-      space: an `XSpace`.
-      steps: how many were recorded.
-    """
+    """Does the work of `gpu_kernels` for an `XSpace`."""
     kernels: dict[tuple[str, str], list[Kernel]] = {}
     gpus: dict[str, Gpu] = {}
     for plane in space.planes:
@@ -138,7 +115,7 @@ def _kernel_events(plane: Any) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _operation_name(annotation: str) -> str:
-    """Returns the operation that an annotation names: outer::name:Type#details#."""
+    """Extracts the operation from an annotation: outer::name:Type#details#."""
     return annotation.split("#")[0].rsplit("::", 1)[-1].rsplit(":", 1)[0]
 
 
@@ -173,12 +150,9 @@ def _type_and_inputs(name: str, label: str) -> tuple[str, list[str]]:
 
 
 def _shape(produced: Mapping[str, Sequence[Any]], word: str, begin: int) -> Shape | None:
-    """Returns the shape of an input; in a loop, of the last time before it was read.
+    """Returns the shape of an input NAME or NAME:SLOT; in a loop, from the last run before `begin` (nanoseconds).
 
-    Args:
-      produced: records of each operation in the order of their ends.
-      word: NAME or NAME:SLOT.
-      begin: when it was read, in nanoseconds.
+    `produced` has the records of each operation, ordered by their ends.
     """
     name, _, slot = word.partition(":")
     records = produced.get(name, ())

@@ -1,7 +1,7 @@
-"""Tensor Cores, the matrix units of NVIDIA's GPUs: which products can use them, and which kernels do.
+"""Tensor Cores, the matrix units of NVIDIA GPUs: which products can use them, and which kernels do.
 
-A product should be of 16-bit numbers, with M, N and K multiples of 8 (NVIDIA, Matrix Multiplication Background User's Guide:
-needed before cuBLAS 11, the most efficient since). What really used them is told by the names of the kernels.
+Products should have 16-bit numbers, and M, N and K should be multiples of 8 (NVIDIA, Matrix Multiplication
+Background User's Guide: required before cuBLAS 11, most efficient since). Actual use is detected by kernel names.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ _CUDA_CORES = re.compile(r"_[fd]fma_|xmma_gemm_f32f32_f32f32|xmma_gemm_f64")  # 
 
 
 def obstacle(dtype: str, product: Product) -> str:
-    """Returns in a phrase what keeps a product from Tensor Cores; nothing where nothing does.
-
-    Args:
-      dtype: name of the number format.
-      product: sizes of what is multiplied.
-    """
+    """Returns a phrase on what keeps a product from Tensor Cores; "" if nothing does."""
     if dtype not in _DTYPES:
         return dtype
     odd = [f"{name} = {size}" for name, size in zip("MKN", product[1:]) if size % MULTIPLE]
@@ -33,5 +28,4 @@ def obstacle(dtype: str, product: Product) -> str:
 
 
 def uses(kernel: str) -> bool:
-    """Whether a kernel of this name uses Tensor Cores."""
     return bool(_USED.search(kernel)) and not _CUDA_CORES.search(kernel)

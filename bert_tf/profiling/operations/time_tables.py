@@ -1,9 +1,9 @@
-"""Time of recorded steps: a table of operations, one of scopes, one of the whole model (as DLProf has them).
+"""Tables of the time of recorded steps: by operation, by scope and of the whole model (like DLProf).
 
-The time of an operation is that of the thread that runs it; where a trace of a GPU exists it is that of its kernels there, and
-what runs on the host alone takes none. Of a GPU without a trace it is the time of launching, which says nothing of rates.
-Operations run side by side: their times add up to more than a step takes, and shares are of their sum. What only waits, for the
-next batch, for another device or for a function that it calls, is listed but is no part of that sum.
+The time of an operation is that of its thread, or of its kernels if a GPU trace exists; host-only operations then
+take none. For a GPU without a trace it is the launch time, which gives no rates. Operations run in parallel:
+their times sum to more than the step, and shares are of this sum. Operations that only wait (for a batch, a
+device or a called function) are listed but excluded.
 """
 
 from __future__ import annotations
@@ -30,121 +30,66 @@ _PHASE_OF = {WEIGHTS: FORWARD, OPTIMIZER_STATE: UPDATE}  # of reading a variable
 
 @dataclasses.dataclass(frozen=True)
 class OpRow:
-    """An operation.
-
-    Attributes:
-      scope: of the part of the model that it belongs to.
-      phase: of the step, one of `PHASES`.
-      waits: whether it only waits for others, see above.
-      calls: in a step.
-      time_us: in a step.
-      share: of all operations; None of one that waits.
-      min_us: of the shortest call on the host.
-      max_us: of the longest call on the host.
-      host_us: of the host in a step.
-      sizes: of what it multiplied for the longest time, as [M, K] [K, N].
-      gflop: in a step; None where it is not known.
-      gflops_per_s: while it ran; None where that is not known.
-      of_peak: share of the measured peak of matrix products; None where one of both is not known.
-      eligible: share of its time in calls that Tensor Cores could compute; None where it is no matrix product.
-      uses: whether a kernel of it used Tensor Cores; None where there is no trace of a GPU.
-      obstacle: what keeps the longest calls from Tensor Cores.
-      kernels: what it launched on a GPU in all steps.
-    """
-
     name: str
     type: str
     device: str
     dtype: str
     scope: tuple[str, ...]
-    phase: str
-    waits: bool
-    calls: float
-    time_us: float
-    share: float | None
-    min_us: float
-    max_us: float
-    host_us: float
-    sizes: str
-    gflop: float | None
-    gflops_per_s: float | None
-    of_peak: float | None
-    eligible: float | None
-    uses: bool | None
-    obstacle: str
-    kernels: tuple[Kernel, ...]
+    phase: str  # one of `PHASES`
+    waits: bool  # only waits for others, see above
+    calls: float  # per step
+    time_us: float  # per step
+    share: float | None  # of all operations; None if it waits
+    min_us: float  # shortest call on the host
+    max_us: float  # longest call on the host
+    host_us: float  # per step, on the host
+    sizes: str  # of its longest product, as [M, K] [K, N]
+    gflop: float | None  # per step; None if unknown
+    gflops_per_s: float | None  # while it ran; None if unknown
+    of_peak: float | None  # share of the measured product peak; None if unknown
+    eligible: float | None  # Tensor Core share of its time; None: not a product
+    uses: bool | None  # Tensor Cores were used; None without a GPU trace
+    obstacle: str  # to Tensor Cores in the longest calls
+    kernels: tuple[Kernel, ...]  # launched on a GPU in all steps
 
 
 @dataclasses.dataclass(frozen=True)
 class GroupRow:
-    """Sums over operations; one that waits is none of them.
+    """Sums over operations, without waiting ones."""
 
-    Attributes:
-      path: of a scope with all that is below it, or the name of what else they have in common.
-      ops: how many operations.
-      calls: in a step.
-      time_us: in a step.
-      share: of all operations.
-      by_phase: microseconds in a step.
-      gflop: in a step, as far as it is known.
-      gflops_per_s: of the matrix products while they ran; None where there are none.
-      of_peak: share of the measured peak of them, weighted by their time.
-      eligible: share of the time in calls that Tensor Cores could compute.
-      uses: share of the time in operations that used them; None where there is no trace of a GPU.
-    """
-
-    path: str
-    ops: int
-    calls: float
-    time_us: float
-    share: float
-    by_phase: Mapping[str, float]
-    gflop: float
-    gflops_per_s: float | None
-    of_peak: float | None
-    eligible: float
-    uses: float | None
+    path: str  # scope including those below, or the common property
+    ops: int  # number of operations
+    calls: float  # per step
+    time_us: float  # per step
+    share: float  # of all operations
+    by_phase: Mapping[str, float]  # microseconds per step
+    gflop: float  # per step, as far as known
+    gflops_per_s: float | None  # of running products; None if there are none
+    of_peak: float | None  # of products, weighted by time
+    eligible: float  # share of time that Tensor Cores could compute
+    uses: float | None  # share of time; None without a GPU trace
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelTable:
-    """The whole model.
-
-    Attributes:
-      clock: whose time is counted: `GPU`, `HOST` or `LAUNCHES`.
-      steps: whose operations were traced.
-      step_us: mean wall time of a step.
-      total: sums over all operations.
-      waiting_us: time of a step in operations that wait.
-      products: how many matrix products there are.
-      eligible: how many of them Tensor Cores could compute, all calls of them.
-      uses: how many operations used them; None where there is no trace of a GPU.
-      gpu_idle: share of a step in which no kernel ran, by GPU.
-      step_gflops_per_s: operations of all products over the time of a step.
-      step_of_peak: share of the peak that this is; None where no peak is known.
-      matmul_peak_gflops: by dtype.
-      by_phase: sums by phase.
-      by_type: sums by type of the kernel, the longest first.
-    """
-
-    clock: str
-    steps: int
-    step_us: float
-    total: GroupRow
-    waiting_us: float
-    products: int
-    eligible: int
-    uses: int | None
-    gpu_idle: Mapping[str, float]
-    step_gflops_per_s: float
-    step_of_peak: float | None
-    matmul_peak_gflops: Mapping[str, float]
+    clock: str  # source of times: `GPU`, `HOST` or `LAUNCHES`
+    steps: int  # with traced operations
+    step_us: float  # mean wall time
+    total: GroupRow  # over all operations
+    waiting_us: float  # per step, in operations that wait
+    products: int  # number of matrix products
+    eligible: int  # products whose calls all suit Tensor Cores
+    uses: int | None  # operations with Tensor Cores; None without a GPU trace
+    gpu_idle: Mapping[str, float]  # share of a step without a running kernel, by GPU
+    step_gflops_per_s: float  # all products over the step's wall time
+    step_of_peak: float | None  # share of the peak; None if it is unknown
+    matmul_peak_gflops: Mapping[str, float]  # by dtype
     by_phase: tuple[GroupRow, ...]
-    by_type: tuple[GroupRow, ...]
+    by_type: tuple[GroupRow, ...]  # the longest first
 
 
 def op_table(record: Record) -> tuple[OpRow, ...]:
-    """Returns a row for each operation, the longest first; what takes no time on the GPU that counts comes last."""
+    """Returns a row per operation, the longest first; those without time by the clock in use come last."""
     whole = sum(_time(operation, record) for operation in record.operations if not waits(operation.type))
     scopes = _variable_scopes(record.operations)
     rows = (_op_row(operation, record, whole, scopes) for operation in record.operations)
@@ -152,12 +97,7 @@ def op_table(record: Record) -> tuple[OpRow, ...]:
 
 
 def group_table(rows: Sequence[OpRow], depth: int) -> tuple[GroupRow, ...]:
-    """Returns sums over scopes and over each of their beginnings: a path comes before what is below it, the longest first.
-
-    Args:
-      rows: of operations.
-      depth: components of a path that are told apart.
-    """
+    """Sums over scopes and their prefixes, parents before children, the longest first; `depth` is components kept."""
     members: dict[tuple[str, ...], list[OpRow]] = collections.defaultdict(list)
     for row in rows:
         if not row.waits:
@@ -172,12 +112,6 @@ def group_table(rows: Sequence[OpRow], depth: int) -> tuple[GroupRow, ...]:
 
 
 def model_table(record: Record, rows: Sequence[OpRow]) -> ModelTable:
-    """Returns the table of the whole model.
-
-    Args:
-      record: what was recorded.
-      rows: its `op_table`.
-    """
     counted = [row for row in rows if not row.waits]
     total = _sum("all", counted, rows)
     seconds_at_peak = [
@@ -204,12 +138,11 @@ def model_table(record: Record, rows: Sequence[OpRow]) -> ModelTable:
 
 
 def as_dict(row: OpRow | GroupRow | ModelTable) -> dict[str, Any]:
-    """Returns a row as JSON can hold it."""
     return {**dataclasses.asdict(row), **({"scope": "/".join(row.scope)} if isinstance(row, OpRow) else {})}
 
 
 def _time(operation: Operation, record: Record) -> float:
-    """Returns microseconds in a step, by the clock that counts."""
+    """Returns microseconds per step, by the clock in use."""
     if not record.gpus:
         return operation.total_us / record.steps
     gpu = record.gpus.get(operation.device)
@@ -217,14 +150,14 @@ def _time(operation: Operation, record: Record) -> float:
 
 
 def _variable_scopes(operations: Iterable[Operation]) -> frozenset[tuple[str, ...]]:
-    """Returns the scopes that own variables, and the scopes that these lie in; a variable without a scope is one of its own."""
+    """Returns the scopes that own variables, with their parents; a variable without a scope is its own."""
     variables = (o.name for o in operations if o.type in _VARIABLES and op_names.is_variable(o.name))
     owners = (name.split("/")[:-1] or [name] for name in variables)
     return frozenset(tuple(owner[:length]) for owner in owners for length in range(1, len(owner) + 1))
 
 
 def _scope(name: str, phase: str, scopes: Collection[tuple[str, ...]]) -> tuple[str, ...]:
-    """Returns the variable scope that an operation belongs to; TensorFlow makes more scopes, for parts of an operation."""
+    """Returns the variable scope of an operation; TensorFlow adds scopes for parts of an operation."""
     path = op_names.scope_of(name)
     owned = next((path[:length] for length in range(len(path), 0, -1) if path[:length] in scopes), None)
     named = re.sub(r"_\d+$", "", path[0])
@@ -264,7 +197,7 @@ def _op_row(operation: Operation, record: Record, whole: float, scopes: Collecti
 
 
 def _eligible(operation: Operation) -> tuple[float | None, str]:
-    """Returns the share of the time that Tensor Cores could take, and what keeps the most of the rest from them."""
+    """Returns the share of time that Tensor Cores could compute, and the main obstacle for the rest."""
     obstacles: dict[str, float] = collections.defaultdict(float)
     for item in operation.products:
         obstacles[tensor_cores.obstacle(operation.dtype, item.product)] += item.total_us
@@ -286,7 +219,6 @@ def _by(
 
 
 def _sum(path: str, same: Sequence[OpRow], rows: Sequence[OpRow]) -> GroupRow:
-    """Sums up the rows `same` of all rows."""
     whole = sum(row.time_us for row in rows if not row.waits)
     time = sum(row.time_us for row in same)
     by_phase = {phase: sum(row.time_us for row in same if row.phase == phase) for phase in PHASES}

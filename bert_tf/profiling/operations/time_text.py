@@ -1,4 +1,4 @@
-"""The tables of where time went, as text and as tab-separated values."""
+"""Time tables as text and tab-separated values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _NOTES = {
 
 
 def describe_model(model: ModelTable) -> Iterator[str]:
-    """Yields the table of the model for people."""
     yield from table(("model", ""), model_rows(model), left=(0, 1))
     yield note(model)
     yield ""
@@ -30,7 +29,7 @@ def describe_model(model: ModelTable) -> Iterator[str]:
 
 
 def model_rows(model: ModelTable) -> list[tuple[str, str]]:
-    """Returns the table of the model: what a row is about, and the row."""
+    """Returns pairs of subject and row."""
     return [
         ("steps traced", str(model.steps)),
         ("step", f"{_ms(model.step_us)} ms wall time"),
@@ -48,18 +47,12 @@ def model_rows(model: ModelTable) -> list[tuple[str, str]]:
 
 
 def note(model: ModelTable) -> str:
-    """Returns whose times they are."""
+    """Explains whose times the table has."""
     return f"{_NOTES[model.clock]} Shares are of the sum."
 
 
 def describe_groups(title: str, groups: Sequence[GroupRow], total: GroupRow) -> Iterator[str]:
-    """Yields the table of groups for people: a scope stands above what is below it, further to the left.
-
-    Args:
-      title: of the first column.
-      groups: rows of the table.
-      total: the row of all.
-    """
+    """Yields the table as text: a scope precedes its children, which are indented."""
     scopes = title == "scope"
     shown = [row for row in groups if row.share >= _SMALLEST_SHARE] if scopes else groups
     phases = PHASES if scopes else ()
@@ -86,12 +79,7 @@ def describe_groups(title: str, groups: Sequence[GroupRow], total: GroupRow) -> 
 
 
 def describe_ops(ops: Sequence[OpRow], top: int) -> Iterator[str]:
-    """Yields the longest operations for people; what is multiplied and what they are called stands at the end.
-
-    Args:
-      ops: rows of the table, the longest first.
-      top: how many to show.
-    """
+    """Yields the `top` longest operations as text, with product sizes and names at the end."""
     counted = any(row.uses is not None for row in ops)
     several = len({row.device for row in ops}) > 1
     rows = [
@@ -123,7 +111,7 @@ def describe_ops(ops: Sequence[OpRow], top: int) -> Iterator[str]:
 
 
 def tsv(rows: Iterable[OpRow | GroupRow | ModelTable]) -> Iterator[str]:
-    """Yields a line of names and one for each row; what is not known is empty, lists of kernels are left out."""
+    """Yields a header and a line per row; unknown values are empty, lists of kernels are left out."""
     flat = [_flat(as_dict(row)) for row in rows]
     if flat:
         yield "\t".join(flat[0])
@@ -142,7 +130,6 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kernels(ops: Iterable[OpRow]) -> Iterator[str]:
-    """Yields what the operations launched, if anything."""
     from bert_tf.profiling.operations import tensor_cores
 
     rows = [
@@ -213,7 +200,7 @@ def _percent(share: float | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Returns three digits or more: 0.123, 1.23, 12.3, 1234."""
+    """Formats at least three digits: 0.123, 1.23, 12.3, 1234."""
     if value is None:
         return ""
     size = abs(value)

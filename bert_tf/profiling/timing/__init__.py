@@ -1,1 +1,1 @@
-"""The times of steps, what they say, and ranges of steps that are looked at."""
+"""Step times, their diagnosis, and ranges of steps to profile."""

@@ -1,4 +1,4 @@
-"""Names the bottleneck of a run by the times of its steps: one paragraph with the evidence, and the flag to try next."""
+"""Names the bottleneck of a run from its step times: one paragraph with the evidence, and the flag to try next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RARER = {
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What was computed on and how, as far as a flag could change it."""
+    """Hardware and settings of a run, as far as a flag could change them."""
 
     gpu: bool = False
     replicas: int = 1
@@ -52,23 +52,16 @@ UNKNOWN_SETTING = Setting()  # one CPU, no flags
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """What held a run up.
+    """The bottleneck of a run."""
 
-    Attributes:
-      kind: one of the names above.
-      shares: of batch_cost: `reader`, `communication`; `idle`, when the device had nothing to do, where it could be measured.
-      flag: what to try next; None where no flag helps.
-      text: one paragraph for a person.
-    """
-
-    kind: str
-    shares: Mapping[str, float]
-    flag: str | None
-    text: str
+    kind: str  # one of the five names above
+    shares: Mapping[str, float]  # of batch_cost: reader, communication, idle if measured
+    flag: str | None  # to try next; None if no flag helps
+    text: str  # one paragraph for people
 
 
 class _Hint(NamedTuple):
-    """A flag, why it may help, and where it is worth a try."""
+    """A flag, why it may help, and when it applies."""
 
     flag: str
     why: str
@@ -81,7 +74,7 @@ def _always(setting: Setting) -> bool:
 
 
 def _has_neighbours(setting: Setting) -> bool:
-    """Whether GPUs of one machine could add up in two halves, and do not."""
+    """Whether hierarchical all-reduce among the GPUs of one machine is possible but unused."""
     chosen = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
     return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not chosen
 
@@ -134,14 +127,7 @@ _HINTS: dict[str, tuple[_Hint, ...]] = {
 
 
 def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, account: Account | None = None) -> Diagnosis:
-    """Says what held a run up.
-
-    Args:
-      summary: the times of its steps.
-      setting: how it was computed.
-      idle: share of a step in which no operation was computed and none waited for the batch; None where it was not measured.
-      account: where the wall time went until the end of training; None where that is not known.
-    """
+    """Names the bottleneck; `idle` is the share of a step without any operation running, except waits for the batch."""
     if summary.steps < _LEAST_STEPS:
         first = f" {summary.first_steps} first steps took {_time(summary.first_seconds)}." if summary.first_steps else ""
         text = f"The run was {TOO_SHORT}: {summary.steps} after the first steps, {_LEAST_STEPS} are needed.{first}"
@@ -160,7 +146,6 @@ def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, a
 
 
 def _outside(account: Account) -> list[str]:
-    """Returns a sentence on what passed between steps, where that is much of training."""
     outside = {name: account.parts.get(name, 0.0) for name in BETWEEN_STEPS}
     training = sum(outside.values()) + sum(account.parts.get(name, 0.0) for name in (FIRST_STEPS, STEPS))
     if sum(outside.values()) < _OUTSIDE * training or not training:
@@ -171,7 +156,7 @@ def _outside(account: Account) -> list[str]:
 
 
 def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:
-    """Returns the largest of what held the device up, if it is large, else the device."""
+    """Returns the largest cause of waiting if it is large enough, else the device."""
     waits = {
         INPUT_BOUND: shares["reader"] / _LARGE,
         COMMUNICATION_BOUND: shares["communication"] / _LARGE,
@@ -184,7 +169,6 @@ def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> st
 
 
 def _reason(kind: str, summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:
-    """Returns the sentence of the verdict."""
     if kind == INPUT_BOUND:
         return f"{shares['reader']:.0%} of a step was waiting for the next batch"
     if kind == COMMUNICATION_BOUND:

@@ -1,4 +1,4 @@
-"""Named ranges of time: for NVIDIA's Nsight Systems where the package nvtx is installed, and measured in any case."""
+"""Named time ranges, always measured, and shown in NVIDIA Nsight Systems if the package nvtx is installed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,9 @@ _MAPS = Path("/proc/self/maps")
 
 
 class Ranges:
-    """Opens and closes ranges by name; they may overlap and be closed by another thread than the one that opened them.
-
-    Attributes:
-      seconds: what each closed range took, in their order, by name.
-    """
+    """Named ranges, which may overlap or be closed by another thread; `seconds` lists durations by name, in order."""
 
     def __init__(self) -> None:
-        """Looks for nvtx."""
         self._nvtx: Any = None
         with contextlib.suppress(ImportError):  # it is missing, or does not find a library that it needs
             self._nvtx = importlib.import_module("nvtx")
@@ -32,16 +27,10 @@ class Ranges:
 
     @property
     def seen_by_nsight(self) -> bool:
-        """Whether nvtx is installed."""
         return self._nvtx is not None
 
     def start(self, name: str, *, shown: str | None = None) -> None:
-        """Opens a range.
-
-        Args:
-          name: of the range.
-          shown: its name in Nsight Systems; None for the same.
-        """
+        """Opens a range; `shown` is its name in Nsight Systems if different."""
         mark = self._nvtx.start_range(message=shown or name) if self._nvtx else None
         with self._lock:
             self._open[name] = (time.perf_counter(), mark)
@@ -57,32 +46,28 @@ class Ranges:
             self._nvtx.end_range(mark)
 
     def end_all(self) -> None:
-        """Closes all ranges that are open, the last one first."""
         for name in reversed(list(self._open)):
             self.end(name)
 
 
 class CudaProfiler:
-    """Tells a profiler that was started with `-c cudaProfilerApi` when to record; nothing where no CUDA runtime is loaded."""
+    """Starts and stops a profiler launched with `-c cudaProfilerApi`; does nothing if no CUDA runtime is loaded."""
 
     def __init__(self) -> None:
-        """Looks for the CUDA runtime that this process has loaded."""
         path = loaded_library("libcudart.so")
         self._runtime = ctypes.CDLL(path) if path else None
 
     def start(self) -> None:
-        """Begins recording."""
         if self._runtime:
             self._runtime.cudaProfilerStart()
 
     def stop(self) -> None:
-        """Ends recording."""
         if self._runtime:
             self._runtime.cudaProfilerStop()
 
 
 def loaded_library(name: str) -> str | None:
-    """Returns the path of a shared library that this process has loaded; None where it has not."""
+    """Returns the path of a shared library loaded by this process; None if it is not loaded."""
     if not _MAPS.is_file():
         return None
     paths = (line.split(maxsplit=5)[-1] for line in _MAPS.read_text(encoding="utf-8").splitlines() if "/" in line)

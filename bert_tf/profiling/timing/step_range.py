@@ -1,4 +1,4 @@
-"""A range of steps, as a flag names it."""
+"""A range of steps, as given by a flag."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from bert_tf.errors import FlagError
 
 @dataclasses.dataclass(frozen=True)
 class StepRange:
-    """Steps from `first` to `last`, both of them; the first of a run is 1."""
+    """Steps `first` to `last`, inclusive; the first step of a run is 1."""
 
     first: int
     last: int
 
     @classmethod
     def parse(cls, flag: str, text: str) -> StepRange:
-        """Reads 20-30, or 20 for that step alone.
-
-        Args:
-          flag: its name, for messages.
-          text: its value.
-
-        Raises:
-          FlagError: it is something else.
-        """
+        """Parses "20-30", or "20" for a single step; raises FlagError, naming the flag, for anything else."""
         match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
         if not match:
             raise FlagError(f"--{flag}={text}: is a step or a range of steps, 20 or 20-30")

@@ -1,9 +1,7 @@
-"""Time of training steps: reader_cost, batch_cost, and rates from them. The arithmetic alone.
+"""Arithmetic of step times (seconds): reader_cost, batch_cost, and the rates derived from them.
 
-A step is one update of the weights. Micro-batches and replicas share a step: its time counts once, and its tokens are those of
-the whole batch. The first steps build and tune what later ones use, and are kept apart.
-
-All times are seconds.
+A step is one weight update, shared by micro-batches and replicas: its time counts once, its tokens are those of the
+whole batch. The first steps build and tune what later ones use, so they are kept apart.
 """
 
 from __future__ import annotations
@@ -21,26 +19,18 @@ _PERCENTILES = (50, 90, 99)
 
 @dataclasses.dataclass(frozen=True)
 class StepTimes:
-    """One step.
+    """Times of one step, in seconds."""
 
-    Attributes:
-      batch: batch_cost, from the call of the step to its results.
-      reader: reader_cost, the part of it that waits for the next batch; with replicas that of the last to get one.
-      communication: the part of it between the gradients of all replicas here and their sum.
-      lead: the part of it that the device went on computing gradients after the host had launched them all.
-      tokens: real ones of the batch, over all replicas.
-    """
-
-    batch: float
-    reader: float = 0.0
-    communication: float = 0.0
-    lead: float = 0.0
-    tokens: int = 0
+    batch: float  # batch_cost: from the call of the step to its results
+    reader: float = 0.0  # reader_cost: wait for the batch, of the slowest replica
+    communication: float = 0.0  # from the last local gradients to their sum
+    lead: float = 0.0  # device still computing gradients after the last launch
+    tokens: int = 0  # real tokens of the batch, over all replicas
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """How a time varies from step to step."""
+    """Mean and percentiles of a time over steps."""
 
     mean: float
     p50: float
@@ -49,7 +39,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: npt.NDArray[np.float64]) -> Spread:
-        """Returns the spread of [S] values; of none, zeros."""
+        """Returns the spread of values [S]; all zeros if there are none."""
         if not len(values):
             return cls(0.0, 0.0, 0.0, 0.0)
         return cls(float(values.mean()), *map(float, np.percentile(values, _PERCENTILES)))
@@ -57,49 +47,25 @@ class Spread:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """A run.
+    """Step times of a run."""
 
-    Attributes:
-      steps: those that are summed up; the first ones, and steps that were traced, are not.
-      traced_steps: how many were kept apart because they were traced.
-      first_steps: how many were kept apart as the first.
-      first_seconds: what these took.
-      batch: batch_cost.
-      reader: reader_cost.
-      communication: with several replicas.
-      lead: of the host before the device.
-      examples_per_second: ips, the examples of a step by its mean batch_cost.
-      tokens_per_second: the real tokens of a step, by the same mean.
-    """
-
-    steps: int
-    traced_steps: int
-    first_steps: int
-    first_seconds: float
-    batch: Spread
-    reader: Spread
-    communication: Spread
-    lead: Spread
-    examples_per_second: float
-    tokens_per_second: float
+    steps: int  # summarized, without first and traced steps
+    traced_steps: int  # left out because tracing slows them
+    first_steps: int  # left out as warm-up
+    first_seconds: float  # total time of the first steps
+    batch: Spread  # batch_cost
+    reader: Spread  # reader_cost
+    communication: Spread  # meaningful only with several replicas
+    lead: Spread  # of the host over the device
+    examples_per_second: float  # ips: examples per step / mean batch_cost
+    tokens_per_second: float  # real tokens per step / mean batch_cost
 
 
 class StepTimer:
-    """Collects the times of steps.
-
-    Attributes:
-      tokens: real tokens of all steps so far, the first ones included.
-      seconds: what all steps so far took, the first ones included.
-    """
+    """Collects step times; `tokens` (real ones) and `seconds` are totals that include the first steps."""
 
     def __init__(self, *, batch_size: float, replicas: int = 1, warm_up_steps: int = WARM_UP_STEPS) -> None:
-        """Starts with nothing.
-
-        Args:
-          batch_size: examples of a step over all replicas; their mean where steps differ.
-          replicas: how many take a step together; communication is reported where there are several.
-          warm_up_steps: how many of the first steps to keep apart.
-        """
+        """`batch_size` counts examples over all replicas, the mean if steps differ; communication needs several replicas."""
         self._batch_size = batch_size
         self._communicates = replicas > 1
         self._warm_up = warm_up_steps
@@ -110,12 +76,7 @@ class StepTimer:
         self.seconds = 0.0
 
     def add(self, times: StepTimes, *, traced: bool = False) -> None:
-        """Takes one step; the time of one that was traced says nothing of the others.
-
-        Args:
-          times: of the step.
-          traced: whether it was traced.
-        """
+        """Adds a step; the time of a traced one is left out of the statistics."""
         self.tokens += times.tokens
         self.seconds += times.batch
         if len(self._first) < self._warm_up:
@@ -127,7 +88,7 @@ class StepTimer:
                 values.append(getattr(times, name))
 
     def interval(self) -> dict[str, float]:
-        """Returns means and percentiles over the steps since the last call, by name; nothing where all were first ones."""
+        """Returns means and percentiles since the last call, by name; empty if all were first steps."""
         batch, reader, communication = (self._values(name, self._reported) for name in ("batch", "reader", "communication"))
         self._reported += len(batch)
         if not len(batch):
@@ -139,7 +100,6 @@ class StepTimer:
         return values | {f"{name}_p{p}": getattr(spreads[name], f"p{p}") for name in spreads for p in _PERCENTILES}
 
     def summary(self) -> Summary:
-        """Returns what the run was like."""
         spreads = {name: Spread.of(self._values(name)) for name in ("batch", "reader", "communication", "lead")}
         batch = self._values("batch")
         seconds = float(batch.sum())
@@ -158,12 +118,7 @@ class StepTimer:
 
 
 def covered(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> float:
-    """Returns how much of the time line some intervals cover, what lies in several of them once.
-
-    Args:
-      starts: [N] of the intervals.
-      ends: [N] of the same.
-    """
+    """Returns the length of the union of the intervals [starts[i], ends[i]], both [N]."""
     if not len(starts):
         return 0.0
     order = np.argsort(starts, kind="stable")

@@ -1,4 +1,4 @@
-"""The times of a run and what they say, in its folder."""
+"""timing.json in a run's folder: step times, diagnosis and other parts."""
 
 from __future__ import annotations
 
@@ -18,45 +18,21 @@ SAVING = "saving"  # its part on checkpoints
 
 
 def exists(folder: str | os.PathLike[str]) -> bool:
-    """Whether an earlier part of the run has left its times."""
     return (Path(folder) / run_layout.TIMING).is_file()
 
 
 def write(folder: str | os.PathLike[str], summary: Summary, diagnosis: Diagnosis) -> None:
-    """Writes timing.json: the summary, and under `diagnosis` what it says; of a run that went on, a part of it.
-
-    Args:
-      folder: of the run.
-      summary: of the steps.
-      diagnosis: what the summary says.
-    """
+    """Writes the summary, with the diagnosis under `diagnosis`; for a resumed run it covers only this part."""
     _write(folder, {**dataclasses.asdict(summary), "diagnosis": dataclasses.asdict(diagnosis)})
 
 
 def add_account(folder: str | os.PathLike[str], account: Account) -> None:
-    """Adds where the wall time of the command went, in the place of what an earlier command wrote there.
-
-    Args:
-      folder: of the run.
-      account: where the time went.
-
-    Raises:
-      OutputError: the file cannot be written.
-    """
+    """Adds the wall-time account, replacing that of an earlier command; raises OutputError if the file cannot be written."""
     add(folder, WALL, {"seconds": account.seconds, "parts": account.parts})
 
 
 def add(folder: str | os.PathLike[str], name: str, values: Mapping[str, Any]) -> None:
-    """Adds a part, in the place of an earlier one of its name.
-
-    Args:
-      folder: of the run.
-      name: of the part.
-      values: what it holds.
-
-    Raises:
-      OutputError: the file cannot be written.
-    """
+    """Adds a part, replacing an earlier one of the same name; raises OutputError if the file cannot be written."""
     try:
         earlier = dict(documents.json_value(files.read_text(Path(folder) / run_layout.TIMING)))
     except (OSError, ValueError, TypeError):  # it is missing or damaged

@@ -1,7 +1,7 @@
 """Wall time of a command by phase, from the start of its process to its end.
 
-One clock for the process, in the way of its log: whoever does a part of the work opens a span. Spans nest; the time of an inner
-one is not that of the outer one, so that all parts add up to the wall time. The main thread alone opens them.
+Spans nest, and an outer span excludes the time of inner ones, so that all parts add up to the wall time. There is one
+clock per process, and only the main thread opens spans.
 """
 
 from __future__ import annotations
@@ -47,39 +47,25 @@ _SHOWN = 0.05  # seconds
 
 @dataclasses.dataclass(frozen=True)
 class Account:
-    """Where the time went so far.
+    """Wall time so far, by phase."""
 
-    Attributes:
-      seconds: since the process started, or since the run before in the same process.
-      parts: seconds by key of `PARTS`, in that order; together they are `seconds`.
-      repeated: keys of those that were begun more than once.
-    """
-
-    seconds: float
-    parts: Mapping[str, float]
-    repeated: Set[str] = frozenset()
+    seconds: float  # since process start, or since the previous run in it
+    parts: Mapping[str, float]  # seconds by key of `PARTS`, in that order; sum: seconds
+    repeated: Set[str] = frozenset()  # keys of phases entered more than once
 
     @property
     def trained(self) -> bool:
-        """Whether a step was taken."""
         return FIRST_STEPS in self.parts
 
     @property
     def text(self) -> str:
-        """One line for a person; what took less than 50 ms is left out."""
+        """One line for people, without parts under 50 ms."""
         named = (f"{PARTS[key]} {spent:.1f}" for key, spent in self.parts.items() if spent >= _SHOWN)
         return f"wall time {self.seconds:.1f} s: {', '.join(named)}"
 
 
 class WallClock:
-    """Adds up the time of spans."""
-
     def __init__(self, *, elapsed: float = 0.0) -> None:
-        """Starts the clock.
-
-        Args:
-          elapsed: seconds that have passed already.
-        """
         self._ranges = Ranges()
         self._begin(elapsed)
 
@@ -92,24 +78,22 @@ class WallClock:
         self._ranges.start(START)
 
     def enter(self, name: str) -> None:
-        """Opens a span in the one that is open."""
         self._book(then=name)
         self._begun[name] += 1
         self._open.append(name)
 
     def leave(self) -> None:
-        """Closes the innermost span."""
         self._book(then=self._open[-2])
         self._open.pop()
 
     def rename(self, name: str) -> None:
-        """Closes the innermost span and opens another in its place."""
+        """Closes the innermost span and opens another instead."""
         self._book(then=name)
         self._open[-1] = name
 
     @contextlib.contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """Times a block, or as a decorator a function; closes what an error in it has left open."""
+        """Times a block, or a function as a decorator; also closes spans that an error in it left open."""
         depth = len(self._open)
         self.enter(name)
         try:
@@ -120,7 +104,7 @@ class WallClock:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """Times a run. The first of a process begins with the process, each later one with the end of the one before."""
+        """Times a run: the first starts with the process, each later one at the end of the previous one."""
         self.rename(UNACCOUNTED)
         try:
             yield
@@ -128,15 +112,15 @@ class WallClock:
             self._begin(elapsed=0.0)
 
     def restart(self) -> None:
-        """Forgets what was before: in a program that does other things too, a run begins with its call."""
+        """Discards earlier time, so that a run inside a larger program starts with its call."""
         self._begin(elapsed=0.0)
 
     def elapsed(self) -> float:
-        """Returns the seconds since the process started, or since the run before in the same process."""
+        """Returns seconds since the process started, or since the previous run in it."""
         return time.perf_counter() - self._began
 
     def account(self) -> Account:
-        """Returns where the time went so far; spans stay open."""
+        """Returns the account so far; spans stay open."""
         self._book(then=self._open[-1])
         seconds = self.elapsed()
         parts = {name: self._seconds[name] for name in PARTS if name in self._seconds and name != UNACCOUNTED}
@@ -151,7 +135,7 @@ class WallClock:
 
 
 def process_age() -> float:
-    """Returns the seconds since this process was started; 0 where the system does not say."""
+    """Returns seconds since this process started; 0 if the system does not tell."""
     try:
         fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return max(time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"), 0.0)

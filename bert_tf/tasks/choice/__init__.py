@@ -1,1 +1,1 @@
-"""Questions with several options, of which one is right."""
+"""Multiple choice: questions with several options, one of them right."""

@@ -1,7 +1,4 @@
-"""What a model of questions reaches: accuracy and loss, by number of options and by length.
-
-Shapes: E examples.
-"""
+"""Evaluation of multiple choice: accuracy and loss, by number of options and by length. Shapes: E examples."""
 
 from __future__ import annotations
 
@@ -26,35 +23,25 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceEvaluation(Evaluation):
-    """What a model of questions reaches on a split; the loss is without label smoothing.
+    """Results on a split; the loss is without label smoothing."""
 
-    Attributes:
-      labels: [E] numbers of the right options.
-      predictions: [E] numbers of the options that are chosen.
-      options: [E] how many each question has.
-      words: [E] of context and question.
-    """
-
-    labels: Numbers
-    predictions: Numbers
-    options: Numbers
-    words: Numbers
+    labels: Numbers  # [E] index of the right option
+    predictions: Numbers  # [E] index of the chosen option
+    options: Numbers  # [E] number of options
+    words: Numbers  # [E] words of context and question
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """See `Evaluation`."""
         return task_metrics.confidence_intervals(self.metrics, self.labels, self.predictions)
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         if len(self.labels) > 1 and np.all(self.predictions == self.predictions[0]) and np.any(self.labels != self.labels[0]):
             return f"all predictions are option {self.predictions[0]}"
         return None
 
     @property
     def panels(self) -> list[Panel]:
-        """Accuracy by number of options, and by length."""
         groups = np.searchsorted(_LENGTHS, self.words, side="right") - 1
         of_length = [f"from {first}" if end is None else f"{first} to {end - 1}" for first, end in zip(_LENGTHS, _ends())]
         return [
@@ -78,15 +65,7 @@ def _ends() -> tuple[int | None, ...]:
 
 
 def evaluate_logits(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> ChoiceEvaluation:
-    """Measures logits by labels; each question counts once.
-
-    Args:
-      predictions: logits of the options of each.
-      examples: E of them, with labels.
-
-    Raises:
-      ValueError: there is nothing to measure, or predictions are not as many.
-    """
+    """Measures logits against labels; each question counts once."""
     labels = np.array([example.label for example in examples], np.int64)
     chosen = np.array([logits.argmax() for logits in predictions], np.int64)
     values = task_metrics.compute(("accuracy",), labels, chosen)

@@ -1,7 +1,4 @@
-"""Questions with options as a family of tasks.
-
-Shapes: E examples, N rows.
-"""
+"""Multiple choice as a family of tasks. Shapes: E examples, N rows."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _FILES = (TSV, CSV, JSONL)
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceFamily:
-    """What is learned of questions. Predictions are the logits of the options of each, of texts in windows their means."""
+    """Predictions are the logits of each question's options, averaged over the windows of a long text."""
 
     kind: ClassVar[str] = CHOICE
     labels: ClassVar[tuple[str, ...]] = ()
@@ -49,35 +46,28 @@ class ChoiceFamily:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG003  (the protocol's)
-        """Returns the family: it has no settings."""
         return cls()
 
     def as_trained(self, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG002  (the protocol's)
-        """Returns the family: it has no settings."""
         return self
 
     @property
     def head(self) -> HeadSpec:
-        """One logit for each option."""
         return HeadSpec(1, CHOICE)
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
-        """See `rows.read_rows`."""
         return read_rows(rows, split, labelled=labelled)
 
     def features(self, examples: Sequence[ChoiceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """See `features.choices.build`."""
         asked = [Choice(example.context, *example.around, example.options) for example in examples]
         answers = [NO_ANSWER if example.label is None else example.label for example in examples]
         return choices.build(asked, answers, tokenizer, max_seq_length=limits.max_seq_length, long_text=limits.long_text)
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """There are no classes."""
         del features
         return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[ChoiceExample]) -> list[Logits]:
-        """Returns the logits of the options of each of E questions."""
         if not examples:
             return []
         first_rows = np.flatnonzero(np.diff(features.targets[OPTION_IDS.name], prepend=-1))
@@ -87,21 +77,17 @@ class ChoiceFamily:
         return np.split(logits, ends[:-1])
 
     def listed(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[Prediction]:
-        """See `predictions.listed`."""
         return listed(predictions, examples)
 
     def evaluation(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> ChoiceEvaluation:
-        """See `evaluation.evaluate_logits`."""
         return evaluate_logits(predictions, examples)
 
     def mistakes(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
-        """See `predictions.most_confident_mistakes`."""
         return most_confident_mistakes(predictions, examples)
 
     def files(
         self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
-        """Returns predictions.tsv, .csv and .jsonl, which say the same."""
         del published_suffix
         layouts = {form: self.layout(form) for form in _FILES}
         return {
@@ -110,9 +96,7 @@ class ChoiceFamily:
         }
 
     def layout(self, form: str) -> ChoiceLayout:
-        """See `ChoiceLayout`."""
         return ChoiceLayout(form)
 
     def record(self) -> dict[str, Any]:
-        """Returns the kind; there are no labels."""
         return {"labels": [], "kind": CHOICE}

@@ -1,4 +1,4 @@
-"""Questions with options in memory as a task."""
+"""Multiple choice from rows in memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from bert_tf.tasks.in_memory import RowsTask
 
 
 class ChoiceTask(RowsTask):
-    """Questions with options of which one is right, from rows in memory.
+    """Multiple choice from rows in memory: questions with options, one of them right.
 
-    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its number, letter or text.
+    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its index from 0, letter or
+    text.
 
         task = ChoiceTask(train=[{"context": "It rains.", "question": "", "options": ["We stay in.", "We swim."], "answer": 0}])
     """
@@ -20,7 +21,7 @@ class ChoiceTask(RowsTask):
     def __init__(
         self, train: Iterable[Any] | None = None, dev: Iterable[Any] | None = None, test: Iterable[Any] | None = None
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
           train: rows to train on.
@@ -28,6 +29,6 @@ class ChoiceTask(RowsTask):
           test: rows to predict, without answers.
 
         Raises:
-          DataError: a row is not of the form above; names split and row.
+          DataError: a row has another format; names split and row.
         """
         super().__init__(ChoiceFamily(), train, dev, test)

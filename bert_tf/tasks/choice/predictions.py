@@ -1,4 +1,4 @@
-"""Predictions of questions: as objects, as text, and those that are most confidently wrong."""
+"""Predictions of multiple choice: as objects, as text, and the most confident mistakes."""
 
 from __future__ import annotations
 
@@ -26,33 +26,20 @@ _KEPT = 50  # mistakes
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a model says of one question.
+    """Prediction for one question."""
 
-    Attributes:
-      id: of the question.
-      label: number of the option, from 0.
-      option: its text.
-      probabilities: of all options, in their order.
-    """
-
-    id: str
-    label: int
-    option: str
-    probabilities: tuple[float, ...]
+    id: str  # id of the question
+    label: int  # index of the chosen option, from 0
+    option: str  # text of the chosen option
+    probabilities: tuple[float, ...]  # of all options, in order
 
     @property
     def probability(self) -> float:
-        """Of the option."""
         return self.probabilities[self.label]
 
 
 def listed(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[Prediction]:
-    """Returns a prediction for each question; of options with equal logits the first.
-
-    Args:
-      predictions: logits of the options of each.
-      examples: as many.
-    """
+    """Returns one prediction per question; of options with equal logits, the first."""
     return [_prediction(logits, example) for logits, example in zip(predictions, examples)]
 
 
@@ -63,28 +50,18 @@ def _prediction(logits: Logits, example: ChoiceExample) -> Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceLayout:
-    """How predictions are written: id, number and text of the option, its probability, and those of all options.
+    """Columns: id, index and text of the option, its probability, and the probabilities of all options.
 
-    Questions differ in how many options they have: in TSV and CSV their probabilities are one column, with spaces between; JSON
-    has a list.
-
-    Attributes:
-      form: of `tables.FORMATS`.
+    Questions differ in their number of options: in TSV and CSV the probabilities are one column, separated by spaces;
+    in JSON a list.
     """
 
-    form: str = TSV
+    form: str = TSV  # key of `tables.FORMATS`
 
     def header(self) -> str:
-        """Returns the first line, with its end; nothing for JSON lines, in which each object names its values."""
         return "" if self.form == JSONL else self._text([COLUMNS])
 
     def rows(self, examples: Sequence[ChoiceExample], predictions: Sequence[Logits]) -> str:
-        """Returns a line for each question, in their order.
-
-        Args:
-          examples: that were predicted.
-          predictions: logits of the options of each.
-        """
         found = listed(predictions, examples)
         if self.form == JSONL:
             return "".join(documents.to_json(_said(one), ensure_ascii=False) + "\n" for one in found)
@@ -109,13 +86,7 @@ def _cells(one: Prediction) -> list[str]:
 def most_confident_mistakes(
     predictions: Sequence[Logits], examples: Sequence[ChoiceExample], *, kept: int = _KEPT
 ) -> list[dict[str, Any]]:
-    """Returns the questions of which the model is surest of a wrong option, the worst first.
-
-    Args:
-      predictions: logits of the options of each.
-      examples: as many, with labels.
-      kept: most of them.
-    """
+    """Returns at most `kept` questions with the most confident wrong option, worst first."""
     wrong = [pair for pair in zip(listed(predictions, examples), examples) if pair[0].label != pair[1].label]
     wrong.sort(key=lambda pair: -pair[0].probability)
     return list(_shown(wrong[:kept]))

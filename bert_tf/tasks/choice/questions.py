@@ -1,4 +1,4 @@
-"""Questions as rows have them: in SWAG's columns, as an object with options, or as a passage of RACE with several questions."""
+"""Row formats of multiple choice: SWAG's columns, an object with options, or a RACE passage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS = ("answer", "label")  # where the column of the setting is not there
 
 
 class Question(NamedTuple):
-    """The fields of a `ChoiceExample`, but for its name."""
+    """The fields of a `ChoiceExample` except its name."""
 
     context: str
     question: str
@@ -31,24 +31,14 @@ class Question(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How rows hold questions.
+    """A row format."""
 
-    Attributes:
-      columns: that are read.
-      questions: makes the questions of a row, given its values by column; raises `RowError`.
-    """
-
-    columns: tuple[str, ...]
-    questions: Callable[[Mapping[str, Any]], list[Question]]
+    columns: tuple[str, ...]  # columns that are read
+    questions: Callable[[Mapping[str, Any]], list[Question]]  # questions of a row by column; raises `RowError`
 
 
 def form_of(has: Callable[[str], bool], label_column: str | None) -> Form | None:
-    """Returns how rows hold questions; None where they hold none.
-
-    Args:
-      has: whether there is a column of a name.
-      label_column: of the right option; None where that is to be predicted.
-    """
+    """Returns the row format; None if the columns match none. `label_column` is None if labels are to be predicted."""
     if has("ending0"):
         endings = tuple(itertools.takewhile(has, (f"ending{number}" for number in itertools.count())))
         texts = tuple(filter(has, ("sent1", "sent2")))
@@ -66,7 +56,7 @@ def form_of(has: Callable[[str], bool], label_column: str | None) -> Form | None
 
 
 def _of_endings(row: Mapping[str, Any], texts: Sequence[str], endings: Sequence[str], labels: Sequence[str]) -> Question:
-    """Returns the question of SWAG's columns; the last endings may be empty, where others have more."""
+    """SWAG's columns; trailing endings may be empty if other rows have more."""
     given = ["" if row[name] is None else row[name] for name in endings]
     while given and isinstance(given[-1], str) and not given[-1].strip():
         given.pop()
@@ -81,7 +71,7 @@ def _of_object(row: Mapping[str, Any], texts: Sequence[str], labels: Sequence[st
 
 
 def _of_passage(row: Mapping[str, Any], contexts: Sequence[str], labels: Sequence[str]) -> list[Question]:
-    """Returns the questions of RACE's layout: lists of questions, options and answers, which belong together by place."""
+    """RACE's layout: parallel lists of questions, options and answers."""
     asked, options = _list(row["questions"], "questions"), _list(row["options"], "options")
     answers = [_list(row[name], name) for name in labels]
     for name, values in (("options", options), *zip(labels, answers)):
@@ -102,7 +92,6 @@ def _of_passage(row: Mapping[str, Any], contexts: Sequence[str], labels: Sequenc
 def _question(
     texts: Sequence[object], names: Sequence[str], options: tuple[str, ...], labels: Sequence[tuple[object, str]]
 ) -> Question:
-    """Returns a question of one text or two, options, and what says which is right, if anything does."""
     if len(options) < 2:
         raise RowError(f"{len(options) or 'no'} option{'' if len(options) == 1 else 's'}; give two at least")
     found = [cells.text("" if text is None else text, name, may_be_empty=True) for text, name in zip(texts, names)]
@@ -115,16 +104,7 @@ def _question(
 
 
 def right_option(value: object, options: Sequence[str], column: str = LABEL) -> int:
-    """Returns the number of an option, from 0.
-
-    Args:
-      value: its number, also as a text; its letter; or itself.
-      options: of the question.
-      column: for the message.
-
-    Raises:
-      RowError: it is none of these, or several that differ.
-    """
+    """Returns the index from 0 of an index (also as text), letter or option text; raises `RowError` if ambiguous."""
     meant = set(_meant(value, options))
     if len(meant) == 1:
         return meant.pop()

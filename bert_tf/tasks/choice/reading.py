@@ -1,4 +1,4 @@
-"""Files of questions: tables, JSON lines, and the folders of RACE, in which each file is a passage."""
+"""Files of multiple choice: tables, JSON lines, and RACE folders with one file per passage."""
 
 from __future__ import annotations
 
@@ -22,17 +22,7 @@ _DOCUMENTS = (".txt", ".json")  # files of a folder, of passages
 
 
 def read(settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[ChoiceExample]:
-    """Reads a file of questions, or a folder of passages; what has no label yet is read without.
-
-    Args:
-      settings: name columns and format.
-      source: a path, or `-` for the standard input.
-      split: train, dev or test.
-      report: is called for each row that cannot be used, which is then left out.
-
-    Raises:
-      DataError: there is no such file, or it has other columns; whatever `report` raises.
-    """
+    """Reads a file of questions, or a folder of passages; questions without a label are read too."""
     path = Path(source)
     label = None if split == TEST else settings.label_column
     if isinstance(source, text_lines.Elsewhere):
@@ -63,29 +53,18 @@ def _table(
 
 
 def _examples(name: str, form: Form, row: Mapping[str, Any]) -> list[ChoiceExample]:
-    """Returns the questions of a row, under its name; those of a passage are numbered."""
+    """Returns the questions of a row under its name, numbered if it is a passage."""
     found = form.questions(row)
     return named(name, found, numbered="questions" in form.columns)
 
 
 def named(name: str, found: list[Question], *, numbered: bool) -> list[ChoiceExample]:
-    """Returns questions as examples.
-
-    Args:
-      name: of all.
-      found: in their order.
-      numbered: whether their numbers are added.
-    """
     names = [f"{name}-{number}" if numbered else name for number in range(len(found))]
     return [ChoiceExample(guid, *question) for guid, question in zip(names, found)]
 
 
 def _files(folder: Path) -> list[Path]:
-    """Returns the files of all folders below, in the order of their names.
-
-    Raises:
-      DataError: there are none.
-    """
+    """Returns the files of all subfolders, sorted by name; raises `DataError` if there are none."""
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _DOCUMENTS and path.is_file())
     if not found:
         raise DataError(f"no {' or '.join(_DOCUMENTS)} files in the folder or below", folder)
@@ -93,7 +72,6 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _passage(path: Path, name: str, label: str | None, report: tables.Report) -> Iterator[ChoiceExample]:
-    """Yields the questions of a file that is one JSON object."""
     try:
         value = documents.json_value(documents.read_text(path))
         if not isinstance(value, dict):

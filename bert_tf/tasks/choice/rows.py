@@ -1,4 +1,4 @@
-"""Questions that a program has in memory."""
+"""Multiple choice rows in memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,7 @@ _ORDER = ("context", "question", "options")  # of sequences
 
 
 def read_rows(rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
-    """Returns rows as examples: mappings with the keys of files, or sequences (context, question, options, label).
-
-    Args:
-      rows: read once.
-      split: for names of examples and messages.
-      labelled: whether they have labels.
-
-    Raises:
-      DataError: a row is of another form; names split and row, counted from 0.
-    """
+    """Reads mappings with the keys of files, or sequences (context, question, options, label), once."""
     return [
         example
         for number, row in enumerate(records(rows, split))

@@ -1,4 +1,4 @@
-"""SWAG, and one's own questions with options."""
+"""SWAG, and custom multiple choice data."""
 
 from __future__ import annotations
 
@@ -18,24 +18,9 @@ _PATTERNS = {TRAIN: ("train.csv",), DEV: ("val.csv", "dev.csv"), TEST: ("test.cs
 
 
 def swag(settings: CustomSettings) -> FileTask:
-    """Returns SWAG (Zellers et al., 2018), in its published columns.
-
-    Args:
-      settings: name files, where they are in no folder.
-
-    Raises:
-      FlagError: a file for training or evaluation is the standard input.
-    """
+    """SWAG (Zellers et al., 2018) in its published columns."""
     return FileTask(SWAG, ChoiceFamily, functools.partial(read, settings), settings, _PATTERNS)
 
 
 def own(settings: CustomSettings) -> FileTask:
-    """Returns one's own questions.
-
-    Args:
-      settings: name files and columns.
-
-    Raises:
-      FlagError: a file for training or evaluation is the standard input.
-    """
     return FileTask(CUSTOM, ChoiceFamily, functools.partial(read, settings), settings, {})

@@ -1,1 +1,1 @@
-"""Masked words, and whether one text follows another: what is learned of text without labels."""
+"""Pre-training on unlabelled text: masked words and next sentence prediction."""

@@ -1,6 +1,6 @@
-"""What a model reaches on held-out documents: masked words, and pairs of texts.
+"""Evaluation on held-out documents: masked words and sentence pairs.
 
-Shapes: N rows, S masked places of all rows, K sums that a metric is made of, R resamples.
+Shapes: N rows, S masked positions of all rows, K sums that a metric is computed from, R resamples.
 """
 
 from __future__ import annotations
@@ -27,39 +27,28 @@ OfSums = Callable[[Floats], Floats]  # from [R, K] sums to [R] values of a metri
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingEvaluation(Evaluation):
-    """What a model reaches; the loss is that of words and that of pairs, added up as in training.
+    """Results of pre-training; the loss is the sum of the word and pair losses, as in training."""
 
-    Attributes:
-      sums: of each metric [N, K] sums by row, and how it is made of them.
-      documents: [N] of which each row is: whole documents are drawn for the intervals.
-      tables: for the page.
-      problem: see `Evaluation.collapsed`.
-    """
-
-    sums: Mapping[str, tuple[OfSums, Floats]]
-    documents: Ints
-    tables: Sequence[Panel]
-    problem: str | None
+    sums: Mapping[str, tuple[OfSums, Floats]]  # per metric: [N, K] sums by row, and how to combine them
+    documents: Ints  # [N] document of each row; intervals resample documents
+    tables: Sequence[Panel]  # for the page
+    problem: str | None  # see `Evaluation.collapsed`
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """By resampled documents."""
         found = {name: intervals.of_sums(metric, sums, self.documents) for name, (metric, sums) in self.sums.items()}
         return {name: ends for name, ends in found.items() if ends is not None}
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         return self.problem
 
     @property
     def panels(self) -> Sequence[Panel]:
-        """See `Evaluation`."""
         return self.tables
 
 
 def _mean(sums: Floats) -> Floats:
-    """Returns the second sum by the first."""
     found: Floats = sums[:, 1] / np.maximum(sums[:, 0], 1)
     return found
 
@@ -70,12 +59,7 @@ def _perplexity(sums: Floats) -> Floats:
 
 
 def evaluate(predictions: MaskedPredictions, vocabulary: Vocabulary) -> PretrainingEvaluation:
-    """Measures predictions; each masked word counts once.
-
-    Args:
-      predictions: of N rows.
-      vocabulary: of the words.
-    """
+    """Measures predictions of N rows; each masked word counts once."""
     sums = {**_of_words(predictions), **_of_pairs(predictions)}
     values = {name: float(metric(of_rows.sum(axis=0, keepdims=True))[0]) for name, (metric, of_rows) in sums.items()}
     return PretrainingEvaluation(
@@ -122,7 +106,7 @@ def _problem(predictions: MaskedPredictions, vocabulary: Vocabulary) -> str | No
 
 
 def _tables(predictions: MaskedPredictions, vocabulary: Vocabulary) -> list[Panel]:
-    """Returns accuracy and loss by what the model read at a place, and by what was masked there."""
+    """Returns accuracy and loss by the input at a position, and by what was masked there."""
     seen, true = predictions.seen_ids, predictions.true_ids
     is_mask, is_true = seen == vocabulary.mask_id, seen == true
     goes_on = np.array([vocabulary.tokens[number].startswith("##") for number in true.tolist()], np.bool_)

@@ -1,4 +1,4 @@
-"""A row to pre-train on, as people read it: its pieces, and where each document's text begins."""
+"""A row to pre-train on in readable form: its pieces before masking."""
 
 from __future__ import annotations
 
@@ -10,26 +10,19 @@ NEXT, RANDOM = "next", "random"  # what the second text is to the first
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingExample:
-    """A row before any of its words is masked.
-
-    Attributes:
-      guid: its name.
-      pieces: all of it, [CLS] and [SEP] included.
-      label: of a pair what the second text is; None of a row that is one text.
-    """
+    """A row before masking."""
 
     guid: str
-    pieces: tuple[str, ...]
-    label: str | None = None
+    pieces: tuple[str, ...]  # all of the row, including [CLS] and [SEP]
+    label: str | None = None  # relation of the second text; None for a single text
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is read: one text."""
         return (text_of(self.pieces)[0],)
 
 
 def text_of(pieces: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
-    """Returns pieces as a text, and the places of each in it: first character, and the one after the last."""
+    """Joins pieces to a text; also returns the character span (start, end) of each."""
     text, places = "", []
     for piece in pieces:
         text += "" if piece.startswith("##") or not text else " "

@@ -1,7 +1,4 @@
-"""Masked words and next sentences as a family of tasks.
-
-Shapes: N rows, S masked places of all rows.
-"""
+"""Masked words and next sentences as a family of tasks. Shapes: N rows, S masked positions of all rows."""
 
 from __future__ import annotations
 
@@ -34,17 +31,9 @@ NO_LABELS = (
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingFamily:
-    """What is learned of text without labels.
-
-    Attributes:
-      next_sentence: whether it is learned that one text follows another.
-      sampled_softmax: how many words training draws, see the head.
-      of_rows: the settings that rows and masks were made with, as a run's record keeps them.
-    """
-
     next_sentence: bool = True
-    sampled_softmax: int = 0
-    of_rows: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    sampled_softmax: int = 0  # words drawn in training, see the head
+    of_rows: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # settings of rows and masks, as recorded
 
     kind: ClassVar[str] = PRETRAINING
     labels: ClassVar[tuple[str, ...]] = ()
@@ -63,19 +52,17 @@ class PretrainingFamily:
 
     @classmethod
     def from_settings(cls, settings: PretrainingSettings) -> PretrainingFamily:
-        """Returns the family of some settings."""
         return cls(settings.nsp, settings.sampled_softmax, {name: getattr(settings, name) for name in OF_ROWS})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> PretrainingFamily:
-        """Returns the family of a trained model."""
         of_rows = {name: record[name] for name in OF_ROWS if name in record}
         return cls(record["nsp"], record["sampled_softmax"], of_rows)
 
     def as_trained(self, record: Mapping[str, Any]) -> PretrainingFamily:
-        """Returns the family of a trained model: on other rows the same is measured.
+        """Returns the family of a trained model, so that the same is measured on other rows.
 
-        Only how many documents are held out must not be given anew: others would be among those that were trained on.
+        Only the number of held-out documents must not change: others would be among the training documents.
         """
         if not record:
             return self
@@ -84,77 +71,56 @@ class PretrainingFamily:
 
     @property
     def head(self) -> HeadSpec:
-        """Words at masked places, and two logits of the pair."""
         options = (("next_sentence", self.next_sentence), ("sampled_softmax", self.sampled_softmax))
         defaults = {"next_sentence": True, "sampled_softmax": 0}
         return HeadSpec(2, PRETRAINING, tuple((name, value) for name, value in options if value != defaults[name]))
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Of words, and of pairs where they are learned."""
         return (*OF_WORDS, *OF_PAIRS) if self.next_sentence else OF_WORDS
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
-        """Reads nothing: there are no rows in memory.
-
-        Raises:
-          DataError: always.
-        """
         del rows, split, labelled
         raise DataError(NO_LABELS, TASK)
 
     def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """Returns the rows as they are evaluated.
-
-        Raises:
-          DataError: they are no rows of files.
-        """
+        """Returns the rows for evaluation; raises `DataError` if they are not rows of files."""
         del tokenizer, limits
         if not isinstance(examples, OnDisk):
             raise DataError(NO_LABELS, TASK)
         return examples.features()
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """There are no classes."""
         del features
         return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> MaskedPredictions:
-        """Returns what is said of masked words and pairs."""
         del examples
         return of_outputs(outputs, features)
 
     def listed(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> Sequence[Any]:
-        """Returns the rows themselves: words are predicted by fill-mask."""
+        """Returns the rows themselves: fill-mask predicts words."""
         del predictions
         return examples
 
     def evaluation(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> PretrainingEvaluation:
-        """See `evaluation.evaluate`."""
         return evaluation.evaluate(predictions, _vocabulary(examples))
 
     def mistakes(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> list[dict[str, Any]]:
-        """See `predictions.most_confident_mistakes`."""
         return most_confident_mistakes(predictions, examples, _vocabulary(examples))
 
     def files(
         self, predictions: MaskedPredictions, examples: Sequence[Any], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
-        """Returns none: nothing is predicted of files."""
+        """Empty: there are no predictions of files."""
         del predictions, examples, suffix, published_suffix
         return {}
 
     def layout(self, form: str = JSONL) -> Any:
-        """There is none.
-
-        Raises:
-          DataError: always.
-        """
         del form
         raise DataError(NO_LABELS, TASK)
 
     def record(self) -> dict[str, Any]:
-        """Returns what decides on head, rows and masks."""
         return {
             "labels": [],
             "kind": PRETRAINING,

@@ -1,7 +1,4 @@
-"""From files to the rows of a split: tokens are kept on the disk, held-out documents apart from those that are trained on.
-
-Shapes: D documents.
-"""
+"""From files to the rows of a split: tokens are stored on disk, held-out documents apart from the others."""
 
 from __future__ import annotations
 
@@ -39,22 +36,14 @@ _PIECE = 1 << 22  # numbers that a digest reads at a time
 
 @dataclasses.dataclass(frozen=True)
 class SplitFiles(Unopened):
-    """A split as its settings describe it.
-
-    Attributes:
-      name: of the split.
-      purpose: train or dev.
-      settings: name the files.
-      second: whether it is of the second phase.
-    """
+    """A split as described by its settings."""
 
     name: str
-    purpose: str
+    purpose: str  # train or dev
     settings: PretrainingSettings
-    second: bool = False
+    second: bool = False  # belongs to the second phase
 
     def opened(self, opening: Opening) -> TextRows:
-        """Returns the rows of the split, which are made when they are needed."""
         most = None
         if self.purpose == DEV:
             most = self.settings.max_eval_steps * (opening.eval_batch_size or _EVAL_BATCH)
@@ -82,7 +71,7 @@ class SplitFiles(Unopened):
         return given.phase2_max_predictions_per_seq or -(-given.max_predictions_per_seq * length // first)
 
     def _of_text(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, whole: bool) -> Source:
-        """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
+        """Returns rows of all documents (`whole`), of the training documents, or of the held-out ones."""
         given = self.settings
         folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
         corpus, workers = given.corpus(paths), _workers(paths)
@@ -109,11 +98,7 @@ class SplitFiles(Unopened):
         return StoredRows(made, masking, longest=limit.length, digest=_digest(tokens, used))
 
     def _documents(self, count: int, paths: tuple[str, ...]) -> Numbers | None:
-        """Returns the numbers of the documents of this split; None for all.
-
-        Raises:
-          DataError: there are too few.
-        """
+        """Returns the document numbers of this split, None for all; raises `DataError` if there are too few."""
         asked, place = self.settings.held_out_documents, ", ".join(paths[:3])
         wanted = min(_MOST, max(count // _SHARE, min(count - 1, 1))) if asked is None else asked
         if wanted >= count:
@@ -127,11 +112,7 @@ class SplitFiles(Unopened):
         return np.delete(np.arange(count), held_out) if wanted else None
 
     def _of_shards(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, apart: bool) -> Source:
-        """Returns rows of shards.
-
-        Raises:
-          DataError: they are longer, have more masked words, are no pairs, or nothing of them can be held out.
-        """
+        """Raises `DataError` if rows are too long, have too many masks, are not pairs, or cannot be held out."""
         if not apart:
             raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
         folder = Path(self.settings.corpus_dir or opening.output_dir / run_layout.CORPUS)
@@ -157,21 +138,21 @@ class SplitFiles(Unopened):
 
 @dataclasses.dataclass(frozen=True)
 class _Limit:
-    """Most tokens and masked words of a row, and how the names of their flags begin."""
+    """Limits on tokens and masked words per row."""
 
     length: int
     max_predictions: int
-    prefix: str
+    prefix: str  # of the names of their flags
 
 
 def _workers(paths: tuple[str, ...]) -> int | None:
-    """Returns how many processes make rows: one for text that is done before others have begun, None for all cores."""
+    """Returns the number of processes that make rows: 1 for small files, None (all cores) for others."""
     size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
     return 1 if size < _SMALL else None
 
 
 def _refuse_pipes(paths: tuple[str, ...]) -> None:
-    """Refuses what cannot be read again by a run that goes on."""
+    """Rejects folders, and pipes: a resumed run cannot read them again."""
     for path in paths:
         if os.path.isdir(path):
             raise DataError("is a folder; name files, as with a pattern", path)
@@ -182,7 +163,6 @@ def _refuse_pipes(paths: tuple[str, ...]) -> None:
 
 
 def _refuse_both(trained_on: str, held_out: str | None) -> None:
-    """Refuses a file that is trained on and held out."""
     if held_out is None or not trained_on:
         return
     trained = [path for path in find(trained_on) if os.path.exists(path)]
@@ -192,7 +172,7 @@ def _refuse_both(trained_on: str, held_out: str | None) -> None:
 
 
 def _digest(tokens: TokenStore, used: Numbers | None) -> str:
-    """Returns the sha256 of the documents that are used; that of all of a store is noted beside it, since it may be large."""
+    """Returns a sha256 of the documents used; that of the whole store, which may be large, is cached beside it."""
 
     def of_all() -> str:
         found = hashlib.sha256()
@@ -206,7 +186,7 @@ def _digest(tokens: TokenStore, used: Numbers | None) -> str:
 
 
 def _noted(path: Path, key: str, compute: Callable[[], str]) -> str:
-    """Returns what is noted in a file under a key, else computed and noted there: it takes long for large files."""
+    """Returns the value cached in a file under a key; computes and stores it first if missing."""
     noted = path.read_text() if path.is_file() else ""
     if noted.partition(" ")[0] == key:
         return noted.partition(" ")[2]

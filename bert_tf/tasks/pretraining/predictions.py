@@ -1,6 +1,6 @@
-"""What a model says of masked words and of pairs, and the words that it gets most confidently wrong.
+"""Predictions of masked words and pairs, and the most confident mistakes.
 
-Shapes: N rows, S masked places of all rows, K words that are put out of each place.
+Shapes: N rows, S masked positions of all rows, K predicted words per position.
 """
 
 from __future__ import annotations
@@ -33,59 +33,45 @@ Floats = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True)
 class MaskedPredictions:
-    """Outputs of the head beside the rows that they are of.
+    """Head outputs together with their rows."""
 
-    Attributes:
-      features: N rows.
-      log_probs: [S] of the word that was masked, in nats.
-      best_ids: [S, K] the likeliest words, the best first.
-      best_log_probs: [S, K] of these.
-      next_logits: [N, 2] that the second text is the next, and that it is a random one; None where that is not learned.
-    """
-
-    features: Features
-    log_probs: Floats
-    best_ids: Array
-    best_log_probs: Array
-    next_logits: Array | None
+    features: Features  # N rows
+    log_probs: Floats  # [S] of the masked word, in nats
+    best_ids: Array  # [S, K] most likely words, best first
+    best_log_probs: Array  # [S, K]
+    next_logits: Array | None  # [N, 2] next, random; None without pairs
 
     @property
     def true_ids(self) -> Array:
-        """[S] the words that were masked."""
+        """[S] masked words."""
         return self.features.targets[IDS.name]
 
     @property
     def right(self) -> npt.NDArray[np.bool_]:
-        """[S] whether the likeliest word is the one."""
+        """[S] whether the most likely word is correct."""
         found: npt.NDArray[np.bool_] = self.best_ids[:, 0] == self.true_ids
         return found
 
     @functools.cached_property
     def rows(self) -> Ints:
-        """[S] the row of each place."""
+        """[S] row of each position."""
         return np.repeat(np.arange(len(self.features)), self.features.columns()["slots"])
 
     @functools.cached_property
     def seen_ids(self) -> Array:
-        """[S] what the model read at each place."""
+        """[S] input at each position."""
         starts = np.cumsum(self.features.lengths, dtype=np.int64) - self.features.lengths
         seen: Array = self.features.token_ids[starts[self.rows] + self.features.targets[POSITIONS.name]]
         return seen
 
     @property
     def documents(self) -> Array:
-        """[N] the document of each row."""
+        """[N] document of each row."""
         found: Array = self.features.targets.get(DOCUMENTS.name, np.arange(len(self.features)))
         return found
 
 
 def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:
-    """Returns what outputs of the head say of rows.
-
-    Args:
-      outputs: of the head.
-      features: N rows.
-    """
     return MaskedPredictions(
         features,
         outputs["masked_lm_log_probs"].astype(np.float64),
@@ -98,14 +84,7 @@ def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:
 def most_confident_mistakes(
     predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary, *, kept: int = KEPT
 ) -> list[dict[str, Any]]:
-    """Returns the masked words for which the model is surest of another, each in its text.
-
-    Args:
-      predictions: of the rows.
-      examples: the rows before they were masked.
-      vocabulary: of the words.
-      kept: how many at most.
-    """
+    """Returns at most `kept` masked words with the most confident wrong prediction, each in its text."""
     sureness = np.where(predictions.right, -np.inf, predictions.best_log_probs[:, 0])
     places = np.argsort(-sureness, kind="stable")[: min(kept, int((~predictions.right).sum()))]
     return [_mistake(predictions, examples, vocabulary, place) for place in places.tolist()]

@@ -10,7 +10,7 @@ from bert_tf.settings import MOST_EXAMPLES, setting
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(MaskedRowSettings, CorpusSettings):
-    """Which text is learned from, how its words are masked, and the second phase."""
+    """Text, masking and the second phase."""
 
     # Declared anew where they mean something else than in `pretraining-data`.
     input_file: str | None = setting(

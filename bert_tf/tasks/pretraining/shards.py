@@ -17,32 +17,23 @@ _TOLD_BY = 8  # rows that tell whether all are pairs
 
 
 class ShardRows(Source):
-    """Rows of shards: the same in each epoch. Which documents they are of is not known; each row is taken for one."""
+    """The same rows in every epoch. Their documents are unknown; each row counts as one."""
 
     def __init__(self, records: Records, vocabulary: Vocabulary, *, digest: str) -> None:
-        """Reads the first rows.
-
-        Args:
-          records: N rows.
-          vocabulary: of their ids.
-          digest: of the files.
-        """
         self._records = records
         self.vocabulary, self.longest, self.digest = vocabulary, records.seq_length, digest
         self.pairs = bool(records.read(np.arange(min(len(records), _TOLD_BY))).segment_ids.any())
 
     @property
     def units(self) -> int:
-        """Number of rows, N."""
         return len(self._records)
 
     @functools.cached_property
     def unit_lengths(self) -> IntArray:
-        """[N] the length to which rows are padded in the files."""
+        """[N] padded length of the rows in the files."""
         return np.full(self.units, self.longest, np.int32)
 
     def plain(self, numbers: Numbers) -> Batch:
-        """See `Source`."""
         read = self._records.read(numbers)
         ids = read.input_ids.copy()
         places = np.arange(read.positions.shape[1]) < read.slots[:, None]
@@ -51,15 +42,12 @@ class ShardRows(Source):
         return Batch(ids, read.input_mask, read.segment_ids)
 
     def labels(self, numbers: Numbers) -> IntArray:
-        """See `Source`."""
         return self._records.read(numbers).next_sentence_labels
 
     def documents(self, numbers: Numbers) -> Numbers:
-        """Returns the rows."""
         return numbers
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
-        """Returns rows as they were masked, see `TrainingRows`."""
         del epochs
         return Drawn(_features(self._records.read(units)), np.arange(len(units)))
 

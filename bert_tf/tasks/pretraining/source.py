@@ -1,6 +1,6 @@
-"""Rows to pre-train on, wherever they are: what training draws of them, and what people read.
+"""Rows to pre-train on, independent of their storage: for training and for display.
 
-Shapes: N rows, n drawn ones, T tokens of the longest of these, S most masked places of one.
+Shapes: N rows, n drawn rows, T tokens of the longest of these, S maximum masked positions per row.
 """
 
 from __future__ import annotations
@@ -19,19 +19,12 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 
 class Source(abc.ABC):
-    """N rows as `TrainingRows`; each is a unit.
-
-    Attributes:
-      vocabulary: of their ids.
-      digest: of what they are made of.
-      longest: most tokens that a row may have.
-      pairs: whether rows are of two texts.
-    """
+    """N rows as `TrainingRows`; each row is a unit."""
 
     vocabulary: Vocabulary
-    digest: str
-    longest: int
-    pairs: bool
+    digest: str  # of the files and settings the rows are made from
+    longest: int  # maximum tokens per row
+    pairs: bool  # rows consist of two texts
 
     @property
     @abc.abstractmethod
@@ -40,26 +33,23 @@ class Source(abc.ABC):
 
     @property
     def examples(self) -> int:
-        """Number of rows, N."""
         return self.units
 
     @property
     @abc.abstractmethod
     def unit_lengths(self) -> IntArray:
-        """[N] tokens of each row, or the most that it may have where that is not known."""
+        """[N] tokens of each row, or an upper bound if unknown."""
 
     @property
     def batch_fields(self) -> tuple[Field, ...]:
-        """See `features_of`."""
         return (*INPUTS, SLOTS, *FIELDS)
 
     def rows_of(self, units: Numbers) -> Numbers:
-        """Returns the units: each is one row."""
         return units.astype(np.int64)
 
     @abc.abstractmethod
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
-        """See `TrainingRows`."""
+        """Returns drawn rows, see `TrainingRows`."""
 
     @abc.abstractmethod
     def plain(self, numbers: Numbers) -> Batch:
@@ -67,19 +57,14 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def labels(self, numbers: Numbers) -> IntArray:
-        """Returns, of some rows, 0 where the second text follows the first, 1 where it is random."""
+        """Returns 0 for rows whose second text follows the first, 1 if it is random."""
 
     @abc.abstractmethod
     def documents(self, numbers: Numbers) -> Numbers:
-        """Returns the documents that rows are of."""
+        """Returns the document number of each row."""
 
     def example(self, number: int, split: str) -> PretrainingExample:
-        """Returns a row as people read it.
-
-        Args:
-          number: of the row.
-          split: for its name.
-        """
+        """Returns a row in readable form; `split` is part of its name."""
         one = np.array([number])
         plain = self.plain(one)
         pieces = tuple(self.vocabulary.tokens[piece] for piece in plain.input_ids[0][plain.input_mask[0] > 0])
@@ -88,13 +73,7 @@ class Source(abc.ABC):
 
 
 def features_of(batch: Batch, masked: Masked, labels: IntArray) -> Features:
-    """Returns padded rows as features.
-
-    Args:
-      batch: n rows of T tokens.
-      masked: the same with masks.
-      labels: [n] whether the second text is a random one.
-    """
+    """Converts n padded rows of T tokens, plain and masked, with labels [n] (1: random second text) to features."""
     real, places = batch.input_mask > 0, np.arange(masked.positions.shape[1]) < masked.slots[:, None]
     lengths = batch.input_mask.sum(axis=1, dtype=np.int32)
     targets: dict[str, Array] = {
@@ -114,12 +93,7 @@ def features_of(batch: Batch, masked: Masked, labels: IntArray) -> Features:
 
 
 def with_documents(features: Features, documents: Numbers) -> Features:
-    """Returns features that say of which document each row is.
-
-    Args:
-      features: n rows.
-      documents: [n] their numbers, of which those of the features are ranks.
-    """
+    """Adds the documents [n] of the rows as int32 ranks: the numbers themselves may exceed an int32."""
     numbers = np.unique(documents, return_inverse=True)[1]  # those of a large corpus are larger than an int32
     columns = {**features.columns(), DOCUMENTS.name: numbers.astype(np.int32)}
     return Features.from_columns(columns, (*features.fields, DOCUMENTS), truncated=features.truncated)

@@ -1,6 +1,6 @@
-"""Rows of a store of tokens, masked anew in each epoch.
+"""Rows of a token store, masked anew in each epoch.
 
-Shapes: N rows, n drawn ones, S most masked places of one.
+Shapes: N rows, n drawn rows, S maximum masked positions per row.
 """
 
 from __future__ import annotations
@@ -16,49 +16,36 @@ from bert_tf.tasks.pretraining.source import Source, features_of
 
 
 class StoredRows(Source):
-    """Rows of a store: a mask is a function of seed, epoch and row."""
+    """Rows of a store; a mask is a function of seed, epoch and row."""
 
     def __init__(self, stored: Rows, masking: Masking, *, longest: int, digest: str) -> None:
-        """Reads nothing yet.
-
-        Args:
-          stored: N rows.
-          masking: how they are masked.
-          longest: most tokens that a row may have.
-          digest: of the text.
-        """
         self._stored, self._masking = stored, masking
         self.vocabulary, self.longest, self.digest = masking.vocabulary, longest, digest
         self.pairs = bool(len(stored)) and bool(stored.table["b_length"][0])
 
     @property
     def units(self) -> int:
-        """Number of rows, N."""
         return len(self._stored)
 
     @functools.cached_property
     def unit_lengths(self) -> IntArray:
-        """[N] tokens of each row."""
         return self._stored.lengths()
 
     def plain(self, numbers: Numbers) -> Batch:
-        """See `Source`."""
         longest = int(self._stored.lengths(numbers).max(initial=0))
         return self._stored.batch(numbers, longest, cls_id=self.vocabulary.cls_id, sep_id=self.vocabulary.sep_id)
 
     def labels(self, numbers: Numbers) -> IntArray:
-        """See `Source`."""
         return self._stored.next_sentence_labels(numbers)
 
     def documents(self, numbers: Numbers) -> Numbers:
-        """See `Source`; of a pair that of the first text."""
+        """For a pair, the document of its first text."""
         store = self._stored.store
         first_tokens = store.sentence_starts[store.document_starts[:-1]]
         found: Numbers = np.searchsorted(first_tokens, self._stored.table["a_start"][numbers], side="right") - 1
         return found
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
-        """Returns rows with the masks of their epochs, see `TrainingRows`."""
         plain = self.plain(units)
         most = min(self._masking.max_predictions_per_seq, plain.input_ids.shape[1])
         slots, input_ids = np.zeros(len(units), np.int32), plain.input_ids.copy()

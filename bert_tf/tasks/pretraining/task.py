@@ -1,4 +1,4 @@
-"""Pre-training as a task: files that settings name, or the bundled sample."""
+"""Pre-training as a task: files from settings, or the bundled sample."""
 
 from __future__ import annotations
 
@@ -23,71 +23,52 @@ _SECOND = "phase2"
 
 
 class PretrainingTask:
-    """Text to learn from; with a second phase there are two splits to train on, and two to evaluate."""
+    """Pre-training on text; a second phase adds a second split for both training and evaluation."""
 
-    name = TASK
+    name: str = TASK
     named_by = "--input_file"  # its files, where no folder holds them
 
     def __init__(self, settings: PretrainingSettings) -> None:
-        """Reads nothing yet.
-
-        Args:
-          settings: of pre-training.
-        """
         self._settings = settings
         self.family = PretrainingFamily.from_settings(settings)
 
     @property
     def reads_folder(self) -> bool:
-        """Whether no file is named."""
         return self._settings.input_file is None
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """Returns a split for each phase.
-
-        Raises:
-          DataError: it is neither train nor dev.
-        """
         del data_dir
         if purpose not in (TRAIN, DEV):
             raise DataError(f"no split {purpose}: {NO_LABELS}", TASK)
         return (purpose, f"{purpose}_{_SECOND}") if self._settings.phase2_num_train_steps else (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns what messages call a split."""
         settings = self._of_folder(data_dir)
         named = settings.input_file if split.startswith(TRAIN) else settings.held_out_file or settings.input_file
         return Path(named or "")
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> Any:
-        """Returns the files of a split, see `SplitFiles`: its rows are made when the tokenizer is known."""
+        """Returns `SplitFiles`: its rows are made once the tokenizer is known."""
         purpose, _, second = split.partition("_")
         return SplitFiles(split, purpose, self._of_folder(data_dir), second=bool(second))
 
     def _of_folder(self, data_dir: str | os.PathLike[str]) -> PretrainingSettings:
-        """Returns the settings, with the files of the folder where none is named."""
+        """Fills in the files of the folder if the settings name none."""
         if not self.reads_folder:
             return self._settings
         trained, held_out = (os.path.join(data_dir, name) for name in _IN_FOLDER)
         return dataclasses.replace(self._settings, input_file=trained, held_out_file=held_out)
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
-        """Reads no tables.
-
-        Raises:
-          DataError: always.
-        """
         del split, report
         raise DataError("pre-training reads text and shards as a whole: python -m bert_tf pretrain", source)
 
     def published_name(self, split: str) -> str:
-        """Returns the name of the split."""
         return split
 
     def submission(self, split: str) -> None:
-        """No server knows it."""
+        """None: no server accepts it."""
 
 
 def pretraining(settings: TaskSettings) -> PretrainingTask:
-    """Returns the task of some settings."""
     return PretrainingTask(settings.pretraining)

@@ -1,4 +1,4 @@
-"""The examples of a split of pre-training: rows on the disk, which are made when they are first needed."""
+"""Examples of a pre-training split: rows on disk, made on first use."""
 
 from __future__ import annotations
 
@@ -16,46 +16,29 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 
 class TextRows(OnDisk):
-    """Rows of a split; of those that are evaluated no more than are asked for, spread evenly over all.
-
-    Attributes:
-      vocabulary: of their pieces.
-      longest: most tokens that a row may have.
-    """
+    """Rows of a split; for evaluation at most a given number, spread evenly over all."""
 
     def __init__(
         self, make: Callable[[], Source], vocabulary: Vocabulary, split: str, longest: int, most: int | None = None
     ) -> None:
-        """Makes nothing yet.
-
-        Args:
-          make: makes the rows.
-          vocabulary: of their pieces.
-          split: its name.
-          longest: most tokens that a row may have.
-          most: how many rows to take; None for all.
-        """
+        """Makes nothing yet. `longest`: maximum tokens per row; `most`: number of rows to take, None for all."""
         self._make, self._split, self._most = make, split, most
         self._longest, self.vocabulary = longest, vocabulary
 
     @functools.cached_property
     def rows(self) -> Source:
-        """All rows."""
         return self._make()
 
     @property
     def longest(self) -> int:
-        """Most tokens that a row may have."""
         return self._longest
 
     @property
     def digest(self) -> str:
-        """See `OnDisk`."""
         return self.rows.digest
 
     @functools.cached_property
     def _taken(self) -> Numbers | range:
-        """The numbers of the rows, rising."""
         count = self.rows.units
         if self._most is None or count <= self._most:
             return range(count)
@@ -68,7 +51,6 @@ class TextRows(OnDisk):
         return with_documents(fixed, self.rows.documents(numbers))
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self._taken)
 
     @overload
@@ -78,7 +60,6 @@ class TextRows(OnDisk):
     def __getitem__(self, place: slice) -> list[PretrainingExample]: ...
 
     def __getitem__(self, place: int | slice) -> Any:
-        """Returns a row as people read it, or several."""
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
         return self.rows.example(int(self._taken[place]), self._split)

@@ -1,1 +1,1 @@
-"""Sentences and pairs that have one of several classes, a number, or any of several labels."""
+"""Sentences and pairs: classification, regression and multi-label."""

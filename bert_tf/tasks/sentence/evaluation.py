@@ -1,7 +1,4 @@
-"""Evaluation of models of sentences: from logits to metrics and loss.
-
-Shapes: E examples, L logits.
-"""
+"""Evaluation of sentence models: from logits to metrics and loss. Shapes: E examples, L logits."""
 
 from __future__ import annotations
 
@@ -26,46 +23,36 @@ _CLASSES_SHOWN = 20
 
 @dataclasses.dataclass(frozen=True)
 class SentenceEvaluation(Evaluation):
-    """What a model of sentences reaches on a split; the loss is without class weights or smoothing.
+    """Results on a split; the loss is without class weights or smoothing."""
 
-    Attributes:
-      kind: of the head, one of `KINDS`.
-      label_names: the position is the class index; empty for regression.
-      labels: in the form of `labels.encode`.
-      predictions: in the same form.
-    """
-
-    kind: str
-    label_names: tuple[str, ...]
-    labels: LabelArray
-    predictions: LabelArray
+    kind: str  # of the head, one of `KINDS`
+    label_names: tuple[str, ...]  # by class index; empty for regression
+    labels: LabelArray  # in the format of `labels.encode`
+    predictions: LabelArray  # in the same format
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """See `Evaluation`."""
         return task_metrics.confidence_intervals(self.metrics, self.labels, self.predictions)
 
     @property
     def per_class(self) -> list[ClassScores]:
-        """Scores of each class or label; none for regression."""
+        """Scores of each class or label; empty for regression."""
         if self.kind == REGRESSION:
             return []
         return task_metrics.per_class(self.labels, self.predictions, self.label_names)
 
     @property
     def confusion(self) -> npt.NDArray[np.int64] | None:
-        """[L, L] labels by predictions; None where an example has not one of several classes."""
+        """[L, L] labels by predictions; None unless each example has exactly one class."""
         if self.kind != CLASSIFICATION:
             return None
         return task_metrics.confusion(self.labels, self.predictions, len(self.label_names))
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         return task_metrics.collapse(self.labels, self.predictions, self.label_names)
 
     def table(self) -> list[str]:
-        """Returns the scores of the first classes."""
         classes = self.per_class
         if not classes:
             return []
@@ -75,7 +62,6 @@ class SentenceEvaluation(Evaluation):
         return [*table(ClassScores._fields, rows), *more]
 
     def details(self) -> dict[str, Any]:
-        """See `Evaluation`."""
         confusion = self.confusion
         return {
             **super().details(),
@@ -88,18 +74,7 @@ class SentenceEvaluation(Evaluation):
 def evaluate_logits(
     head: HeadSpec, label_names: Sequence[str], metrics: Iterable[str], logits: scores.Logits, label_ids: LabelArray
 ) -> SentenceEvaluation:
-    """Measures logits by labels; each example counts once.
-
-    Args:
-      head: of the task.
-      label_names: of the task.
-      metrics: keys of `bert_tf.metrics.METRICS`.
-      logits: [E, L], of texts in windows the mean over them.
-      label_ids: [E] or [E, L], see `labels.encode`.
-
-    Raises:
-      ValueError: there is nothing to measure, or labels are not as many.
-    """
+    """Measures logits [E, L] (averaged over windows) against label_ids [E] or [E, L], see `labels.encode`."""
     predictions = scores.predictions(head.kind, logits)
     values = task_metrics.compute(metrics, label_ids, predictions)
     loss = float(scores.losses(head.kind, logits, label_ids).mean())

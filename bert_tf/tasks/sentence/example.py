@@ -1,4 +1,4 @@
-"""One sentence or a pair, and its label."""
+"""A sentence or a pair, and its label."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one ty
 
 @dataclasses.dataclass(frozen=True)
 class SentenceExample:
-    """One sentence, or a pair, and its label."""
-
     guid: str  # split and number, as in the published script: "dev-1"; of one's own data the id
     text_a: str
     text_b: str | None = None
@@ -28,16 +26,11 @@ class SentenceExample:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """One text or two."""
         return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
 
 
 def recorded_texts(record: Mapping[str, Any]) -> int | None:
-    """Returns how many texts a row of the training had, 1 or 2; None if the record does not say.
-
-    Args:
-      record: see `estimator.run_folder.trained`.
-    """
+    """Returns the number of texts per training row, 1 or 2; None if the record does not have it."""
     if record.get("text_a") is None:
         return record.get(TEXTS)
     return 1 if record.get("text_b") is None else 2

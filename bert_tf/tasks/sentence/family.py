@@ -1,7 +1,4 @@
-"""Sentences as a family of tasks: one of several classes, a number, or any of several labels for each.
-
-Shapes: E examples, N rows, L labels.
-"""
+"""Sentences as a family: classification, regression or multi-label. Shapes: E examples, N rows, L labels."""
 
 from __future__ import annotations
 
@@ -42,37 +39,20 @@ _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macr
 
 
 def usual_metrics(kind: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the metrics of data that has no published ones; F1 of two classes is that of the second.
-
-    Args:
-      kind: one of `example.KINDS`.
-      labels: names; empty for regression.
-    """
+    """Returns the metrics of data without published ones; F1 of two classes is that of the second."""
     return _METRICS.get(kind, ("accuracy", "f1" if len(labels) == 2 else "macro_f1"))
 
 
 @dataclasses.dataclass(frozen=True)
 class SentenceFamily:
-    """What is learned of sentences and pairs. Predictions are the [E, L] logits, of texts in windows their means.
+    """Sentences and pairs. Predictions are [E, L] logits, averaged over the windows of a long text."""
 
-    Attributes:
-      labels: names, L of them; the position is the class index. Empty for regression.
-      kind: one of `example.KINDS`.
-      metrics: keys of `bert_tf.metrics.METRICS`.
-      label_separator: stands between several labels of one example.
-      texts: of each row, 1 or 2; None if unknown, or if rows of both kinds are read.
-      text_a: column of rows in memory, see `rows.RowColumns`; so are the next three.
-      text_b: of the second text.
-      label_column: of the label.
-      id_column: of the id.
-    """
-
-    labels: tuple[str, ...]
-    kind: str = CLASSIFICATION
-    metrics: tuple[str, ...] = ("accuracy",)
-    label_separator: str = ","
-    texts: int | None = None
-    text_a: str | None = None
+    labels: tuple[str, ...]  # L names by class index; empty for regression
+    kind: str = CLASSIFICATION  # one of `example.KINDS`
+    metrics: tuple[str, ...] = ("accuracy",)  # keys of `bert_tf.metrics.METRICS`
+    label_separator: str = ","  # between several labels of one example
+    texts: int | None = None  # per row, 1 or 2; None if unknown or mixed
+    text_a: str | None = None  # column of rows in memory, see `rows.RowColumns`
     text_b: str | None = None
     label_column: str = USUAL.label_column
     id_column: str | None = None
@@ -95,28 +75,26 @@ class SentenceFamily:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
-        """Returns the family of a trained model; metrics are the usual ones, those of its task are not in the record."""
+        """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
         given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
         return cls(labels, kind, usual_metrics(kind, labels), texts=recorded_texts(record), **given)
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
-        """Returns the family for rows of as many texts as those of the training."""
+        """Returns the family with the number of texts per row used in training."""
         return dataclasses.replace(self, texts=recorded_texts(record) or self.texts)
 
     @property
     def head(self) -> HeadSpec:
-        """One logit for each label, or the number."""
         return HeadSpec(len(self.labels) or 1, self.kind)
 
     @property
     def targets(self) -> tuple[Field, ...]:
-        """The label, in the form of `labels.encode`."""
         field = _LABELS[self.kind]
         return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
-        """See `rows.read_rows`; every row has as many texts as those of the training."""
+        """Requires the number of texts per row used in training."""
         columns = RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
         examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=columns)
         for number, example in enumerate(examples):
@@ -126,11 +104,7 @@ class SentenceFamily:
         return examples
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """See `tasks.base.Family`; every window has the label of its text.
-
-        Raises:
-          DataError: an example has one text where the model was trained on pairs, or two where it was trained on one.
-        """
+        """Gives every window the label of its text; raises `DataError` if the number of texts differs from training."""
         for example in examples:
             self._refuse_other_texts(example, example.guid)
         (field,) = self.targets
@@ -143,42 +117,35 @@ class SentenceFamily:
         )
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """See `labels.balanced_weights`."""
         return balanced_weights(features.targets[FIELD], self.head)
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> scores.Logits:
-        """Returns [E, L] logits."""
         del examples
         return scores.averaged(outputs["logits"], features.example_ids)
 
     def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
-        """See `predictions.listed`."""
         return listed(self.head, self.labels, [example.guid for example in examples], predictions)
 
     def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> SentenceEvaluation:
-        """See `evaluate_logits`."""
         return evaluate_logits(self.head, self.labels, self.metrics, predictions, self._label_ids(examples))
 
     def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        """See `mistakes.most_confident`."""
         found = mistakes.most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
         return [dataclasses.asdict(mistake) for mistake in found]
 
     def files(
         self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
-        """Returns predictions.tsv, with header, id, label and scores; and test_results.tsv, scores only, as published."""
+        """Returns predictions.tsv (header, id, label, scores) and the published test_results.tsv (scores only)."""
         layout = self.layout(TSV)
         lines = "".join("\t".join(row) + "\n" for row in score_cells(self.head, predictions))
         published = {f"test_results{name}.tsv": lines for name in (suffix, published_suffix)}
         return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions), **published}
 
     def layout(self, form: str) -> SentenceLayout:
-        """See `SentenceLayout`."""
         return SentenceLayout(self.head, self.labels, self.label_separator, form)
 
     def record(self) -> dict[str, Any]:
-        """Returns labels and kind."""
         return {"labels": list(self.labels), "kind": self.kind}
 
     def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:

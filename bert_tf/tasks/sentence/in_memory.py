@@ -1,4 +1,4 @@
-"""Sentences in memory as a task."""
+"""Sentences from rows in memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from bert_tf.tasks.tables import RowError
 class SentenceTask(RowsTask):
     """Sentences or pairs with labels, from rows in memory.
 
-    A row is a sequence, (text, label) or (text, second text, label); or a mapping, or a row of a pandas data frame: its keys
-    are `text` or `sentence`, or `text_a` and `text_b`, or `sentence1` and `sentence2`, and `label`; it may have an `id`. Rows
-    to be predicted have no label: a text, (text,) or (text, second text).
+    A row is a sequence, (text, label) or (text, second text, label); or a mapping, or a row of a pandas data frame,
+    with the keys `text` or `sentence`, or `text_a` and `text_b`, or `sentence1` and `sentence2`, and `label`; an `id`
+    is optional. Rows to predict have no label: a text, (text,) or (text, second text).
 
         task = SentenceTask(train=[("Rain all day.", "weather"), ("Salt the soup.", "food")])
     """
@@ -41,23 +41,23 @@ class SentenceTask(RowsTask):
         label_column: str | None = None,
         id_column: str | None = None,
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
           train: rows to train on.
           dev: rows to evaluate on.
           test: rows to predict, without labels.
-          labels: their names, the position is the class index; those of `train`, sorted, where they are not given.
-          problem: what the label is: classification (a name), regression (a number) or multi_label (a list of names).
-          text_a: key of the text in mappings, or column of a data frame; several with commas are joined by a space.
-          text_b: the same of the second text.
-          label_column: of the label.
-          id_column: of the id.
+          labels: label names by class index; by default those of `train`, sorted.
+          problem: type of the label: classification (a name), regression (a number) or multi_label (a list of names).
+          text_a: key of the text in mappings, or column of a data frame; several separated by commas are joined by a space.
+          text_b: the same for the second text.
+          label_column: key or column of the label.
+          id_column: key or column of the id.
 
         Raises:
-          FlagError: the problem is unknown, or labels are not different names; a regression has none.
-          DataError: a row is not of the form above, a label unknown or of another kind; names split and row. Or labels are not
-            given, and `train` has none to tell apart.
+          FlagError: the problem is unknown, label names are not distinct, or labels are set for a regression.
+          DataError: a row has another format, or its label is unknown or of another type; names split and row. Or `labels`
+            is None and `train` has too few labels to tell apart.
         """
         if problem not in KINDS:
             raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
@@ -86,7 +86,6 @@ def _family(labels: tuple[str, ...], kind: str, columns: RowColumns) -> Sentence
 
 
 def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:
-    """Returns rows, each of which has the columns that are named."""
     found = list(records(rows, split))
     for number, row in enumerate(found):
         try:
@@ -97,7 +96,6 @@ def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:
 
 
 def _found(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
-    """Returns the names of the labels of training rows, sorted."""
     counts = collections.Counter(name for example in examples for name in names_of(example.label))
     labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
@@ -108,15 +106,7 @@ def _found(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
 
 
 def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
-    """Returns the names of labels, which may be numbers as in rows; none where they are not given.
-
-    Args:
-      labels: of a task.
-      kind: what is learned.
-
-    Raises:
-      FlagError: they are not different names, or too few; a regression has none.
-    """
+    """Converts label names or numbers to text; empty if None. Raises `FlagError` for duplicates or too few."""
     if labels is None:
         return ()
     try:

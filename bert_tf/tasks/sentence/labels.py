@@ -1,7 +1,4 @@
-"""Labels as numbers, the form that features carry and losses compare with.
-
-Shapes: N examples, L labels.
-"""
+"""Labels as numbers, for features and losses. Shapes: N examples, L labels."""
 
 from __future__ import annotations
 
@@ -21,16 +18,7 @@ NO_LABEL = 0  # what a batch carries where the label is to be predicted, as in t
 
 
 def encode(labels: Sequence[Label | None], head: HeadSpec, names: Sequence[str]) -> LabelArray:
-    """Turns the labels of a split into numbers.
-
-    Args:
-      labels: N of them, None where unknown.
-      head: which kind they are.
-      names: L, the position is the class index; not used for regression.
-
-    Returns:
-      [N] int32 class indices, [N] float32 numbers or [N, L] float32 of 0 and 1.
-    """
+    """Encodes labels (None: unknown) as [N] int32 classes, [N] float32 numbers or [N, L] float32 of 0 and 1."""
     if head.kind == REGRESSION:
         return np.array([NO_LABEL if label is None else label for label in labels], np.float32)
     index_of = {name: index for index, name in enumerate(names)}
@@ -43,14 +31,10 @@ def encode(labels: Sequence[Label | None], head: HeadSpec, names: Sequence[str])
 
 
 def balanced_weights(label_ids: LabelArray, head: HeadSpec) -> tuple[float, ...]:
-    """Returns L factors that give each class the same weight in the loss over a split.
+    """Returns L factors that give each class the same weight in the loss, from [N] classes or [N, L] of 0 and 1.
 
-    For one of several classes N / (L count), as scikit-learn's "balanced"; where any may apply, the factor of the terms
-    that do, (N - count) / count. A class that does not occur has factor 1, and so has a label that always applies.
-
-    Args:
-      label_ids: [N] classes or [N, L] of 0 and 1.
-      head: which kind they are.
+    For one of several classes N / (L count), as scikit-learn's "balanced"; for multi-label (N - count) / count, the
+    factor of the positive terms. A class that does not occur has factor 1, and so has a label that always applies.
     """
     if head.kind == CLASSIFICATION:
         counts = np.bincount(label_ids, minlength=head.num_labels)

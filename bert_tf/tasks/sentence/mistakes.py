@@ -1,7 +1,4 @@
-"""The examples that a model gets most confidently wrong, for people to look at.
-
-Shapes: E examples, L logits.
-"""
+"""The most confident mistakes of a model, for inspection. Shapes: E examples, L logits."""
 
 from __future__ import annotations
 
@@ -20,25 +17,13 @@ KEPT = 50  # of a split
 
 @dataclasses.dataclass(frozen=True)
 class Mistake:
-    """An example that the model gets wrong.
-
-    Attributes:
-      id: of the example.
-      text_a: its text.
-      text_b: the second one of a pair.
-      label: what it is: a name, a number, or names.
-      predicted: what the model takes it for, in the same form.
-      confidence: probability that the model gives its decision, of several labels the surest wrong one; None of a number.
-      error: predicted number less the right one; None where there are classes.
-    """
-
     id: str
     text_a: str
     text_b: str | None
-    label: Label
-    predicted: Label
-    confidence: float | None
-    error: float | None
+    label: Label  # a name, a number, or several names
+    predicted: Label  # in the same format
+    confidence: float | None  # probability; for multi-label of the surest wrong label
+    error: float | None  # predicted minus true number; None for classes
 
 
 def most_confident(
@@ -50,16 +35,7 @@ def most_confident(
     *,
     kept: int = KEPT,
 ) -> list[Mistake]:
-    """Returns the mistakes that the model is surest of, of numbers the largest errors; the worst first.
-
-    Args:
-      head: of the task.
-      label_names: of the task.
-      examples: E of them.
-      logits: [E, L].
-      label_ids: [E] or [E, L], see `labels.encode`.
-      kept: how many at most.
-    """
+    """Returns at most `kept` mistakes, most confident (regression: largest error) first; logits [E, L]."""
     predicted = scores.predictions(head.kind, logits)
     sureness = _sureness(head.kind, logits, predicted, label_ids)  # [E]
     order = np.argsort(-sureness, kind="stable")[:kept]
@@ -82,7 +58,7 @@ def most_confident(
 
 
 def _sureness(kind: str, logits: scores.Logits, predicted: LabelArray, label_ids: LabelArray) -> scores.Logits:
-    """Returns [E] how sure the model is of what it gets wrong, 0 where it is right."""
+    """Returns [E] confidence of wrong decisions, 0 for right ones."""
     found = scores.scores(kind, logits)  # [E, L], [E, 1]
     if kind == REGRESSION:
         errors: scores.Logits = np.abs(found[:, 0] - label_ids)

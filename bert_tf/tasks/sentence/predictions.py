@@ -1,7 +1,4 @@
-"""Predictions as text, for the files of a run and for streams: tab-separated, CSV or JSON lines.
-
-Shapes: E examples, L logits.
-"""
+"""Predictions as text, for files and streams: TSV, CSV or JSON lines. Shapes: E examples, L logits."""
 
 from __future__ import annotations
 
@@ -21,28 +18,14 @@ from bert_tf.text_table import cell
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a model says of one example.
-
-    Attributes:
-      id: of the example.
-      label: the class, the number, or the labels that apply.
-      probabilities: of each label by name, in the order of the classes; empty for a number.
-    """
+    """Prediction for one example."""
 
     id: str
-    label: Label
-    probabilities: Mapping[str, float]
+    label: Label  # class, number, or labels that apply
+    probabilities: Mapping[str, float]  # by label in class order; empty for regression
 
 
 def listed(head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits: scores.Logits) -> list[Prediction]:
-    """Returns a prediction for each example.
-
-    Args:
-      head: of the model.
-      label_names: the position is the class index; empty where a number is predicted.
-      ids: E of them.
-      logits: [E, L], in their order.
-    """
     labels = scores.decode(head.kind, scores.predictions(head.kind, logits), label_names)
     values = [] if head.kind == REGRESSION else scores.scores(head.kind, logits).tolist()
     each = (dict(zip(label_names, row)) for row in values) if values else ({} for _ in ids)
@@ -51,37 +34,21 @@ def listed(head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logit
 
 @dataclasses.dataclass(frozen=True)
 class SentenceLayout:
-    """How the predictions of a model are written.
-
-    Attributes:
-      head: of the model.
-      label_names: the position is the class index; empty where a number is predicted.
-      label_separator: stands between several labels of an example, as in the data that they were learned from; JSON has a list.
-      form: of `tables.FORMATS`.
-    """
-
     head: HeadSpec
-    label_names: Sequence[str]
-    label_separator: str = ","
-    form: str = TSV
+    label_names: Sequence[str]  # by class index; empty for regression
+    label_separator: str = ","  # as in the training data; JSON has a list
+    form: str = TSV  # key of `tables.FORMATS`
 
     @property
     def columns(self) -> list[str]:
-        """Id, label, and the probability of each label, or the score where a number is predicted."""
+        """Id, label, and the probability of each label, or the score for regression."""
         is_number = self.head.kind == REGRESSION
         return ["id", "label", *(["score"] if is_number else [f"probability_{name}" for name in self.label_names])]
 
     def header(self) -> str:
-        """Returns the first line, with its end; nothing for JSON lines, in which each object names its values."""
         return "" if self.form == JSONL else self._text([self.columns])
 
     def rows(self, examples: Sequence[SentenceExample], predictions: scores.Logits) -> str:
-        """Returns a line for each example, in their order; any part of a file may be made at a time.
-
-        Args:
-          examples: E of them.
-          predictions: their [E, L] logits.
-        """
         ids, logits = [example.guid for example in examples], predictions
         cells = score_cells(self.head, logits)
         labels: Sequence[Any] = [number for number, *_ in cells]
@@ -105,11 +72,6 @@ class SentenceLayout:
 
 
 def score_cells(head: HeadSpec, logits: scores.Logits) -> list[list[str]]:
-    """Returns E times L probabilities or numbers, with as many digits as tell them apart.
-
-    Args:
-      head: says what the logits mean.
-      logits: [E, L].
-    """
+    """Formats logits [E, L] as probabilities or numbers with enough digits to distinguish them."""
     cells: list[list[str]] = scores.scores(head.kind, logits).astype(str).tolist()
     return cells

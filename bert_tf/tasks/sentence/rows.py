@@ -1,4 +1,4 @@
-"""Rows that a program has in memory as examples."""
+"""Converts rows in memory to examples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABEL, _ID = "label", "id"  # keys of rows that are mappings
 
 @dataclasses.dataclass(frozen=True)
 class RowColumns:
-    """Keys of rows that are mappings, as `tasks.custom.CustomSettings` calls the columns of files."""
+    """Keys of rows that are mappings, named like the columns in `tasks.custom.CustomSettings`."""
 
     text_a: str | None = None
     text_b: str | None = None
@@ -25,15 +25,6 @@ class RowColumns:
     id_column: str | None = None
 
     def required(self, row: Any, *, labelled: bool) -> None:
-        """Checks that a row has the keys that are named.
-
-        Args:
-          row: in memory.
-          labelled: whether it has a label.
-
-        Raises:
-          RowError: it has not.
-        """
         if not isinstance(row, Mapping):
             raise RowError(f"is a {type(row).__name__}; columns are named, which mappings and data frames have")
         wanted = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
@@ -42,7 +33,7 @@ class RowColumns:
             raise RowError(f"no {', '.join(map(repr, missing))}; there are {', '.join(map(str, row)):.200}")
 
     def texts(self, row: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """Returns the texts of a row by the names, else by the usual ones; None where it has neither."""
+        """Returns the texts of a row by the named keys, else by the default ones; None if it has neither."""
         named = [name for name in (self.text_a, self.text_b) if name]
         if named and all(_has(row, name) for name in named):
             return tuple(_cell(row, name) for name in named)
@@ -50,7 +41,6 @@ class RowColumns:
         return tuple(row[key] for key in fitting[0]) if len(fitting) == 1 else None
 
     def label_of(self, row: Mapping[str, Any]) -> str:
-        """Returns the key of the label."""
         return self.label_column if self.label_column in row else _LABEL
 
 
@@ -59,7 +49,7 @@ def _has(row: Mapping[str, Any], name: str) -> bool:
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:
-    """Returns the value of a key; of several with commas the texts with a space between them."""
+    """Returns the value of a key; for several separated by commas, the texts joined with a space."""
     if name in row:
         return row[name]
     parts = [part.strip() for part in name.split(",")]
@@ -70,30 +60,12 @@ USUAL = RowColumns()
 
 
 def read_rows(rows: Iterable[Any], split: str, *, kind: str | None, columns: RowColumns = USUAL) -> list[SentenceExample]:
-    """Returns rows as examples, see `SentenceTask`.
-
-    Args:
-      rows: read once.
-      split: for names of examples and messages.
-      kind: of their labels; None where they have none.
-      columns: keys of mappings; those that a row lacks are the usual ones.
-
-    Raises:
-      DataError: a row is of another form; names split and row, counted from 0.
-    """
+    """Converts rows to examples, see `SentenceTask`; `kind` is None for rows without labels."""
     return [_example(row, number, split, kind, columns) for number, row in enumerate(records(rows, split))]
 
 
 def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
-    """Returns rows, also those of a data frame; iterating over one yields columns.
-
-    Args:
-      rows: in memory.
-      split: for messages.
-
-    Raises:
-      DataError: they are one row.
-    """
+    """Returns rows, also those of a data frame (iterating one yields columns); raises `DataError` for a single row."""
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
     if hasattr(rows, "itertuples"):  # of pandas, whose columns have `to_dict` too
@@ -104,7 +76,7 @@ def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
 
 
 def _named_by_index(frame: Any) -> list[dict[str, Any]]:
-    """Returns the rows of a data frame of pandas; where its index says more than their number, it is their `id`."""
+    """Returns the rows of a pandas data frame; an index other than 0, 1, ... becomes `id` unless there is one."""
     found: list[dict[str, Any]] = frame.to_dict("records")
     index = list(frame.index) if hasattr(frame, "iloc") else []
     if index in ([], list(range(len(found)))) or any(_ID in row for row in found):
@@ -113,16 +85,7 @@ def _named_by_index(frame: Any) -> list[dict[str, Any]]:
 
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
-    """Stops where a label is none of those that a model tells apart.
-
-    Args:
-      examples: with labels.
-      split: for the message.
-      names: of the labels.
-
-    Raises:
-      DataError: it is; names split and row.
-    """
+    """Raises `DataError`, naming split and row, for a label not in `names`."""
     for number, example in enumerate(examples):
         unknown = [name for name in names_of(example.label) if name not in names]
         if unknown:
@@ -175,11 +138,9 @@ def _label(value: Any, kind: str) -> Label:
 
 
 def name_of(value: Any) -> str:
-    """Returns the name of a label, without blanks around it.
+    """Returns the stripped name of a label.
 
-    Raises:
-      ValueError: it is none, as NaN, which data frames have where nothing is.
-      RowError: it cannot be written to a file.
+    Raises `ValueError` if it is missing, such as NaN in data frames; `RowError` if it cannot be written to a file.
     """
     if value is None or value != value or isinstance(value, (bytes, list, tuple, Mapping)) or not str(value).strip():
         raise ValueError(f"the label {value!r:.50} is not a name")
@@ -187,5 +148,4 @@ def name_of(value: Any) -> str:
 
 
 def names_of(label: Any) -> tuple[str, ...]:
-    """Returns the names that a label has: one, or several."""
     return label if isinstance(label, tuple) else (label,)

@@ -1,6 +1,6 @@
-"""Scores, losses and predicted labels, from the logits of a model.
+"""Scores, losses and predicted labels from the logits of a model. Shapes: N rows, E examples, L logits.
 
-The graph stops at logits, so that those of a text's windows can be averaged first. Shapes: N rows, E examples, L logits.
+The graph ends at the logits, so that those of a text's windows can be averaged first.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ THRESHOLD = 0.5  # of the probability from which on one of several labels applie
 
 
 def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
-    """Returns [E, L] the mean over the rows of each example.
-
-    Args:
-      logits: [N, L] of rows.
-      example_ids: [N] which example each row is of; None where each is of its own.
-    """
+    """Averages logits [N, L] per example to [E, L]; `example_ids` [N], None if each row is its own example."""
     if example_ids is None:
         return logits
     first_rows = np.flatnonzero(np.diff(example_ids, prepend=-1))
@@ -38,44 +33,22 @@ def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
 
 
 def scores(kind: str, logits: Logits) -> Logits:
-    """Returns [E, L] probabilities of classes, [E, L] probabilities of each label, or [E, 1] numbers.
-
-    Args:
-      kind: one of `example.KINDS`.
-      logits: [E, L].
-    """
+    """Returns [E, L] class probabilities, [E, L] probabilities of each label, or [E, 1] numbers."""
     return _KINDS[kind].scores(logits)
 
 
 def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
-    """Returns the [E] losses that training minimizes: cross-entropy in nats, its mean over labels, or squared error.
-
-    Args:
-      kind: one of `example.KINDS`.
-      logits: [E, L].
-      labels: in the form of `labels.encode`.
-    """
+    """Returns the [E] training losses: cross-entropy in nats, its mean over labels, or squared error."""
     return _KINDS[kind].losses(logits.astype(np.float64), labels)
 
 
 def predictions(kind: str, logits: Logits) -> LabelArray:
-    """Returns the decision in the form of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1.
-
-    Args:
-      kind: one of `example.KINDS`.
-      logits: [E, L].
-    """
+    """Decides in the format of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
     return _KINDS[kind].predictions(logits)
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
-    """Returns predictions as a reader wants them: names, numbers, or tuples of names.
-
-    Args:
-      kind: one of `example.KINDS`.
-      predicted: in the form of `labels.encode`.
-      names: of the labels.
-    """
+    """Converts predictions in the format of `labels.encode` to names, numbers, or tuples of names."""
     if kind == REGRESSION:
         return [float(number) for number in predicted]
     if kind == CLASSIFICATION:

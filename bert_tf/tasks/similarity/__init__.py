@@ -1,1 +1,1 @@
-"""Vectors of texts: pairs with a score of how alike they are, or pairs that belong together."""
+"""Sentence embeddings: pairs with a similarity score, or matching pairs."""

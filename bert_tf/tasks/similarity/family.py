@@ -1,7 +1,4 @@
-"""Pairs of texts, of which vectors are learned.
-
-Shapes: E examples, N rows, D hidden size.
-"""
+"""Text pairs as families of tasks that learn sentence embeddings. Shapes: E examples, N rows, D hidden size."""
 
 from __future__ import annotations
 
@@ -33,13 +30,9 @@ BELONG = True  # label of a pair without a score
 
 @dataclasses.dataclass(frozen=True)
 class SimilarityFamily:
-    """Pairs with scores: cosines are to be the scores. Predictions are the [E, 2, D] vectors of both texts.
+    """Pairs with scores, learned by the cosine. Predictions are [E, 2, D] vectors of both texts."""
 
-    Attributes:
-      highest_score: of pairs that say the same, whose cosine is to be 1; the lowest score is 0.
-    """
-
-    highest_score: float = 1.0
+    highest_score: float = 1.0  # score at cosine 1; the lowest is 0
 
     kind: ClassVar[str] = SIMILARITY
     labels: ClassVar[tuple[str, ...]] = ()
@@ -57,11 +50,10 @@ class SimilarityFamily:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SimilarityFamily:
-        """Returns the family of a trained model."""
         return cls(record["highest_score"])
 
     def as_trained(self, record: Mapping[str, Any]) -> SimilarityFamily:
-        """Returns the family with the scores of a trained model; of another model it stays as it is."""
+        """Uses the scores of a trained similarity model; unchanged for other models."""
         return dataclasses.replace(self, highest_score=record.get("highest_score", self.highest_score))
 
     @property
@@ -71,15 +63,10 @@ class SimilarityFamily:
 
     @property
     def head(self) -> HeadSpec:
-        """Vectors."""
         return HeadSpec(1, self.kind)
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
-        """See `sentence.rows.read_rows`; every row has two texts.
-
-        Raises:
-          DataError: one has not, or its score is out of bounds.
-        """
+        """Every row must have two texts and a score within bounds."""
         examples = read_rows(rows, split, kind=REGRESSION if labelled else None)
         for number, example in enumerate(examples):
             if example.text_b is None:
@@ -89,7 +76,6 @@ class SimilarityFamily:
         return examples
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """See `features.pairs.build`."""
         return pairs.build(
             [(example.text_a, example.text_b or "") for example in examples],
             [scores.of_label(example) / self.highest_score for example in examples],
@@ -99,12 +85,11 @@ class SimilarityFamily:
         )
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """There are no classes."""
         del features
         return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> Vectors:
-        """Returns [E, 2, D] vectors; those of a text in windows are their mean."""
+        """Returns [E, 2, D] vectors, averaged over the windows of a text."""
         if not examples:
             return np.zeros([0, 2, 0], np.float32)
         begins = np.diff(features.targets[SIDES.name], prepend=1) != 0  # texts take turns
@@ -115,85 +100,68 @@ class SimilarityFamily:
         return means
 
     def listed(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[Prediction]:
-        """See `predictions.listed`."""
         return listed(predictions, examples, self.highest_score)
 
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
-        """See `scores.evaluate`."""
         return scores.evaluate(predictions, examples, self.highest_score)
 
     def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        """See `scores.largest_errors`."""
         return scores.largest_errors(predictions, examples, self.highest_score)
 
     def files(
         self, predictions: Vectors, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
-        """Returns predictions.tsv: id, label and cosine."""
         del published_suffix
         layout = self.layout(TSV)
         return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions)}
 
     def layout(self, form: str) -> PairLayout:
-        """See `PairLayout`."""
         return PairLayout(self.highest_score, form)
 
     def record(self) -> dict[str, Any]:
-        """Returns kind and highest score; there are no names of labels."""
         return {"labels": [], "kind": self.kind, "highest_score": self.highest_score}
 
 
 @dataclasses.dataclass(frozen=True)
 class ContrastiveFamily(SimilarityFamily):
-    """Pairs that belong together: a text is to be nearer to its own than to those of others. Scores are for evaluation alone.
+    """Matching pairs: a text must be closer to its match than to other texts. Scores serve only for evaluation."""
 
-    Attributes:
-      temperature: that cosines are divided by in the loss.
-      scored: whether pairs that are evaluated have scores; else each has the label `BELONG`.
-    """
-
-    temperature: float = 0.05
-    scored: bool = False
+    temperature: float = 0.05  # divisor of cosines in the loss
+    scored: bool = False  # evaluation pairs have scores; else the label `BELONG`
 
     kind: ClassVar[str] = CONTRASTIVE
     rules: ClassVar[tuple[str, ...]] = ("highest_score",)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContrastiveFamily:
-        """Returns the family of a trained model."""
         return cls(record.get("highest_score", cls.highest_score), record["temperature"])
 
     def as_trained(self, record: Mapping[str, Any]) -> ContrastiveFamily:
-        """Returns the family with the temperature of a trained model; of another model it stays as it is."""
+        """Uses the temperature of a trained contrastive model; unchanged for other models."""
         return dataclasses.replace(self, temperature=record.get("temperature", self.temperature))
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Correlations with scores; without these, how far up the second text of a pair is among those of all."""
+        """Correlations with scores; without scores, the rank of the second text among all."""
         return SCORED if self.scored else UNSCORED
 
     @property
     def head(self) -> HeadSpec:
-        """Vectors."""
         return HeadSpec(1, self.kind, (("temperature", self.temperature),))
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
-        """Returns pairs; see `sentence.rows.read_rows`."""
         found = super().from_rows(rows, split, labelled=False)
         return [dataclasses.replace(example, label=BELONG) for example in found] if labelled else found
 
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
-        """See `scores.evaluate`, and of pairs without scores `retrieval.evaluate`."""
         if examples[0].label is not BELONG:
             return super().evaluation(predictions, examples)
         return retrieval.evaluate(predictions, examples, temperature=self.temperature)
 
     def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        """See `scores.largest_errors`, and of pairs without scores `retrieval.mistakes`."""
         if examples[0].label is not BELONG:
             return super().mistakes(predictions, examples)
         return retrieval.mistakes(predictions, examples)
 
     def record(self) -> dict[str, Any]:
-        """Returns kind and temperature; there are no names of labels."""
         return {"labels": [], "kind": self.kind, "temperature": self.temperature}

@@ -1,4 +1,4 @@
-"""Pairs in memory as tasks."""
+"""Text pairs from rows in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bert_tf.tasks.similarity.settings import SimilaritySettings
 
 
 class SimilarityTask(RowsTask):
-    """Pairs of texts with scores, of which vectors are learned: (text, second text, score), from rows in memory.
+    """Sentence embeddings from pairs with similarity scores in memory: (text, second text, score).
 
     task = SimilarityTask(train=[("He left.", "He went away.", 4.8)], highest_score=5)
     """
@@ -25,24 +25,24 @@ class SimilarityTask(RowsTask):
         *,
         highest_score: float = 1.0,
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
           train: rows to train on.
           dev: rows to evaluate on.
           test: rows to predict, without scores.
-          highest_score: of pairs that say the same; the lowest is 0.
+          highest_score: score of pairs with the same meaning; the lowest score is 0.
 
         Raises:
-          FlagError: the score is none.
-          DataError: a row is not of the form above; names split and row.
+          FlagError: the highest score is invalid.
+          DataError: a row has another format; names split and row.
         """
         given = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
         super().__init__(SimilarityFamily(**given), train, dev, test)
 
 
 class ContrastiveTask(RowsTask):
-    """Pairs of texts that belong together, told apart from all others by their vectors: (text, second text).
+    """Sentence embeddings from matching pairs in memory, contrasted with all other texts: (text, second text).
 
     task = ContrastiveTask(train=[("Who wrote it?", "Ann did.")])
     """
@@ -55,17 +55,17 @@ class ContrastiveTask(RowsTask):
         *,
         temperature: float = 0.05,
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
           train: rows to train on.
           dev: rows to evaluate on.
           test: rows to predict.
-          temperature: that cosines are divided by in the loss.
+          temperature: divisor of cosines in the loss.
 
         Raises:
-          FlagError: the temperature is none.
-          DataError: a row is not of the form above; names split and row.
+          FlagError: the temperature is invalid.
+          DataError: a row has another format; names split and row.
         """
         given = named(settings_of(SimilaritySettings), {"temperature": temperature})
         super().__init__(ContrastiveFamily(**given), train, dev, test)

@@ -1,7 +1,4 @@
-"""Predictions of pairs, as objects and as text.
-
-Shapes: E examples, D hidden size.
-"""
+"""Predictions of pairs, as objects and as text. Shapes: E examples, D hidden size."""
 
 from __future__ import annotations
 
@@ -27,68 +24,43 @@ COLUMNS = ("id", "label", "cosine")
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a model says of one pair.
-
-    Attributes:
-      id: of the pair.
-      label: the score, on the scale of the data.
-      cosine: of the vectors of both texts, -1 to 1.
-    """
+    """Prediction for one pair."""
 
     id: str
-    label: float
-    cosine: float
+    label: float  # score on the scale of the data
+    cosine: float  # of the vectors of both texts, -1 to 1
 
 
 def directions(vectors: Vectors) -> Vectors:
-    """Returns vectors scaled to length 1, those of length 0 as they are; [..., D] to [..., D]."""
+    """Scales vectors [..., D] to length 1; those of length 0 stay."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: Vectors = (vectors / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32, copy=False)
     return scaled
 
 
 def cosines(vectors: Vectors) -> Floats:
-    """Returns [E] the cosine of each pair."""
+    """Returns the [E] cosines of pairs."""
     first, second = np.moveaxis(directions(vectors).astype(np.float64), 1, 0)
     found: Floats = (first * second).sum(axis=-1)
     return found
 
 
 def listed(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> list[Prediction]:
-    """Returns a prediction for each pair.
-
-    Args:
-      vectors: of the pairs.
-      examples: E of them.
-      highest_score: of a pair whose cosine is 1.
-    """
     found = cosines(vectors).tolist()
     return [Prediction(example.guid, cosine * highest_score, cosine) for example, cosine in zip(examples, found)]
 
 
 @dataclasses.dataclass(frozen=True)
 class PairLayout:
-    """How predictions are written: id, score on the scale of the data, cosine.
+    """Columns: id, score on the scale of the data, cosine."""
 
-    Attributes:
-      highest_score: of a pair whose cosine is 1.
-      form: of `tables.FORMATS`.
-    """
-
-    highest_score: float = 1.0
-    form: str = TSV
+    highest_score: float = 1.0  # score at cosine 1
+    form: str = TSV  # key of `tables.FORMATS`
 
     def header(self) -> str:
-        """Returns the first line, with its end; nothing for JSON lines, in which each object names its values."""
         return "" if self.form == JSONL else self._text([COLUMNS])
 
     def rows(self, examples: Sequence[SentenceExample], predictions: Vectors) -> str:
-        """Returns a line for each pair, in their order.
-
-        Args:
-          examples: that were predicted.
-          predictions: their vectors.
-        """
         found = [dataclasses.astuple(one) for one in listed(predictions, examples, self.highest_score)]
         if self.form == JSONL:
             return "".join(documents.to_json(dict(zip(COLUMNS, row)), ensure_ascii=False) + "\n" for row in found)

@@ -1,4 +1,4 @@
-"""What vectors reach on pairs that belong together: how far up the second text of each is among those of all.
+"""Retrieval evaluation of matching pairs: the rank of each second text among those of all pairs.
 
 Shapes: E examples, D hidden size, C first texts at a time.
 """
@@ -28,7 +28,7 @@ Ranks = npt.NDArray[np.int64]
 
 
 class _Found(NamedTuple):
-    """What is found for some first texts among the second texts of all pairs."""
+    """Search results of some first texts among the second texts of all pairs."""
 
     ranks: Ranks  # [C] of the own one, from 1; texts as near do not count
     nearest: Ranks  # [C] number of the nearest
@@ -38,31 +38,23 @@ class _Found(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class RetrievalEvaluation(Evaluation):
-    """What vectors reach on pairs that belong together; the loss tells each from all others of the split.
+    """Results on matching pairs; the loss contrasts each with all others of the split."""
 
-    Attributes:
-      ranks: [E] of the second text of each pair by the cosine with its first one, from 1.
-      alike: whether all vectors are the same; then no text is nearer than another, and all ranks are 1.
-    """
-
-    ranks: Ranks
-    alike: bool = False
+    ranks: Ranks  # [E] from 1, of the second text by cosine
+    alike: bool = False  # all vectors are equal, so all ranks are 1
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         return "all texts have the same vector" if self.alike else None
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """See `Evaluation`."""
         first = task_metrics.confidence_intervals(("accuracy",), np.ones_like(self.ranks), self.ranks)
         mean = of_mean(1.0 / self.ranks)
         return {**({} if mean is None else {"mrr": mean}), "accuracy_at_1": first["accuracy"]}
 
     @property
     def panels(self) -> list[Panel]:
-        """How many are how far up."""
         rows = [(_name(first, last), int(np.sum(self._between(first, last)))) for first, last in _BANDS]
         shares = [(name, count, count / len(self.ranks)) for name, count in rows if count]
         return [Panel(f"Rank of the second text among {len(self.ranks)}", ("rank", "pairs", "share"), shares)]
@@ -78,13 +70,7 @@ def _name(first: int, last: int | None) -> str:
 
 
 def evaluate(vectors: Vectors, examples: Sequence[SentenceExample], *, temperature: float) -> RetrievalEvaluation:
-    """Measures how far up the second text of each pair is.
-
-    Args:
-      vectors: of the pairs.
-      examples: E of them.
-      temperature: that cosines are divided by in the loss.
-    """
+    """Measures the rank of each pair's second text; `temperature` divides cosines in the loss."""
     from scipy import special  # when it is needed, see `probabilities`
 
     ranks, losses = [], []
@@ -98,13 +84,7 @@ def evaluate(vectors: Vectors, examples: Sequence[SentenceExample], *, temperatu
 
 
 def mistakes(vectors: Vectors, examples: Sequence[SentenceExample], *, kept: int = _KEPT) -> list[dict[str, Any]]:
-    """Returns the pairs whose second text is far down, the worst first; predicted is the nearest text.
-
-    Args:
-      vectors: of the pairs.
-      examples: E of them.
-      kept: most of them.
-    """
+    """Returns at most `kept` pairs with the worst rank, worst first; predicted is the nearest text."""
     found = list(_searched(vectors))
     ranks, nearest = (np.concatenate([getattr(part, name) for part in found]) for name in ("ranks", "nearest"))
     worst = [place for place in np.argsort(-ranks, kind="stable")[:kept].tolist() if ranks[place] > 1]
@@ -120,7 +100,6 @@ def mistakes(vectors: Vectors, examples: Sequence[SentenceExample], *, kept: int
 
 
 def _searched(vectors: Vectors) -> Iterator[_Found]:
-    """Yields what is found for the first texts, some at a time."""
     first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
     for start in range(0, len(first), _AT_A_TIME):
         cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, E]

@@ -1,7 +1,4 @@
-"""What vectors reach on pairs with scores.
-
-Shapes: E examples.
-"""
+"""Evaluation of embeddings on pairs with scores. Shapes: E examples."""
 
 from __future__ import annotations
 
@@ -24,29 +21,21 @@ _METRICS = ("spearman", "pearson")
 
 @dataclasses.dataclass(frozen=True)
 class ScoredEvaluation(Evaluation):
-    """What vectors reach on pairs with scores; the loss is the squared error of cosines.
+    """Results on pairs with scores; the loss is the squared error of cosines."""
 
-    Attributes:
-      scores: [E] from 0 to 1.
-      cosines: [E].
-    """
-
-    scores: Floats
-    cosines: Floats
+    scores: Floats  # [E] from 0 to 1
+    cosines: Floats  # [E]
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """See `Evaluation`."""
         return task_metrics.confidence_intervals(self.metrics, self.scores, self.cosines)
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         return task_metrics.collapse(self.scores, self.cosines, ())
 
     @property
     def panels(self) -> list[Panel]:
-        """Cosines by score."""
         bands = np.minimum((self.scores * _BANDS).astype(int), _BANDS - 1)
         rows = [(f"{band / _BANDS:.1f} to {(band + 1) / _BANDS:.1f}", *self._of(bands == band)) for band in range(_BANDS)]
         columns = ("score", "pairs", "mean cosine", "deviation", "mean error")
@@ -61,21 +50,11 @@ class ScoredEvaluation(Evaluation):
 
 
 def of_label(example: SentenceExample) -> float:
-    """Returns the score of a pair, 0 where it has none."""
+    """Returns the score of a pair, 0 if it has none."""
     return float(example.label or 0.0)  # type: ignore[arg-type]
 
 
 def evaluate(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> ScoredEvaluation:
-    """Measures cosines by the scores of their pairs.
-
-    Args:
-      vectors: of the pairs.
-      examples: E of them, with scores.
-      highest_score: that a score may have.
-
-    Raises:
-      ValueError: there is nothing to measure, or vectors are not as many.
-    """
     found = cosines(vectors)
     wanted = np.array([of_label(example) for example in examples], np.float64) / highest_score
     values = task_metrics.compute(_METRICS, wanted, found)
@@ -85,14 +64,7 @@ def evaluate(vectors: Vectors, examples: Sequence[SentenceExample], highest_scor
 def largest_errors(
     vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float, *, kept: int = _KEPT
 ) -> list[dict[str, Any]]:
-    """Returns the pairs whose cosine is farthest from their score, the worst first.
-
-    Args:
-      vectors: of the pairs.
-      examples: E of them, with scores.
-      highest_score: that a score may have.
-      kept: most of them.
-    """
+    """Returns at most `kept` pairs whose cosine is farthest from their score, worst first."""
     predicted = cosines(vectors) * highest_score
     errors = predicted - np.array([of_label(example) for example in examples])
     return [

@@ -1,4 +1,4 @@
-"""Settings of vectors."""
+"""Settings of sentence-embedding tasks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bert_tf.settings import setting
 
 @dataclasses.dataclass(frozen=True)
 class SimilaritySettings:
-    """What scores mean, and how pairs without scores are told apart."""
+    """Scale of scores, and the temperature for pairs without scores."""
 
     highest_score: float = setting(
         1.0, "with --problem=similarity, the score of pairs that say the same; 0 is the lowest", lowest=1e-3

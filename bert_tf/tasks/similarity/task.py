@@ -1,4 +1,4 @@
-"""STS-B for vectors, and one's own pairs."""
+"""STS-B for sentence embeddings, and custom pairs."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ STS_B = "STS-B-vectors"
 
 
 class StsTask(GlueTask):
-    """The files of STS-B, of which vectors are learned."""
+    """STS-B files for sentence embeddings."""
 
     @property
     def family(self) -> SimilarityFamily:  # type: ignore[override]
-        """Pairs with scores up to 5."""
         return SimilarityFamily(SIMILARITIES[1])
 
     def submission(self, split: str) -> Submission | None:
-        """GLUE's server takes predictions of the task STS-B."""
+        """None: GLUE's server takes predictions of the task STS-B, not of this one."""
         del split
         return None
 
 
 def sts_b() -> StsTask:
-    """Returns STS-B (Cer et al., 2017) for vectors."""
+    """STS-B (Cer et al., 2017) for sentence embeddings."""
     row = glue.TASKS["STS-B"]
     return StsTask(
         **{**{field.name: getattr(row, field.name) for field in dataclasses.fields(row)}, "name": STS_B, "metrics": ()}
@@ -43,17 +42,9 @@ def sts_b() -> StsTask:
 
 
 class PairsTask(CustomTask):
-    """One's own pairs with scores."""
+    """Custom pairs with scores."""
 
     def __init__(self, settings: TaskSettings) -> None:
-        """Checks that the settings belong together; no file is read yet.
-
-        Args:
-          settings: of files, columns and scores.
-
-        Raises:
-          FlagError: the settings contradict each other.
-        """
         super().__init__(dataclasses.replace(settings.custom, problem=REGRESSION))
         self._pairs = settings.similarity
         bounds = (0.0, self._pairs.highest_score)
@@ -61,7 +52,6 @@ class PairsTask(CustomTask):
 
     @functools.cached_property
     def family(self) -> SimilarityFamily:  # type: ignore[override]
-        """Pairs with scores."""
         return SimilarityFamily(self._pairs.highest_score)
 
     def _texts(self, table: tables.Table) -> list[list[str]]:
@@ -72,15 +62,11 @@ class PairsTask(CustomTask):
 
 
 class ContrastiveTask(PairsTask):
-    """One's own pairs that belong together; pairs of dev may have scores."""
+    """Custom matching pairs; dev pairs may have scores."""
 
     @functools.cached_property
     def family(self) -> ContrastiveFamily:  # type: ignore[override]
-        """Pairs that belong together.
-
-        Raises:
-          DataError: the file of dev is named, and cannot be read.
-        """
+        """Reads the header of the dev file, if any, to find out whether it has scores; raises `DataError`."""
         dev = self._files[DEV]
         scored = bool(dev) and self._is_labelled(self._table(dev or ""), DEV)
         return ContrastiveFamily(self._pairs.highest_score, self._pairs.temperature, scored)

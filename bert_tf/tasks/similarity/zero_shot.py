@@ -1,4 +1,4 @@
-"""Pairs with scores, measured without training by the cosines of vectors."""
+"""Scores pairs by the cosine of their vectors, without training."""
 
 from __future__ import annotations
 
@@ -20,63 +20,47 @@ SUFFIX = "-zero-shot"
 
 @dataclasses.dataclass(frozen=True)
 class ZeroShotTask:
-    """A task of pairs with scores, for a model that has not learned it.
-
-    Attributes:
-      of: the task.
-      highest_score: of its pairs; a cosine of 1 is this score in the loss.
-    """
+    """A task of pairs with scores, for a model not trained on it."""
 
     of: Task
-    highest_score: float
+    highest_score: float  # score at cosine 1, for the loss
 
     @property
     def name(self) -> str:
-        """Tells its results from those of trained models."""
+        """Separates its results from those of trained models."""
         return f"{self.of.name}{SUFFIX}"
 
     @property
     def family(self) -> SimilarityFamily:
-        """Pairs with vectors."""
         return SimilarityFamily(self.highest_score)
 
     @property
     def reads_folder(self) -> bool:
-        """See `Task`."""
         return self.of.reads_folder
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        """See `Task`."""
         return self.of.splits(data_dir, purpose)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """See `Task`."""
         return self.of.file(data_dir, split)
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> Sequence[SentenceExample]:
-        """See `Task`."""
         return self.of.examples(data_dir, split)
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
-        """See `Task`."""
         return self.of.stream(source, split, report)
 
     def published_name(self, split: str) -> str:
-        """See `Task`."""
         return self.of.published_name(split)
 
     def submission(self, split: str) -> Submission | None:
-        """No server takes cosines."""
+        """None: no server accepts cosines."""
         del split
         return None
 
 
 def zero_shot(task: Task) -> ZeroShotTask:
-    """Returns a task of pairs with scores for models that have not learned it.
-
-    Raises:
-      FlagError: the task has no such pairs.
-    """
+    """Wraps a task for models not trained on it; raises `FlagError` if it has no pairs with scores."""
     if task.family.kind != REGRESSION:
         raise FlagError(f"--zero_shot compares cosines with scores; {task.name} has none (STS-B has)")
     bounds = task.bounds if isinstance(task, GlueTask) else None

@@ -1,1 +1,1 @@
-"""Answers that are found in a text: SQuAD, and one's own questions."""
+"""Extractive question answering: SQuAD, and custom data."""

@@ -1,6 +1,6 @@
-"""From logits of tokens to the best answers of each question, over all of its windows.
+"""From token logits to the best answers of each question, over all of its windows.
 
-Shapes: E questions, N rows (windows), R rows of a block, T tokens of its longest row, n logits that are looked at of each row.
+Shapes: E questions, N rows (windows), R rows of a block, T tokens of its longest row, n top logits per row.
 """
 
 from __future__ import annotations
@@ -23,56 +23,36 @@ _ASCII = "\x7f"
 
 
 class Candidate(NamedTuple):
-    """An answer that a model may give.
+    """A candidate answer."""
 
-    Attributes:
-      text: as it stands in the context; empty for no answer.
-      start: first character in the context; None for no answer.
-      end: the one after the last.
-      window: number of the window that it was found in, from 0.
-      start_logit: of its first token, of no answer that of [CLS].
-      end_logit: of its last token.
-    """
-
-    text: str
-    start: int | None
-    end: int | None
-    window: int
-    start_logit: float
-    end_logit: float
+    text: str  # as in the context; empty for no answer
+    start: int | None  # first character in the context; None for no answer
+    end: int | None  # exclusive
+    window: int  # number of its window, from 0
+    start_logit: float  # of the first token; of [CLS] for no answer
+    end_logit: float  # of the last token
 
     @property
     def score(self) -> float:
-        """What candidates are compared by."""
         return self.start_logit + self.end_logit
 
 
 class Rules(NamedTuple):
-    """Which answers there may be.
+    """Decoding limits."""
 
-    Attributes:
-      n_best_size: how many to each question, and how many logits of each row are looked at.
-      max_answer_length: most word pieces.
-    """
-
-    n_best_size: int
-    max_answer_length: int
+    n_best_size: int  # answers per question, and logits considered per row
+    max_answer_length: int  # word pieces
 
 
 class Found(NamedTuple):
-    """What a model says of one question.
+    """Decoded answers to one question."""
 
-    Attributes:
-      candidates: answers of different texts, the best first.
-      none: no answer, in the window where that is least likely.
-    """
-
-    candidates: Sequence[Candidate]
-    none: Candidate
+    candidates: Sequence[Candidate]  # with distinct texts, best first
+    none: Candidate  # no answer, from the window where it is least likely
 
 
 class _Pairs(NamedTuple):
-    """First and last tokens that may be answers, as columns; places are those of columns by token."""
+    """Possible first and last tokens, as columns; positions are those of per-token columns."""
 
     row: Ints
     first: Ints
@@ -81,16 +61,10 @@ class _Pairs(NamedTuple):
 
 
 def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: Rules) -> list[Found]:
-    """Returns what a model says of each question.
+    """Decodes logits [total, 2] (start and end per token) to the answers of E questions.
 
-    As published, pairs are made of the tokens with the `n_best_size` highest logits of each row; an answer begins at a token in
-    its widest window, ends in the context, and has `max_answer_length` pieces at most.
-
-    Args:
-      logits: [total, 2] by token: that an answer begins there, and that it ends.
-      features: the rows.
-      contexts: E texts.
-      rules: which answers there may be.
+    As published, pairs combine the tokens with the `n_best_size` highest logits of each row; an answer begins at a
+    token in its widest window, ends in the context, and has at most `max_answer_length` pieces.
     """
     if not contexts:
         return []
@@ -117,15 +91,7 @@ def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: R
 
 
 def _pairs(logits: Floats, features: Features, starts: Ints, rows: Ints, rules: Rules) -> _Pairs:
-    """Returns the pairs of a block of rows that may be answers.
-
-    Args:
-      logits: [total, 2].
-      features: all rows.
-      starts: [N] place of the first token of each row.
-      rows: [R] their numbers.
-      rules: which answers there may be.
-    """
+    """Returns the possible answers of a block: logits [total, 2], starts [N] first tokens, rows [R] numbers."""
     lengths = features.lengths[rows]
     token = np.arange(lengths.max())
     real = token < lengths[:, None]  # [R, T]
@@ -143,14 +109,14 @@ def _pairs(logits: Floats, features: Features, starts: Ints, rows: Ints, rules: 
 
 
 def _highest(values: Floats, size: int) -> Ints:
-    """Returns [R, n] where the highest of [R, T] values are, in no order."""
+    """Returns [R, n] positions of the highest of [R, T] values, unordered."""
     if values.shape[1] <= size:
         return np.broadcast_to(np.arange(values.shape[1]), values.shape)
     return np.argpartition(-values, size - 1, axis=1)[:, :size]
 
 
 def _nones(logits: npt.NDArray[np.float64], examples: Ints, windows: Ints) -> Iterator[Candidate]:
-    """Yields for each question that it has no answer, by the [N, 2] logits of [CLS]."""
+    """Yields the no-answer candidate of each question from the [N, 2] logits of [CLS]."""
     order = np.lexsort((logits.sum(axis=1), examples))
     for row in order[np.flatnonzero(np.diff(examples[order], prepend=-1))].tolist():
         start_logit, end_logit = logits[row].tolist()
@@ -158,7 +124,7 @@ def _nones(logits: npt.NDArray[np.float64], examples: Ints, windows: Ints) -> It
 
 
 def _distinct(columns: Iterator[tuple[int, int, int, float, float]], context: str, most: int) -> list[Candidate]:
-    """Returns the first candidates of different texts."""
+    """Returns at most `most` candidates with distinct texts."""
     found: dict[str, Candidate] = {}
     for start, end, window, start_logit, end_logit in columns:
         whole = _with_marks(context, end)
@@ -171,7 +137,7 @@ def _distinct(columns: Iterator[tuple[int, int, int, float, float]], context: st
 
 
 def _with_marks(context: str, end: int) -> int:
-    """Returns the end of an answer with the accents that follow, which belong to no word piece."""
+    """Extends the end of an answer over combining accents, which are not part of any word piece."""
     while end < len(context) and context[end] > _ASCII and unicodedata.category(context[end]) == "Mn":
         end += 1
     return end

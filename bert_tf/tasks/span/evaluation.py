@@ -1,7 +1,4 @@
-"""What a model of answers reaches: exact match and F1, with intervals over articles, by length and by kind of question.
-
-Shapes: E questions.
-"""
+"""Exact match and F1 with intervals over articles, by length and type of question. Shapes: E questions."""
 
 from __future__ import annotations
 
@@ -34,37 +31,29 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True)
 class SpanEvaluation(Evaluation):
-    """What a model of answers reaches on a split.
+    """Results on a split."""
 
-    Attributes:
-      questions: E of them.
-      each: [E, 2] exact match and F1 of each.
-      thresholds: of each metric the best, by its name; empty where all questions have an answer.
-      none_predicted: how many questions have no predicted answer.
-    """
-
-    questions: Sequence[SpanExample]
-    each: Floats
-    thresholds: dict[str, float]
-    none_predicted: int
+    questions: Sequence[SpanExample]  # E questions
+    each: Floats  # [E, 2] exact match and F1
+    thresholds: dict[str, float]  # best by metric; empty if all questions have an answer
+    none_predicted: int  # number of questions predicted to have no answer
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Ends of the 95 % intervals by drawing articles, or paragraphs where there are few articles."""
+        """95 % intervals by resampling articles, or paragraphs if there are few articles."""
         columns = {EXACT: self.each[:, 0], F1: self.each[:, 1]}
         found = {name: intervals.of_mean(columns[name], self._groups) for name in METRICS}
         return {name: ends for name, ends in found.items() if ends is not None}
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         if self.none_predicted == self.examples and any(question.answers for question in self.questions):
             return "no question has an answer"
         return None
 
     @functools.cached_property
     def panels(self) -> Sequence[Panel]:
-        """Scores by whether there is an answer, by lengths, and by the first word of the question."""
+        """Scores by answerability, by lengths, and by the first word of the question."""
         answered = np.array([bool(question.answers) for question in self.questions])
         kinds = [("with an answer", answered), ("without an answer", ~answered)]
         of_kinds = [self._panel("Questions with and without an answer", "question", kinds)] if not answered.all() else []
@@ -76,14 +65,13 @@ class SpanEvaluation(Evaluation):
         )
 
     def table(self) -> list[str]:
-        """Returns the best thresholds; nothing where all questions have an answer."""
+        """Returns the best thresholds; empty if all questions have an answer."""
         return [
             f"{name} with the best --null_score_diff_threshold={threshold:.4f}: {self.metrics[name]:.4f}"
             for name, threshold in self.thresholds.items()
         ]
 
     def details(self) -> dict[str, Any]:
-        """See `Evaluation`."""
         return {**super().details(), **({"best_thresholds": self.thresholds} if self.thresholds else {})}
 
     @property
@@ -112,13 +100,7 @@ class SpanEvaluation(Evaluation):
 
 
 def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> SpanEvaluation:
-    """Measures answers by references.
-
-    Args:
-      examples: E of them, with answers.
-      predictions: their answers.
-      may_be_none: whether questions may have no answer.
-    """
+    """Measures answers against references; `may_be_none` allows questions without an answer."""
     each = _scores(examples, [one.label for one in predictions.each], may_be_none=may_be_none)
     metrics, thresholds = {F1: float(each[:, 1].mean()), EXACT: float(each[:, 0].mean())}, {}
     if may_be_none:

@@ -7,21 +7,14 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """A reference.
+    """A reference answer."""
 
-    Attributes:
-      text: of the answer, as it stands in the context.
-      start: its first character there; -1 where the data do not say it and the text does not occur exactly once.
-    """
-
-    text: str
-    start: int
+    text: str  # as in the context
+    start: int  # first character; -1 if unknown and not unique
 
 
 @dataclasses.dataclass(frozen=True)
 class SpanExample:
-    """A question about a context."""
-
     guid: str
     question: str
     context: str
@@ -30,17 +23,16 @@ class SpanExample:
 
     @property
     def label(self) -> tuple[str, ...] | None:
-        """The texts of the answers, each once."""
+        """Distinct texts of the answers."""
         return None if self.answers is None else tuple(dict.fromkeys(answer.text for answer in self.answers))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Question and context, in the order of a row."""
         return self.question, self.context
 
     @property
     def is_misplaced(self) -> bool:
-        """Whether the answer that is learned is not where the data say."""
+        """Whether the first answer, the one to learn, is not at its recorded position."""
         if not self.answers:
             return False
         text, start = self.answers[0]

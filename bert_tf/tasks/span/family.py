@@ -1,7 +1,4 @@
-"""Answers in a text as a family of tasks.
-
-Shapes: E questions, N rows (windows).
-"""
+"""Extractive question answering as a family of tasks. Shapes: E questions, N rows (windows)."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _OF_WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
 @dataclasses.dataclass(frozen=True)
 class SpanFamily:
-    """What is learned of questions and the texts that hold their answers; see `SpanSettings` for the attributes."""
+    """Extractive question answering; see `SpanSettings` for the attributes."""
 
     doc_stride: int = SpanSettings.doc_stride
     max_query_length: int = SpanSettings.max_query_length
@@ -60,35 +57,30 @@ class SpanFamily:
 
     @classmethod
     def from_settings(cls, settings: SpanSettings) -> SpanFamily:
-        """Returns the family with some settings."""
         return cls(**{name: getattr(settings, name) for name in _OF_ANSWERS})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SpanFamily:
-        """Returns the family of a trained model."""
         return cls(**{name: record[name] for name in _OF_ANSWERS if name in record})
 
     def as_trained(self, record: Mapping[str, Any]) -> SpanFamily:
-        """Returns the family with the windows and rules of a trained model; whether there may be no answer its task says."""
+        """Uses the windows and rules of a trained model; the task decides whether a question may have no answer."""
         kept = {name: record[name] for name in _OF_ANSWERS if name in record and name != "version_2_with_negative"}
         return dataclasses.replace(self, **kept)
 
     def from_rows(self, given: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
-        """See `rows.read_rows`."""
         return rows.read_rows(given, split, labelled=labelled, may_be_none=self.version_2_with_negative)
 
     def features(self, examples: Sequence[SpanExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """See `features.spans`; long texts always become windows."""
+        """Always splits long texts into windows."""
         windows = spans.Windows(limits.max_seq_length, self.doc_stride, self.max_query_length)
         return spans.build([_question(example) for example in examples], tokenizer, windows)
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """Returns none: there are no classes."""
         del features
         return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SpanExample]) -> Predictions:
-        """See `decoding.decode` and `predictions.chosen`."""
         logits = outputs["span_logits"]
         threshold = self.null_score_diff_threshold if self.version_2_with_negative else None
         rules = Rules(self.n_best_size, self.max_answer_length)
@@ -97,33 +89,28 @@ class SpanFamily:
         return Predictions(each, _loss(logits, features), int((features.targets[spans.COUNTED] > 0).sum()))
 
     def listed(self, predictions: Predictions, examples: Sequence[SpanExample]) -> Sequence[Prediction]:
-        """Returns the answers."""
         del examples
         return predictions.each
 
     def evaluation(self, predictions: Predictions, examples: Sequence[SpanExample]) -> SpanEvaluation:
-        """See `evaluation.evaluate`."""
         return evaluation.evaluate(examples, predictions, may_be_none=self.version_2_with_negative)
 
     def mistakes(self, predictions: Predictions, examples: Sequence[SpanExample]) -> list[dict[str, Any]]:
-        """See `mistakes.most_confident`; an answer is wrong that matches no reference exactly."""
+        """An answer is wrong if it matches no reference exactly."""
         each = self.evaluation(predictions, examples).each
         return mistakes.most_confident(examples, predictions.each, (each[:, 0] == 1.0).tolist())
 
     def files(
         self, predictions: Predictions, examples: Sequence[SpanExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
-        """Returns predictions.jsonl, and the published files."""
         del published_suffix
         lines = self.layout(JSONL).rows(examples, predictions)
         return {f"predictions{suffix}.jsonl": lines, **published_files(predictions, suffix)}
 
     def layout(self, form: str) -> SpanLayout:
-        """See `SpanLayout`."""
         return SpanLayout(form, self.version_2_with_negative)
 
     def record(self) -> dict[str, Any]:
-        """Returns what decides on windows, and what every record has; the choice of answers changes nothing that is learned."""
         return {"labels": list(self.labels), "kind": self.kind, **{name: getattr(self, name) for name in _OF_WINDOWS}}
 
 
@@ -138,7 +125,7 @@ def _question(example: SpanExample) -> spans.Question:
 
 
 def _loss(logits: Floats, features: Features) -> float:
-    """Returns the mean over rows that count of the mean cross-entropy of both ends, in nats; 0 where none counts."""
+    """Returns the cross-entropy in nats, averaged over start and end and over the rows that count; 0 if none does."""
     lengths, counted = features.lengths, features.targets[spans.COUNTED] > 0
     if not counted.any():
         return 0.0

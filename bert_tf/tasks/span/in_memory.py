@@ -1,4 +1,4 @@
-"""Questions in memory as a task."""
+"""Extractive question answering from rows in memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bert_tf.tasks.span.settings import SpanSettings
 
 
 class SpanTask(RowsTask):
-    """Questions with texts that hold their answers, from rows in memory.
+    """Extractive question answering from rows in memory: questions with texts that contain the answers.
 
-    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first character,
-    where the answer occurs more than once; or a sequence of these. Rows to be predicted have no answer.
+    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first
+    character, required if the answer occurs more than once; or a sequence of these. Rows to predict have no answer.
 
         task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
     """
@@ -28,17 +28,17 @@ class SpanTask(RowsTask):
         test: Iterable[Any] | None = None,
         **settings: Any,
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
           train: rows to train on.
           dev: rows to evaluate on.
           test: rows to predict, without answers.
-          **settings: those of `SpanSettings`, as `doc_stride=64` or `version_2_with_negative=True`.
+          **settings: fields of `SpanSettings`, for example `doc_stride=64` or `version_2_with_negative=True`.
 
         Raises:
-          FlagError: a setting is unknown or has an unusable value.
-          DataError: a row is not of the form above; names split and row.
+          FlagError: a setting is unknown or has an invalid value.
+          DataError: a row has another format; names split and row.
         """
         known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
         super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)

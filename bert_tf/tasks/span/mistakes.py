@@ -1,4 +1,4 @@
-"""The questions that a model answers most confidently wrong, with both answers marked in their context."""
+"""The most confident wrong answers, with both answers marked in their context."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ Mark = tuple[int, int, str]  # first character, the one after the last, and whos
 def most_confident(
     examples: Sequence[SpanExample], predictions: Sequence[Prediction], is_right: Sequence[bool], *, kept: int = KEPT
 ) -> list[dict[str, Any]]:
-    """Returns the mistakes that the model is surest of, the surest first, see `Family.mistakes`.
-
-    Args:
-      examples: E of them.
-      predictions: their answers.
-      is_right: E times whether the answer is one of the references.
-      kept: how many at most.
-    """
     wrong = [pair for pair, right in zip(zip(examples, predictions), is_right) if not right]
     wrong.sort(key=lambda pair: -pair[1].probability)
     return [_mistake(*pair) for pair in wrong[:kept]]
@@ -54,14 +46,10 @@ def _predicted(prediction: Prediction) -> tuple[int, int] | None:
 
 
 def marks(gold: tuple[int, int] | None, predicted: tuple[int, int] | None) -> Iterator[Mark]:
-    """Yields the places of two answers in their order, that which is of both as a place of its own.
+    """Yields the spans of two answers in order, their overlap as a span of its own; None is no answer.
 
     >>> list(marks((0, 9), (4, 12)))
     [(0, 4, 'label'), (4, 9, 'both'), (9, 12, 'predicted')]
-
-    Args:
-      gold: characters of the right answer; None for none.
-      predicted: those of the predicted one.
     """
     borders = sorted({place for answer in (gold, predicted) if answer for place in answer})
     for start, end in zip(borders, borders[1:]):

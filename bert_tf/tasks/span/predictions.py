@@ -1,4 +1,4 @@
-"""Answers of a model: chosen among candidates, and written to files."""
+"""Answers of a model: selected from candidates, and written to files."""
 
 from __future__ import annotations
 
@@ -24,64 +24,41 @@ PUBLISHED_FILES = ("predictions", "nbest_predictions", "null_odds")  # JSON; the
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a model says of one question.
-
-    Attributes:
-      id: of the example.
-      label: the answer, as it stands in the context; empty for none.
-      probability: of the answer among those that `n_best` lists.
-      start: first character of the answer in the context; None for no answer.
-      end: the one after the last.
-      window: number of the window that it was found in, from 0.
-      null_odds: by how much the score of no answer is above that of the best answer; None where all questions have one.
-      n_best: the candidates with their probabilities, the best first.
-    """
+    """Prediction for one question."""
 
     id: str
-    label: str
-    probability: float
-    start: int | None
-    end: int | None
-    window: int
-    null_odds: float | None = None
+    label: str  # answer as in the context; empty for none
+    probability: float  # relative to the candidates in `n_best`
+    start: int | None  # first character in the context; None for no answer
+    end: int | None  # exclusive
+    window: int  # number of its window, from 0
+    null_odds: float | None = None  # score of no answer minus best; None if always answered
+    # candidates with probabilities, best first
     n_best: Sequence[tuple[Candidate, float]] = dataclasses.field(default=(), repr=False)
 
     @property
     def best(self) -> str:
-        """The best answer, whether or not the threshold allows one; empty where there is none."""
+        """Best answer regardless of the threshold; empty if there is none."""
         return next((candidate.text for candidate, _ in self.n_best if candidate.text), "")
 
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-    """Of a split.
-
-    Attributes:
-      each: of every question.
-      loss: mean over the windows that count; 0 where nothing is known of their answers.
-      counted: how many windows count.
-    """
+    """Predictions for a split."""
 
     each: Sequence[Prediction]
-    loss: float
-    counted: int = 0
+    loss: float  # mean over windows that count; 0 without labels
+    counted: int = 0  # number of windows that count
 
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:
-        """Returns those of several parts of a split as one."""
         counted = sum(part.counted for part in parts)
         loss = sum(part.loss * part.counted for part in parts) / max(counted, 1)
         return cls([one for part in parts for one in part.each], loss, counted)
 
 
 def chosen(guid: str, found: Found, threshold: float | None) -> Prediction:
-    """Returns the answer to a question.
-
-    Args:
-      guid: of its example.
-      found: candidates.
-      threshold: no answer where its score is above the best by more than this; None where all questions have an answer.
-    """
+    """Selects an answer: none if its score exceeds the best by more than `threshold` (None: always answers)."""
     candidates = list(found.candidates)
     odds = None
     if threshold is not None:
@@ -104,32 +81,18 @@ def _softmax(scores: Sequence[float]) -> list[float]:
 
 @dataclasses.dataclass(frozen=True)
 class SpanLayout:
-    """How answers are written, line by line.
-
-    Attributes:
-      form: of `tables.FORMATS`.
-      has_odds: whether there may be no answer.
-    """
-
-    form: str = TSV
-    has_odds: bool = False
+    form: str = TSV  # key of `tables.FORMATS`
+    has_odds: bool = False  # questions may have no answer
 
     @property
     def columns(self) -> list[str]:
-        """Id, answer, its probability, characters and window; and the odds of no answer, where there may be none."""
+        """Id, answer, its probability, characters and window; also the odds of no answer if allowed."""
         return ["id", "answer", "probability", "start", "end", "window", *(["null_odds"] if self.has_odds else [])]
 
     def header(self) -> str:
-        """Returns the first line, with its end; nothing for JSON lines, in which each object names its values."""
         return "" if self.form == JSONL else self._line(self.columns)
 
     def rows(self, examples: Sequence[SpanExample], predictions: Predictions) -> str:
-        """Returns a line for each question, in their order.
-
-        Args:
-          examples: E of them.
-          predictions: their answers.
-        """
         del examples
         return "".join(map(self._row, predictions.each))
 
@@ -148,12 +111,7 @@ class SpanLayout:
 
 
 def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
-    """Returns predictions.json, nbest_predictions.json and, where there may be no answer, null_odds.json, as published.
-
-    Args:
-      predictions: of a split.
-      suffix: of the names.
-    """
+    """Returns the published predictions.json, nbest_predictions.json and, if no answer is allowed, null_odds.json."""
     each = predictions.each
     answers = {one.id: one.label for one in each}
     n_best = {one.id: [_as_published(*listed) for listed in one.n_best] for one in each}

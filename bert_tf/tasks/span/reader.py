@@ -1,4 +1,4 @@
-"""Files of questions: JSON in SQuAD's layout, article by article, or tables of one's own, row by row."""
+"""Files of questions: SQuAD's JSON, read article by article, or custom tables, row by row."""
 
 from __future__ import annotations
 
@@ -26,29 +26,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """Reads files by their suffix: .json has SQuAD's layout; other files are tables.
+    """Reads .json files in SQuAD's layout, and all other files as tables."""
 
-    Attributes:
-      may_be_none: whether questions may have no answer.
-      file_format: of `tables.FORMATS`, where the suffix does not say it.
-      id_column: of tables; else `id`, where there is such a column.
-    """
-
-    may_be_none: bool
-    file_format: str | None = None
-    id_column: str | None = None
+    may_be_none: bool  # questions may have no answer
+    file_format: str | None = None  # of `tables.FORMATS`, if the suffix does not tell
+    id_column: str | None = None  # of tables; by default `id` if it exists
 
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:
-        """Yields the examples of a file in constant memory; says which answers of training are not where the data say.
-
-        Args:
-          source: a path, or `-` for the standard input.
-          split: train, dev or test; of test no answers are read.
-          report: is called for each question that cannot be used.
-
-        Raises:
-          DataError: the file cannot be read; whatever `report` raises.
-        """
+        """Yields examples in constant memory; logs misplaced training answers, does not read answers of test."""
         is_table = self.file_format is not None or Path(os.fspath(source).removesuffix(".gz")).suffix.lower() != ".json"
         found = self._of_table(source, split, report) if is_table else self._of_articles(source, split, report)
         return _watched(found, source) if split == TRAIN else found
@@ -105,7 +90,7 @@ class Reader:
 
 @dataclasses.dataclass(frozen=True)
 class _Where:
-    """Where in a file a reader is."""
+    """Position of a reader in a file."""
 
     source: Source
     place: str
@@ -116,7 +101,7 @@ class _Where:
 
 
 def _articles(source: Source) -> Iterator[Any]:
-    """Yields the articles of a file, of which one is in memory at a time."""
+    """Yields the articles of a file, one in memory at a time."""
     number = 0
     with text_lines.opened(source) as file:
         try:
@@ -131,7 +116,7 @@ def _articles(source: Source) -> Iterator[Any]:
 
 
 def _message(error: Exception) -> str:
-    """Returns what a parser says; yajl says it in bytes where it quotes some that are not UTF-8."""
+    """Returns a parser's message; yajl's is bytes if it quotes invalid UTF-8."""
     said = error.args[0] if error.args else ""
     return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
 
@@ -152,7 +137,6 @@ def _items(parent: Any, name: str) -> list[Any]:
 
 
 def _watched(examples: Iterable[SpanExample], source: Source) -> Iterator[SpanExample]:
-    """Yields examples, and says which answers are not where the data say."""
     misplaced = []
     total = 0
     for example in examples:

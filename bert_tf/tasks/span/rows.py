@@ -1,4 +1,4 @@
-"""Questions of rows: cells of a table, or what a program has in memory."""
+"""Questions from rows: cells of a table, or rows in memory."""
 
 from __future__ import annotations
 
@@ -17,17 +17,7 @@ _NO_ANSWER = "the question has no answer; --version_2_with_negative (--task_name
 
 
 def example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none: bool) -> SpanExample:
-    """Returns a row as an example.
-
-    Args:
-      values: cells by column; `answer` and `start` may be lists, and `start` may be missing.
-      guid: its name, where the row has no `id`.
-      labelled: whether it has an answer.
-      may_be_none: whether it may have none.
-
-    Raises:
-      RowError: a value is missing or of another kind.
-    """
+    """Converts cells by column; `answer` and `start` may be lists, `start` may be missing. Raises `RowError`."""
     missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
     if missing:
         there = ", ".join(map(str, values)) or "no values"
@@ -46,17 +36,7 @@ def example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none
 
 
 def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tuple[Answer, ...]:
-    """Returns the answers of a row; where one has no start, that of its text, if it occurs once in the context.
-
-    Args:
-      texts: one, or a list; empty for no answer.
-      starts: first characters, counted from 0: one, or as many as texts; None where they are not known.
-      context: that holds the answers.
-      may_be_none: whether there may be no answer.
-
-    Raises:
-      RowError: they are of another kind.
-    """
+    """Returns the answers of a row; an unknown start (from 0) is that of the text if unique in the context."""
     listed = [cells.text(one, ANSWER) for one in _list(texts)]
     if not listed and not may_be_none:
         raise RowError(_NO_ANSWER)
@@ -87,20 +67,11 @@ def _once(text: str, context: str) -> int:
 
 
 def read_rows(rows: Iterable[Any], split: str, *, labelled: bool, may_be_none: bool) -> list[SpanExample]:
-    """Returns rows in memory as examples.
+    """Converts rows in memory to examples.
 
-    A row is a mapping, or a row of a data frame, with `question`, `context`, and where it is labelled `answer` and `start`; it
-    may have `id` and `title`. Or it is a sequence of the first four in this order. Without `start` the answer is where its
-    text occurs in the context, if that is once.
-
-    Args:
-      rows: read once.
-      split: for names of examples and messages.
-      labelled: whether rows have answers.
-      may_be_none: whether they may have none.
-
-    Raises:
-      DataError: a row is of another form; names split and row, counted from 0.
+    A row is a mapping, or a row of a data frame, with `question`, `context`, and if labelled `answer` and `start`;
+    `id` and `title` are optional. Or it is a sequence of the first four in this order. Without `start`, the answer
+    text must occur exactly once in the context.
     """
     found = []
     for number, row in enumerate(records(rows, split)):

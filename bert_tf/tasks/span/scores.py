@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers by the official rules of SQuAD (Rajpurkar et al., 2016 and 2018), between 0 and 1."""
+"""Exact match and F1 by the official rules of SQuAD (Rajpurkar et al., 2016 and 2018), between 0 and 1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEMBERED = 1 << 16
 
 
 class Score(NamedTuple):
-    """Of one question."""
+    """Score of one question."""
 
     exact_match: float
     f1: float
@@ -28,7 +28,7 @@ class Score(NamedTuple):
 
 @functools.lru_cache(_REMEMBERED)
 def words(answer: str) -> tuple[str, ...]:
-    """Returns the words of an answer that count: lower case, without ASCII's punctuation and English articles.
+    """Normalizes an answer to words: lower case, without ASCII punctuation and English articles.
 
     >>> words("The Eiffel Tower's top.")
     ('eiffel', 'towers', 'top')
@@ -37,12 +37,9 @@ def words(answer: str) -> tuple[str, ...]:
 
 
 def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> Score:
-    """Returns the best score that a prediction has by any of the references; without references the answer is none.
+    """Returns the best score over the references; no references mean no answer.
 
-    Args:
-      predicted: the answer; empty for none.
-      references: texts of the right answers.
-      may_be_none: whether questions may have no answer (SQuAD 2.0): then references without words do not count beside others.
+    With `may_be_none` (SQuAD 2.0), references that normalize to no words are ignored if there are others.
     """
     found = words(predicted)
     wanted = [words(reference) for reference in references]
@@ -53,7 +50,6 @@ def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> Sc
 
 
 def _f1(found: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> float:
-    """Returns the F1 of words, of which each counts as often as it occurs in both."""
     if may_be_none and not (found and wanted):
         return float(found == wanted)
     same = sum((collections.Counter(found) & collections.Counter(wanted)).values())
@@ -61,24 +57,16 @@ def _f1(found: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> f
 
 
 class Best(NamedTuple):
-    """What the best threshold reaches.
+    """Result of the best threshold."""
 
-    Attributes:
-      score: mean over all questions.
-      threshold: no answer where its score is above the best by more than this.
-    """
-
-    score: float
-    threshold: float
+    score: float  # mean over all questions
+    threshold: float  # no answer if its score exceeds the best by more
 
 
 def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> Best:
-    """Returns the threshold with the highest mean, of several the lowest.
+    """Returns the threshold with the highest mean; of several, the lowest.
 
-    Args:
-      odds: [E] by how much the score of no answer is above that of the best answer.
-      answered: [E] score where the question is answered.
-      unanswered: [E] score where it is not.
+    odds [E]: score of no answer minus that of the best answer; answered, unanswered [E]: score with and without answer.
     """
     order = np.argsort(odds, kind="stable")
     gains = np.concatenate([[0.0], np.cumsum((answered - unanswered)[order])])  # with so many questions answered

@@ -9,7 +9,7 @@ from bert_tf.settings import setting
 
 @dataclasses.dataclass(frozen=True)
 class SpanSettings:
-    """How paragraphs become windows, and windows become answers."""
+    """Settings of windows and of answer decoding."""
 
     predict_file: str | None = setting(None, "--dev_file and --test_file in one, as published")
     doc_stride: int = setting(128, "word pieces from one window of a long paragraph to the next", lowest=1)

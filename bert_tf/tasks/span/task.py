@@ -1,4 +1,4 @@
-"""SQuAD 1.1 and 2.0, and one's own questions."""
+"""SQuAD 1.1 and 2.0, and custom questions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ _VERSIONS = {SQUAD: 1, SQUAD2: 2}
 
 
 def squad(settings: TaskSettings) -> FileTask:
-    """Returns SQuAD 1.1; 2.0 where questions may have no answer, as the published flag says."""
+    """SQuAD 1.1; 2.0 if the published flag allows questions without an answer."""
     return _task(SQUAD, settings)
 
 
 def squad2(settings: TaskSettings) -> FileTask:
-    """Returns SQuAD 2.0."""
     span = dataclasses.replace(settings.span, version_2_with_negative=True)
     return _task(SQUAD2, dataclasses.replace(settings, span=span))
 
 
 def own(settings: TaskSettings) -> FileTask:
-    """Returns the task of one's own questions, whose files the settings name."""
     return _task(CUSTOM, settings)
 
 
@@ -47,7 +45,7 @@ def _task(name: str, settings: TaskSettings) -> FileTask:
 
 
 def _patterns(name: str) -> Mapping[str, Sequence[str]]:
-    """Returns what the files of a folder are called; as published, dev is predicted where there is no test."""
+    """Returns the file names by split; as published, dev is predicted if there is no test file."""
     if name not in _VERSIONS:
         return {}
     of = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}

@@ -1,1 +1,1 @@
-"""A tag for each word of a sentence: names of persons and places, parts of speech."""
+"""Token classification: named entities, parts of speech."""

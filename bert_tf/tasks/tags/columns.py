@@ -1,4 +1,4 @@
-"""Column files, as CoNLL's: a line for each word, a blank one after each sentence."""
+"""Column files, such as CoNLL's: one line per word, a blank line after each sentence."""
 
 from __future__ import annotations
 
@@ -17,29 +17,21 @@ _BLANKS = re.compile(" +")
 
 
 class Sentence(NamedTuple):
-    """A sentence as a file has it.
+    """A sentence of a file."""
 
-    Attributes:
-      example: its words, without tags.
-      tags: of its words; empty where they are not read.
-      line: where it begins.
-      numbers: the line of each word; empty where all are on one line.
-    """
-
-    example: TagExample
-    tags: tuple[str, ...]
-    line: int
-    numbers: tuple[int, ...] = ()
+    example: TagExample  # without tags
+    tags: tuple[str, ...]  # of its words; empty if not read
+    line: int  # first line
+    numbers: tuple[int, ...] = ()  # line of each word; empty if all are on one line
 
 
 def divider(line: str) -> str:
-    """Returns what stands between the columns of a line."""
     return "\t" if "\t" in line else " "
 
 
 @dataclasses.dataclass
 class _Open:
-    """A sentence that is being read, and what came before it."""
+    """A sentence being read, and the lines before it."""
 
     before: list[str] = dataclasses.field(default_factory=list)
     lines: list[Line] = dataclasses.field(default_factory=list)
@@ -49,27 +41,11 @@ class _Open:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnFile:
-    """Which columns are read.
-
-    Attributes:
-      word_column: counted from 1, from the end where it is negative.
-      tag_column: the same of the tags; None where they are not read, and lines are kept for the file of predictions.
-    """
-
-    word_column: int
-    tag_column: int | None
+    word_column: int  # from 1; negative counts from the end
+    tag_column: int | None  # same; None keeps the lines for predictions instead
 
     def sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
-        """Yields the sentences of a file, each as soon as its end is read.
-
-        Args:
-          source: a path, or `-` for the standard input.
-          split: for the names of examples.
-          report: is called for the first row of a sentence that cannot be used; the sentence is left out.
-
-        Raises:
-          DataError: the file cannot be read; whatever `report` raises.
-        """
+        """Yields each sentence as soon as it ends; one with an unusable row is reported and skipped."""
         path, width, now = text_lines.path_of(source), 0, _Open()
         for line in text_lines.lines(source):
             if isinstance(line, Line) and _divides(line.text):
@@ -101,7 +77,6 @@ class ColumnFile:
         return [self.word_column] if self.tag_column is None else [self.word_column, self.tag_column]
 
     def _problem(self, cells: Sequence[str], width: int) -> str | None:
-        """Returns why a row cannot be used."""
         if len(cells) != width:
             return f"{len(cells)} columns where {width} are expected, as in the first row"
         for name, column in zip(("words", "tags"), self._columns):
@@ -114,7 +89,6 @@ class ColumnFile:
         return None
 
     def _ended(self, now: _Open, split: str, report: tables.Report, after: tuple[str, ...]) -> Iterator[Sentence]:
-        """Yields a sentence, if there is a usable one."""
         if now.problem is not None:
             report(now.problem)
         elif now.lines:

@@ -1,6 +1,6 @@
-"""The most probable tags of sentences, by themselves or among those that are legal together (Viterbi, 1967).
+"""The most probable tags of sentences, independently or among valid sequences (Viterbi, 1967).
 
-Shapes: E sentences, W words of all of them, T words of the longest, A sentences that are not at their end, L tags.
+Shapes: E sentences, W words of all of them, T words of the longest, A sentences not yet at their end, L tags.
 """
 
 from __future__ import annotations
@@ -20,32 +20,21 @@ _PAIRS = 1 << 21  # of tags that are compared at a time, over all sentences that
 
 
 class Legal(NamedTuple):
-    """Which tags may begin a sentence, and which may follow which.
+    """Valid tag sequences."""
 
-    Attributes:
-      first: [L] whether a tag may begin.
-      after: [L, L] whether the tag of a column may follow that of a row.
-    """
-
-    first: npt.NDArray[np.bool_]
-    after: npt.NDArray[np.bool_]
+    first: npt.NDArray[np.bool_]  # [L] tag may begin a sentence
+    after: npt.NDArray[np.bool_]  # [L, L] tag of a column may follow that of a row
 
 
 def iob2(labels: Sequence[str]) -> Legal:
-    """Returns what is legal in IOB2: I follows B or I of its type, anything else follows anything."""
+    """Valid sequences in IOB2: I follows B or I of its type, other tags follow any tag."""
     inside = [label[0] == "I" for label in labels]
     same = [[before != OUTSIDE and before[1:] == label[1:] for label in labels] for before in labels]
     return Legal(~np.array(inside), ~np.array(inside) | np.array(same))
 
 
 def is_illegal(tags: Ints, lengths: Ints, legal: Legal) -> npt.NDArray[np.bool_]:
-    """Returns [W] whether a tag may not be where it is.
-
-    Args:
-      tags: [W] of all sentences.
-      lengths: [E] words of each.
-      legal: what may be where.
-    """
+    """Returns [W] whether a tag is invalid in its position; tags [W], lengths [E] words per sentence."""
     first = np.zeros(len(tags), np.bool_)
     first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     before = np.roll(tags, 1)
@@ -54,12 +43,9 @@ def is_illegal(tags: Ints, lengths: Ints, legal: Legal) -> npt.NDArray[np.bool_]
 
 
 def viterbi(scores: Floats, lengths: Ints, legal: Legal) -> Ints:
-    """Returns [W] the legal tags with the highest sum of scores in each sentence; of equal ones the first.
+    """Returns [W] valid tags with the highest score sum per sentence; of ties, the first.
 
-    Args:
-      scores: [W, L] of all sentences, one after the other; log-probabilities or logits.
-      lengths: [E] words of each.
-      legal: what may be where.
+    scores [W, L] of all concatenated sentences are log-probabilities or logits; lengths [E] are words per sentence.
     """
     found = np.empty(len(scores), np.int64)
     starts = np.cumsum(lengths) - lengths
@@ -72,7 +58,7 @@ def viterbi(scores: Floats, lengths: Ints, legal: Legal) -> Ints:
 
 
 def _decode(found: Ints, scores: Floats, starts: Ints, lengths: Ints, legal: Legal) -> None:
-    """Decodes some sentences, the longest first, into their places among all words."""
+    """Decodes some sentences, longest first, into their positions in `found`."""
     never = np.where(legal.after, 0.0, -np.inf)  # [L, L]
     lengths = lengths[lengths > 0]
     active = [int(np.searchsorted(-lengths, -place, side="left")) for place in range(lengths[0] if len(lengths) else 0)]

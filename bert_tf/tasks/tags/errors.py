@@ -1,6 +1,6 @@
-"""Entities that are there beside those that are predicted: which are found, and how the others are missed.
+"""Compares true and predicted entities: which are found, and how the others are missed.
 
-Shapes: E sentences, W words of all of them, G entities that are there, P that are predicted.
+Shapes: E sentences, W words of all of them, G true entities, P predicted ones.
 """
 
 from __future__ import annotations
@@ -23,40 +23,23 @@ _NONE = -1
 
 
 class Found(NamedTuple):
-    """An entity among all words.
+    """An entity, by position among all words."""
 
-    Attributes:
-      start: its first word.
-      end: the word after its last.
-      type: as PER.
-    """
-
-    start: int
-    end: int
-    type: str
+    start: int  # first word
+    end: int  # exclusive
+    type: str  # for example PER
 
 
 class Error(NamedTuple):
-    """An entity that is not found as it is, or that is not there.
+    """An entity that is missed, distorted or invented."""
 
-    Attributes:
-      kind: of `KINDS`.
-      label: the entity that is there; None of an invented one.
-      predicted: the one that overlaps with it, or the invented one; None of a missed one.
-    """
-
-    kind: str
-    label: Found | None
-    predicted: Found | None
+    kind: str  # of `KINDS`
+    label: Found | None  # true entity; None if invented
+    predicted: Found | None  # overlapping or invented entity; None if missed
 
 
 def entities(tags: Sequence[str], lengths: Ints) -> list[Found]:
-    """Returns the entities of all sentences; none goes beyond its sentence.
-
-    Args:
-      tags: W of them.
-      lengths: [E] words of each sentence.
-    """
+    """Returns the entities of W tags in sentences of lengths [E]; none crosses a sentence boundary."""
     ends = np.cumsum(lengths)
     divided: list[str] = []
     at = 0
@@ -68,24 +51,14 @@ def entities(tags: Sequence[str], lengths: Ints) -> list[Found]:
 
 
 def begun(found: Sequence[Found], tags: Sequence[str]) -> list[Found]:
-    """Returns the entities that begin with B: the others do not count in seqeval's strict mode.
-
-    Args:
-      found: entities.
-      tags: W, that they are of.
-    """
+    """Returns the entities that begin with B: others do not count in seqeval's strict mode."""
     return [one for one in found if tags[one.start][0] == "B"]
 
 
 def errors(there: Sequence[Found], predicted: Sequence[Found], words: int) -> Iterator[Error]:
-    """Yields what is wrong: each entity that is not found, then the predicted ones that overlap with none.
+    """Yields each true entity that is not found, then the predicted ones that overlap with none.
 
-    Of several predictions that overlap with an entity one of its type counts, else the first.
-
-    Args:
-      there: G entities.
-      predicted: P entities.
-      words: W.
+    If several predictions overlap with an entity, one of its type counts, else the first.
     """
     of_word = np.full(words, _NONE)
     for number, one in enumerate(predicted):
@@ -113,16 +86,10 @@ def _error(label: Found, near: Sequence[Found]) -> Error:
 
 
 def counts_by_sentence(found: Sequence[Found], lengths: Ints) -> Ints:
-    """Returns [E] how many entities begin in each sentence.
-
-    Args:
-      found: entities.
-      lengths: [E] words of each sentence.
-    """
+    """Returns [E] number of entities that begin in each sentence."""
     starts = np.array([one.start for one in found], np.int64)
     return np.bincount(np.searchsorted(np.cumsum(lengths), starts, side="right"), minlength=len(lengths))
 
 
 def by_type(found: Sequence[Found]) -> collections.Counter[str]:
-    """Returns how many entities there are of each type."""
     return collections.Counter(one.type for one in found)

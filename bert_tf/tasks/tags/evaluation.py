@@ -1,6 +1,6 @@
-"""What a model reaches: entities found whole, or plain tags; by type, by kind of error and by length of sentence.
+"""Evaluation of tags: whole entities, or plain tags; by type, by kind of error and by sentence length.
 
-Shapes: E sentences, W words of all of them, L tags, K sums that a metric is made of, R resamples.
+Shapes: E sentences, W words of all of them, L tags, K sums that a metric is computed from, R resamples.
 """
 
 from __future__ import annotations
@@ -38,63 +38,42 @@ _CONFUSIONS = 15
 
 @dataclasses.dataclass(frozen=True)
 class TagEvaluation(Evaluation):
-    """What a model reaches on a split.
+    """Results on a split."""
 
-    Attributes:
-      labels: the tags that there are.
-      sums: of each metric [E, K] sums by sentence, and how it is made of them.
-      scores: of each type of entity, or of each plain tag.
-      tables: for the page.
-      more: what else eval_results.json holds.
-      problem: see `Evaluation.collapsed`.
-    """
-
-    labels: tuple[str, ...]
-    sums: Mapping[str, tuple[OfSums, Ints]]
-    scores: Sequence[ClassScores]
-    tables: Sequence[Panel]
-    more: Mapping[str, Any]
-    problem: str | None
+    labels: tuple[str, ...]  # all tags
+    sums: Mapping[str, tuple[OfSums, Ints]]  # per metric: [E, K] sums by sentence, and how to combine them
+    scores: Sequence[ClassScores]  # of each entity type, or of each plain tag
+    tables: Sequence[Panel]  # for the page
+    more: Mapping[str, Any]  # other entries of eval_results.json
+    problem: str | None  # see `Evaluation.collapsed`
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """By resampled sentences."""
         found = {name: intervals.of_sums(metric, sums) for name, (metric, sums) in self.sums.items()}
         return {name: ends for name, ends in found.items() if ends is not None}
 
     @property
     def collapsed(self) -> str | None:
-        """See `Evaluation`."""
         return self.problem
 
     @property
     def panels(self) -> Sequence[Panel]:
-        """See `Evaluation`."""
         return self.tables
 
     def table(self) -> list[str]:
-        """Returns the scores of the types that occur most."""
         rows = sorted(self.scores, key=lambda row: -row.support)[:_SHOWN]
         cells = [(row.label, f"{row.precision:.3f}", f"{row.recall:.3f}", f"{row.f1:.3f}", str(row.support)) for row in rows]
         more = [f"and {len(self.scores) - _SHOWN} more, see eval_results.json"] if len(self.scores) > _SHOWN else []
         return [*table(ClassScores._fields, cells), *more] if cells else []
 
     def details(self) -> dict[str, Any]:
-        """See `Evaluation`."""
         return {**super().details(), "tags": self.labels, "per_class": [row._asdict() for row in self.scores], **self.more}
 
 
 def evaluate(
     predictions: TagPredictions, examples: Sequence[TagExample], labels: tuple[str, ...], *, constrained: bool
 ) -> TagEvaluation:
-    """Measures predictions; each sentence counts once.
-
-    Args:
-      predictions: of E sentences.
-      examples: E of them, with labels.
-      labels: the tags.
-      constrained: whether the tags of a sentence are decoded together.
-    """
+    """Measures predictions of E sentences; each sentence counts once. `constrained` decodes valid sequences only."""
     number_of = {label: number for number, label in enumerate(labels)}
     right = np.array([number_of[tag] for example in examples for tag in example.label or ()], np.int64)  # [W]
     measured = _Measured(predictions, examples, labels, right, constrained)
@@ -103,7 +82,7 @@ def evaluate(
 
 @dataclasses.dataclass(frozen=True)
 class _Measured:
-    """Predictions beside what is right."""
+    """Predictions together with the correct tags."""
 
     predictions: TagPredictions
     examples: Sequence[TagExample]
@@ -125,7 +104,7 @@ class _Measured:
 
     @functools.cached_property
     def loss(self) -> float:
-        """Mean over the words that are read."""
+        """Mean cross-entropy over the words that are read, in nats."""
         read = self.predictions.read
         log = probabilities.log_softmax(self.predictions.logits[read].astype(np.float64))
         return float(-log[np.arange(len(log)), self.right[read]].mean()) if len(log) else 0.0
@@ -134,7 +113,7 @@ class _Measured:
         return [self.labels[tag] for tag in tags.tolist()]
 
     def by_sentence(self, of_words: npt.NDArray[np.bool_]) -> Ints:
-        """Returns [E] sums of [W]."""
+        """Sums [W] to [E]."""
         sums = np.concatenate([[0], np.cumsum(of_words)])
         ends = np.cumsum(self.lengths)
         of_sentences: Ints = sums[ends] - sums[ends - self.lengths]
@@ -142,7 +121,7 @@ class _Measured:
 
     @functools.cached_property
     def accuracy(self) -> Ints:
-        """[E, 2] words that are right, and words."""
+        """[E, 2] correct words, and words."""
         return np.stack([self.by_sentence(self.right == self.found), self.lengths], axis=1)
 
 
@@ -155,12 +134,12 @@ def _first_of_second(sums: Floats) -> Floats:
 
 
 def _f1(sums: Floats) -> Floats:
-    """Of [R, 3]: found, there and predicted."""
+    """From [R, 3]: found, true and predicted counts."""
     return _shares(2 * sums[:, 0], sums[:, 1] + sums[:, 2])
 
 
 def _macro_f1(sums: Floats) -> Floats:
-    """Of [R, 3 L], over the tags that are there or predicted."""
+    """From [R, 3 L], over the tags that are true or predicted."""
     right, there, predicted = sums.reshape(len(sums), 3, -1).transpose(1, 0, 2)
     counted = (there + predicted > 0).sum(axis=1)
     return _shares(_shares(2 * right, there + predicted).sum(axis=1), counted.astype(float))
@@ -225,7 +204,7 @@ def _values(sums: Mapping[str, tuple[OfSums, Ints]]) -> dict[str, float]:
 
 
 def _entity_sums(there: Sequence[Found], predicted: Sequence[Found], lengths: Ints) -> Ints:
-    """Returns [E, 3] entities found, there and predicted, in each sentence."""
+    """Returns [E, 3] entities found, true and predicted, per sentence."""
     both = list(set(there) & set(predicted))
     return np.stack([errors.counts_by_sentence(some, lengths) for some in (both, there, predicted)], axis=1)
 
@@ -240,7 +219,6 @@ def _by_type(there: Sequence[Found], predicted: Sequence[Found]) -> list[ClassSc
 
 
 def _decoders(measured: _Measured, there: Sequence[Found]) -> dict[str, dict[str, float]]:
-    """Returns what the most probable tags reach by themselves, and among those that are legal together."""
     legal, found = decoding.iob2(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
@@ -286,7 +264,7 @@ def _named(found: Found | None, measured: _Measured) -> str:
 
 
 def _by_length(lengths: Ints, unit: str, sums: Ints) -> Panel:
-    """Returns F1 of entities from [E, 3], or accuracy from [E, 2], by the number of words."""
+    """F1 of entities from [E, 3], or accuracy from [E, 2], by number of words."""
     bins = np.searchsorted(_LENGTHS, lengths, side="left")
     metric, name = (_f1, "F1") if sums.shape[1] > 2 else (_first_of_second, "accuracy")
     rows: Rows = []

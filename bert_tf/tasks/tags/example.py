@@ -8,36 +8,23 @@ import itertools
 
 @dataclasses.dataclass(frozen=True)
 class TagExample:
-    """A sentence.
-
-    Attributes:
-      guid: its name.
-      words: in their order.
-      label: a tag for each word, of entities in IOB2; None where they are to be predicted.
-      text: that the words were taken from; None where there are words only.
-      offsets: first character of each word in `text` and the one after its last.
-      lines: of a column file, one for each word, kept for the file of predictions.
-      before: lines of the file between the sentence before and this one.
-      after: the blank line that ends it, if there is one.
-    """
-
     guid: str
     words: tuple[str, ...]
-    label: tuple[str, ...] | None = None
-    text: str | None = None
-    offsets: tuple[tuple[int, int], ...] = ()
-    lines: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
+    label: tuple[str, ...] | None = None  # one tag per word, entities in IOB2; None to predict
+    text: str | None = None  # source of the words; None if there are only words
+    offsets: tuple[tuple[int, int], ...] = ()  # character span (start, end) of each word in `text`
+    lines: tuple[str, ...] = ()  # lines of a column file by word, for the predictions
+    before: tuple[str, ...] = ()  # lines between the previous sentence and this one
+    after: tuple[str, ...] = ()  # blank line that ends it, if any
 
     @property
     def texts(self) -> tuple[str]:
-        """The text; where there are words only, these with a blank between them."""
+        """The text; without one, the words joined with spaces."""
         return (" ".join(self.words) if self.text is None else self.text,)
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """First character of each word in the text of `texts`, and the one after its last."""
+        """Character span (start, end) of each word in the text of `texts`."""
         if self.text is not None:
             return list(self.offsets)
         ends = list(itertools.accumulate(len(word) + 1 for word in self.words))

@@ -1,4 +1,4 @@
-"""Words and their tags as a family of tasks: entities in IOB2, or plain tags as parts of speech.
+"""Token classification as a family of tasks: entities in IOB2, or plain tags such as parts of speech.
 
 Shapes: E sentences, W words of all of them, L tags.
 """
@@ -27,15 +27,10 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 @dataclasses.dataclass(frozen=True)
 class TagFamily:
-    """What is learned of words. Predictions are the logits of all words, see `TagPredictions`.
+    """Token classification. Predictions are the logits of all words, see `TagPredictions`."""
 
-    Attributes:
-      labels: the tags, L of them; of entities in IOB2.
-      constrained_decoding: whether the tags of a sentence are decoded together, so that they are legal.
-    """
-
-    labels: tuple[str, ...]
-    constrained_decoding: bool = False
+    labels: tuple[str, ...]  # L tags, entities in IOB2
+    constrained_decoding: bool = False  # predict only valid tag sequences
 
     kind: ClassVar[str] = TAGS
     targets: ClassVar[tuple[Field, ...]] = tags.FIELDS
@@ -52,68 +47,52 @@ class TagFamily:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
-        """Returns the family of a trained model."""
         return cls(tuple(record["labels"]), bool(record.get("constrained_decoding")))
 
     def as_trained(self, record: Mapping[str, Any]) -> TagFamily:
-        """Returns the family with the decoding of a trained model."""
         constrained = bool(record.get("constrained_decoding", self.constrained_decoding))
         return dataclasses.replace(self, constrained_decoding=constrained)
 
     @property
     def head(self) -> HeadSpec:
-        """One logit for each tag."""
         return HeadSpec(len(self.labels), self.kind)
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those of entities, or of plain tags."""
         return ENTITY_METRICS if schemes.are_of_entities(self.labels) else PLAIN_METRICS
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[TagExample]:
-        """See `rows.read_rows`."""
         return read_rows(rows, split, labels=self.labels if labelled else None)
 
     def features(self, examples: Sequence[TagExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """See `features.tags.build`; whatever `limits` says of long texts, each word is read."""
+        """Every word is read, even if `limits` would cut long texts."""
         number_of = {label: number for number, label in enumerate(self.labels)}
         numbers = [number_of[tag] for example in examples for tag in example.label or self.labels[:1] * len(example.words)]
         words = [example.words for example in examples]
         return tags.build(words, np.array(numbers, np.int32), tokenizer, max_seq_length=limits.max_seq_length)
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """Returns words / (L count) for each tag; 1 for one that does not occur."""
+        """Returns words / (L count) per tag; 1 for a tag that does not occur."""
         found = features.targets[tags.TAGS.name]
         counts = np.bincount(found[found != tags.NO_TAG], minlength=len(self.labels))
         return tuple(np.where(counts > 0, counts.sum() / (len(counts) * np.maximum(counts, 1)), 1.0).tolist())
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[TagExample]) -> TagPredictions:
-        """See `predictions.of_outputs`."""
         return predictions.of_outputs(outputs["logits"], features, examples, self.labels)
 
     def listed(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[TagPrediction]:
-        """See `predictions.listed`."""
         return predictions.listed(predicted, examples, self.labels, constrained=self.constrained_decoding)
 
     def evaluation(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> TagEvaluation:
-        """See `evaluation.evaluate`."""
         return evaluate(predicted, examples, self.labels, constrained=self.constrained_decoding)
 
     def mistakes(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[dict[str, Any]]:
-        """See `mistakes.most_confident`."""
         return mistakes.most_confident(examples, self.listed(predicted, examples))
 
     def files(
         self, predicted: TagPredictions, examples: Sequence[TagExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
-        """Returns predictions.conll, the input with one more column, and predictions.jsonl with entities.
-
-        Args:
-          predicted: of the examples.
-          examples: of the split.
-          suffix: of the names.
-          published_suffix: not used, no published script predicts tags.
-        """
+        """Returns predictions.conll, the input with an added column, and predictions.jsonl with entities."""
         del published_suffix
         return {
             f"predictions{suffix}.conll": self.layout(TSV).rows(examples, predicted),
@@ -121,9 +100,8 @@ class TagFamily:
         }
 
     def layout(self, form: str) -> TagLayout:
-        """See `TagLayout`."""
         return TagLayout(self.labels, self.constrained_decoding, form)
 
     def record(self) -> dict[str, Any]:
-        """Returns labels and kind; decoding changes nothing of what is learned."""
+        """Without decoding, which does not affect training."""
         return {"labels": list(self.labels), "kind": self.kind}

@@ -1,4 +1,4 @@
-"""Words with tags in memory as a task."""
+"""Token classification from rows in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bert_tf.tasks.tags.rows import found_labels
 
 
 class TagTask(RowsTask):
-    """Words with tags, from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
+    """Token classification from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
 
     task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
     """
@@ -29,19 +29,19 @@ class TagTask(RowsTask):
         labels: Iterable[str] | None = None,
         constrained_decoding: bool = False,
     ) -> None:
-        """Reads all rows once; iterators are at their end then.
+        """Reads all rows once; iterators are exhausted.
 
         Args:
           train: rows to train on.
           dev: rows to evaluate on.
           test: rows to predict: words, or texts.
-          labels: the tags that there are, of entities in IOB2; those of `train` where they are not given.
-          constrained_decoding: whether tags of a sentence are legal together.
+          labels: all tags, entities in IOB2; by default those of `train`.
+          constrained_decoding: whether to predict only valid tag sequences.
 
         Raises:
-          FlagError: tags are given that are not different names.
-          DataError: a row is not of the form above, or has an unknown tag; names split and row. Or no tags are given, and
-            `train` has none to tell apart.
+          FlagError: `labels` are not distinct names.
+          DataError: a row has another format or an unknown tag; names split and row. Also raised if `labels` is None and
+            `train` does not have at least two tags.
         """
         rows = list(() if train is None else records(train, TRAIN))
         given = label_names(labels, TAGS) or found_labels(rows, TRAIN)

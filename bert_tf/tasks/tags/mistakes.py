@@ -1,4 +1,4 @@
-"""The sentences whose tags a model gets most confidently wrong, for people to look at."""
+"""The sentences with the most confident wrong tags."""
 
 from __future__ import annotations
 
@@ -16,20 +16,14 @@ KEPT = 50  # of a split
 
 
 def most_confident(examples: Sequence[TagExample], found: Sequence[TagPrediction], *, kept: int = KEPT) -> list[dict[str, Any]]:
-    """Returns the sentences with a wrong tag, those first where the model is surest of one.
-
-    Args:
-      examples: with labels.
-      found: their predictions.
-      kept: how many at most.
-    """
+    """Returns at most `kept` sentences with a wrong tag, by the most confident one."""
     sureness = np.array([_sureness(example, one) for example, one in zip(examples, found)])
     order = np.argsort(-sureness, kind="stable")[:kept]
     return [_mistake(examples[n], found[n], float(sureness[n])) for n in order.tolist() if sureness[n] > 0]
 
 
 def _sureness(example: TagExample, found: TagPrediction) -> float:
-    """Returns the probability of the surest wrong tag; 0 where all are right."""
+    """Returns the probability of the most confident wrong tag; 0 if all are right."""
     wrong = (score for tag, predicted, score in zip(example.label or (), found.label, found.scores) if tag != predicted)
     return max(wrong, default=0.0)
 
@@ -53,7 +47,7 @@ _Places = list[tuple[str, int, int]]  # type, first word and the one after the l
 
 
 def _entities(tags: Sequence[str]) -> _Places:
-    """Returns entities; of plain tags one for each word."""
+    """Returns entities; for plain tags, one per word."""
     if schemes.are_of_entities(tags):
         return schemes.entities_of(tags)
     return [(tag, at, at + 1) for at, tag in enumerate(tags) if tag != schemes.OUTSIDE]
@@ -65,7 +59,7 @@ def _named(example: TagExample, places: _Places) -> list[str]:
 
 
 def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
-    """Yields where entities are: those that are there, predicted, or both; of another type they are predicted."""
+    """Yields the spans of true and predicted entities, or both; one of another type counts as predicted."""
     spans = example.spans
     labels, guesses = (_of_words(places, len(spans)) for places in (there, predicted))
     for (label, guess), words in itertools.groupby(range(len(spans)), lambda word: (labels[word], guesses[word])):
@@ -76,7 +70,6 @@ def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[
 
 
 def _of_words(places: _Places, words: int) -> list[tuple[str, int, int] | None]:
-    """Returns the entity that each word is in."""
     found: list[tuple[str, int, int] | None] = [None] * words
     for place in places:
         found[place[1] : place[2]] = [place] * (place[2] - place[1])

@@ -1,4 +1,4 @@
-"""What a model says of the words of sentences, for programs and files.
+"""Predictions for the words of sentences, for programs and files.
 
 Shapes: E sentences, W words of all of them, L tags.
 """
@@ -28,28 +28,15 @@ SURE = 50.0  # logit of the usual tag for words that are in no row
 
 
 class TagPredictions(NamedTuple):
-    """What is computed of the words of E sentences, one sentence after the other.
+    """Outputs for the words of E concatenated sentences."""
 
-    Attributes:
-      logits: [W, L]; of words that no row has, those of the usual tag.
-      read: [W] whether a row has a word; else it is of no piece, as control characters are.
-      lengths: [E] words of each sentence.
-    """
-
-    logits: npt.NDArray[np.float32]
-    read: npt.NDArray[np.bool_]
-    lengths: npt.NDArray[np.int64]
+    logits: npt.NDArray[np.float32]  # [W, L]; default-tag logits for unread words
+    read: npt.NDArray[np.bool_]  # [W] False if it has no pieces, as control characters
+    lengths: npt.NDArray[np.int64]  # [E] words per sentence
 
 
 def of_outputs(logits: Array, features: Features, examples: Sequence[TagExample], labels: Sequence[str]) -> TagPredictions:
-    """Returns the logits of words: each in the window of most context.
-
-    Args:
-      logits: [total, L] of tokens.
-      features: the rows.
-      examples: E of them.
-      labels: the tags.
-    """
+    """Reduces token logits [total, L] to words: each from the window with the most context."""
     lengths = np.fromiter((len(example.words) for example in examples), np.int64, len(examples))
     starts = np.cumsum(lengths) - lengths
     number = features.targets[WORDS.name]  # [total]
@@ -64,18 +51,12 @@ def of_outputs(logits: Array, features: Features, examples: Sequence[TagExample]
 
 
 def usual(labels: Sequence[str]) -> int:
-    """Returns the number of the tag of words that cannot be read: O; of plain tags the first, which is the most frequent."""
+    """Returns the tag index of unreadable words: O; for plain tags the first, which is the most frequent."""
     return labels.index(schemes.OUTSIDE) if schemes.OUTSIDE in labels else 0
 
 
 def decoded(predictions: TagPredictions, labels: Sequence[str], *, constrained: bool) -> npt.NDArray[np.int64]:
-    """Returns the [W] predicted tags.
-
-    Args:
-      predictions: of E sentences.
-      labels: the tags.
-      constrained: whether those of a sentence are legal together.
-    """
+    """Returns the [W] predicted tags; `constrained` allows only valid sequences."""
     if constrained and schemes.are_of_entities(labels):
         return decoding.viterbi(predictions.logits, predictions.lengths, decoding.iob2(labels))
     numbers: npt.NDArray[np.int64] = predictions.logits.argmax(axis=-1)
@@ -84,57 +65,31 @@ def decoded(predictions: TagPredictions, labels: Sequence[str], *, constrained: 
 
 @dataclasses.dataclass(frozen=True)
 class Entity:
-    """An entity in a text.
+    """An entity in a text."""
 
-    Attributes:
-      type: PER, LOC; empty where tags have no types.
-      text: its characters.
-      start: its first character in the text; of words without a text, in these with a blank between them.
-      end: the character after its last.
-      first_word: number of its first word, from 0.
-      end_word: number of the word after its last.
-      score: probability of the tag of its least certain word.
-    """
-
-    type: str
+    type: str  # PER, LOC; empty if tags have no types
     text: str
-    start: int
-    end: int
-    first_word: int
-    end_word: int
-    score: float
+    start: int  # first character in the text, or in the joined words
+    end: int  # exclusive
+    first_word: int  # from 0
+    end_word: int  # exclusive
+    score: float  # tag probability of its least certain word
 
 
 @dataclasses.dataclass(frozen=True)
 class TagPrediction:
-    """What a model says of one sentence.
-
-    Attributes:
-      id: of the example.
-      words: of the sentence.
-      label: their tags, of entities in IOB2.
-      scores: probability of each tag.
-      entities: in their order; none where tags are plain.
-    """
+    """Prediction for one sentence."""
 
     id: str
     words: tuple[str, ...]
-    label: tuple[str, ...]
-    scores: tuple[float, ...]
-    entities: tuple[Entity, ...]
+    label: tuple[str, ...]  # tag of each word, entities in IOB2
+    scores: tuple[float, ...]  # probability of each tag
+    entities: tuple[Entity, ...]  # in order; empty for plain tags
 
 
 def listed(
     predictions: TagPredictions, examples: Sequence[TagExample], labels: Sequence[str], *, constrained: bool
 ) -> list[TagPrediction]:
-    """Returns a prediction for each example.
-
-    Args:
-      predictions: of the examples.
-      examples: E of them.
-      labels: the tags.
-      constrained: see `decoded`.
-    """
     numbers = decoded(predictions, labels, constrained=constrained)
     scores = probabilities.softmax(predictions.logits)[np.arange(len(numbers)), numbers].tolist()
     tags, with_entities = [labels[number] for number in numbers], schemes.are_of_entities(labels)
@@ -161,32 +116,21 @@ def _entities(example: TagExample, tags: Sequence[str], scores: Sequence[float])
 
 @dataclasses.dataclass(frozen=True)
 class TagLayout:
-    """How the predictions of a model are written: as column files, CSV, or JSON lines.
+    """Layout as column files, CSV, or JSON lines.
 
-    A column file has the lines of the input, blank ones and those of documents too, with the predicted tag as one more
-    column; of sentences that have no lines a word and its tag in each line, a blank one after each sentence.
-
-    Attributes:
-      labels: the tags.
-      constrained: see `decoded`.
-      form: of `tables.FORMATS`.
+    A column file repeats the lines of the input, including blank and document lines, with the predicted tag as an
+    added column; for sentences without lines, each line is a word and its tag, with a blank line after each sentence.
     """
 
     labels: Sequence[str]
-    constrained: bool
-    form: str
+    constrained: bool  # see `decoded`
+    form: str  # key of `tables.FORMATS`
 
     def header(self) -> str:
-        """Returns the first line, with its end; only CSV has one."""
+        """Only CSV has one."""
         return _csv([["id", "word_number", "word", "tag", "score"]]) if self.form == CSV else ""
 
     def rows(self, examples: Sequence[TagExample], predictions: TagPredictions) -> str:
-        """Returns the lines of some examples, in their order.
-
-        Args:
-          examples: E of them.
-          predictions: of these.
-        """
         found = listed(predictions, examples, self.labels, constrained=self.constrained)
         if self.form == JSONL:
             return "".join(documents.to_json(_object(*pair), ensure_ascii=False) + "\n" for pair in zip(examples, found))

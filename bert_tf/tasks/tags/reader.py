@@ -1,4 +1,4 @@
-"""Files of words and tags: columns, JSON lines, and plain texts to predict."""
+"""Files of words and tags: columns, JSON lines, and plain text to predict."""
 
 from __future__ import annotations
 
@@ -25,46 +25,22 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class TagReader:
-    """How files are read.
-
-    Attributes:
-      word_column: of column files, counted from 1, from the end where it is negative.
-      tag_column: the same of the tags.
-      raw_text: whether lines to predict are plain texts.
-      form: JSONL; None for what the name of the file says, which is else a column file.
-    """
-
-    word_column: int = 1
-    tag_column: int = -1
-    raw_text: bool = False
-    form: str | None = None
+    word_column: int = 1  # of column files, from 1; negative: from the end
+    tag_column: int = -1  # the same
+    raw_text: bool = False  # lines to predict are plain text
+    form: str | None = None  # JSONL; None: by file name, default column file
 
     def read(
         self, source: text_lines.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
     ) -> Iterator[TagExample]:
-        """Yields the sentences of a file; those of test have no tags.
-
-        Args:
-          source: a path, or `-` for the standard input.
-          split: its name.
-          report: is called for each row that cannot be used; its sentence is left out.
-          labels: returns the tags that there are.
-
-        Raises:
-          DataError: the file cannot be read; whatever `report` raises.
-        """
+        """Yields sentences, without tags for test; one with an unusable row is reported and skipped."""
         if split == TEST:
             yield from self._unlabelled(source, split, report)
             return
         yield from _labelled(self._sentences(source, split, report), labels(), text_lines.path_of(source), report)
 
     def tags(self, source: text_lines.Source, report: tables.Report = lambda _: None) -> Iterator[tuple[str, ...]]:
-        """Yields the tags of the sentences of a file as they are there.
-
-        Args:
-          source: a path.
-          report: is called for each row that cannot be used; its sentence is left out.
-        """
+        """Yields the original tags of each sentence; a sentence with an unusable row is reported and skipped."""
         return (sentence.tags for sentence in self._sentences(source, "", report))
 
     def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
@@ -84,39 +60,17 @@ class TagReader:
 
 
 def of_text(guid: str, text: str) -> TagExample:
-    """Returns a plain text as words that are to be tagged.
-
-    Args:
-      guid: its name.
-      text: of any length.
-    """
     spans = words.split(text)
     return TagExample(guid, tuple(text[start:end] for start, end in spans), None, text, tuple(spans))
 
 
 def word(cell: Any, place: str) -> str:
-    """Returns a word.
-
-    Args:
-      cell: of a file.
-      place: its column or key, for messages.
-
-    Raises:
-      RowError: it is no text, is empty, or cannot be written to a file.
-    """
+    """Checks a word; raises `RowError` if it is not a string, empty, or cannot be written to a file."""
     return cells.text(cell, place)
 
 
 def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the tags of a sentence as the model has them: in IOB2 where they mark entities.
-
-    Args:
-      tags: as a file has them.
-      labels: that there are.
-
-    Raises:
-      RowError: one is none of those that there are.
-    """
+    """Converts tags to the model's scheme (IOB2 for entities); raises `RowError` for an unknown tag."""
     if not schemes.are_of_entities(labels):
         return tuple(cells.known_label(tag, labels) for tag in tags)
     strange = [tag for tag in tags if not schemes.is_of_entity(tag)]
@@ -141,7 +95,6 @@ def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, r
 
 
 def _line_of_problem(sentence: Sentence, labels: Sequence[str]) -> int:
-    """Returns the line of the first word whose tag is unknown."""
     if not sentence.numbers:
         return sentence.line
     for number, tag in zip(sentence.numbers, sentence.tags):
@@ -181,7 +134,7 @@ def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Re
 
 
 def _key(table: tables.Table, names: Sequence[str]) -> str:
-    """Returns which of several names a table has; the first where it has none, of which whoever reads it complains."""
+    """Returns the name that a table has; by default the first, so that the reader reports it missing."""
     return next((name for name in names if table.has(name)), names[0])
 
 

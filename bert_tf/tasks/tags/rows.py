@@ -1,4 +1,4 @@
-"""Rows that a program has in memory as sentences with tags."""
+"""Rows in memory as tagged sentences."""
 
 from __future__ import annotations
 
@@ -20,18 +20,10 @@ T = TypeVar("T")
 
 
 def read_rows(rows: Iterable[Any], split: str, *, labels: Sequence[str] | None) -> list[TagExample]:
-    """Returns rows as examples.
+    """Converts rows to examples; `labels` is None for rows without tags.
 
-    With tags a row is (words, tags), or a mapping of `tokens` and `tags`. Without, it is a text, a list of words, or a mapping
-    of `text` or `tokens`. Mappings may have an `id`.
-
-    Args:
-      rows: read once.
-      split: for names of examples and messages.
-      labels: the tags that there are; None where rows have none.
-
-    Raises:
-      DataError: a row is of another form; names split and row, counted from 0.
+    With tags a row is (words, tags), or a mapping of `tokens` and `tags`. Without, it is a text, a list of words, or a
+    mapping of `text` or `tokens`. Mappings may have an `id`.
     """
     if labels is None:
         return list(_each(rows, split, _untagged))
@@ -44,15 +36,7 @@ def read_rows(rows: Iterable[Any], split: str, *, labels: Sequence[str] | None) 
 
 
 def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
-    """Returns the tags that rows have, see `schemes.labels_of_counts`.
-
-    Args:
-      rows: with tags, as `read_rows` takes them.
-      split: for messages.
-
-    Raises:
-      DataError: a row is of another form, or there are too few tags; names split and row.
-    """
+    """Returns the tags of labelled rows, see `schemes.labels_of_counts`; raises `DataError` for too few."""
     counts = collections.Counter(tag for row in _each(rows, split, _tagged) for tag in row[1])
     if len(counts) < 2:
         there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
@@ -79,7 +63,6 @@ def _untagged(row: Any, guid: str) -> TagExample:
 
 
 def _tagged(row: Any, _: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns words and tags, as they are."""
     if isinstance(row, Mapping):
         row = (_value(row, WORDS), _value(row, TAGS))
     if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 2:

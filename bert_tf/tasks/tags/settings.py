@@ -9,7 +9,7 @@ from bert_tf.settings import setting
 
 @dataclasses.dataclass(frozen=True)
 class TagSettings:
-    """Where words and tags are in column files, and how tags are decoded."""
+    """Columns of words and tags in column files, and decoding."""
 
     word_column: int = setting(1, "column of the words, counted from 1; -1 is the last")
     tag_column: int = setting(-1, "column of the tags, counted from 1; -1 is the last")

@@ -1,4 +1,4 @@
-"""Data with a tag for each word as tasks: CoNLL-2003, and one's own."""
+"""Token classification tasks: CoNLL-2003, and custom data."""
 
 from __future__ import annotations
 
@@ -30,29 +30,12 @@ _PATTERNS = {  # names of the shared task, then those that others gave its files
 
 
 def conll2003(custom: CustomSettings, settings: TagSettings) -> FileTask:
-    """Returns CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003): persons, places, organizations and others.
-
-    Args:
-      custom: name files, where no folder holds them.
-      settings: of tagging.
-
-    Raises:
-      FlagError: the settings contradict each other.
-    """
+    """CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003): persons, places, organizations and others."""
     return _Files(custom, settings, _OF_CONLL2003).task(CONLL2003, _PATTERNS)
 
 
 def own(custom: CustomSettings, settings: TagSettings, labels: Sequence[str] | None) -> FileTask:
-    """Returns one's own data.
-
-    Args:
-      custom: names files and, if need be, labels.
-      settings: of tagging.
-      labels: where a trained model knows them; else those of the settings, else those that the training file has.
-
-    Raises:
-      FlagError: the settings contradict each other.
-    """
+    """Custom data; labels come from a trained model, else from the settings, else from the training file."""
     given = listed_labels(custom)
     if labels and given and set(given) != set(labels):
         raise FlagError(f"--labels={custom.labels}: the model was trained to tell {', '.join(labels)}")
@@ -60,14 +43,14 @@ def own(custom: CustomSettings, settings: TagSettings, labels: Sequence[str] | N
 
 
 def _in_iob2(labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the tags of IOB2 for the types that listed ones name; plain tags as they are."""
+    """Returns the IOB2 tags for the types in listed tags; plain tags unchanged."""
     listed = tuple(labels)
     return schemes.labels_of(listed) if schemes.are_of_entities(listed) and schemes.OUTSIDE in listed else listed
 
 
 @dataclasses.dataclass(frozen=True)
 class _Files:
-    """The files of a task, and what their tags are."""
+    """The files of a task, and their tags."""
 
     custom: CustomSettings
     settings: TagSettings
@@ -97,13 +80,10 @@ class _Files:
 
     @functools.cached_property
     def _found(self) -> tuple[str, ...]:
-        """The tags of the training file: of entities those of IOB2; of plain ones the most frequent first.
+        """Tags of the training file: entities in IOB2; plain tags most frequent first.
 
-        Those that only the dev file has are among them: a rare part of speech there is no mistake of the file.
-
-        Raises:
-          DataError: a file cannot be read, or the training file has too few tags.
-          FlagError: tags are neither listed nor is a training file named.
+        Includes those that occur only in the dev file: a rare part of speech there is not an error. Raises `DataError` for
+        too few tags, `FlagError` without listed tags or a training file.
         """
         path = self.custom.train_file
         if not path:

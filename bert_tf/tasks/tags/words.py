@@ -1,4 +1,4 @@
-"""Plain text as words, for models that learned from words."""
+"""Splits plain text into words, for models trained on words."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WORD, MARK, IDEOGRAPH = "word", "mark", "ideograph"
 
 
 def split(text: str) -> list[tuple[int, int]]:
-    """Returns the first character of each word, and the one after its last.
+    """Returns the span (start, end) of each word.
 
-    Words end at blanks; punctuation and symbols are words of their own but inside of words, numbers and abbreviations. An
-    ideograph is a word.
+    Words end at white space; punctuation and symbols are separate words except inside words, numbers and
+    abbreviations. An ideograph is a word.
 
     >>> text = "Dr. Ng's U.S. visit cost $1,000."
     >>> [text[start:end] for start, end in split(text)]
@@ -39,7 +39,6 @@ def _of_chunk(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_word(text: str, at: int, end: int) -> int:
-    """Returns where the word ends that begins at a character."""
     kind = kind_of(text[at])
     if text[at] in APOSTROPHES and _clitic(text, at, end):
         return _clitic(text, at, end)
@@ -52,13 +51,12 @@ def _end_of_word(text: str, at: int, end: int) -> int:
 
 
 def _clitic(text: str, at: int, end: int) -> int:
-    """Returns where the clitic ends that begins with an apostrophe; 0 where there is none."""
+    """Returns the end of the clitic that begins with an apostrophe; 0 if there is none."""
     rest = "".join(itertools.takewhile(lambda c: kind_of(c) == WORD, text[at + 1 : min(at + _CLITIC_END, end)]))
     return at + 1 + len(rest) if rest.lower() in CLITICS else 0
 
 
 def _joins(text: str, at: int, end: int) -> bool:
-    """Returns whether a mark stands inside of a word."""
     if text[at] not in JOINTS or at + 1 >= end or not kind_of(text[at - 1]) == kind_of(text[at + 1]) == WORD:
         return False
     if text[at] in OF_NUMBERS:
@@ -67,12 +65,12 @@ def _joins(text: str, at: int, end: int) -> bool:
 
 
 def _is_short(word: str) -> bool:
-    """Returns whether a period after a word belongs to it: U.S., J., Dr."""
+    """Whether a period belongs to the word before it: U.S., J., Dr."""
     return word in SHORT or (all(len(part) == 1 for part in word.split(".")) and word[0].isalpha())
 
 
 def kind_of(character: str) -> str:
-    """Returns `WORD`, `MARK` or `IDEOGRAPH` of a character that is not blank."""
+    """Returns `WORD`, `MARK` or `IDEOGRAPH` for a non-blank character."""
     if "\u3400" <= character <= "\u9fff" or "\uf900" <= character <= "\ufaff" or character >= "\U00020000":
         return IDEOGRAPH
     return MARK if unicodedata.category(character)[0] in "PS" else WORD
