@@ -53,7 +53,7 @@ def _rows(*kinds: type) -> tuple[Setting, ...]:
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
 
 
-GROUPS: Mapping[str, tuple[Setting, ...]] = {
+SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "Text": _rows(PretrainingSettings, DataSettings),
     "Model": _rows(ModelSettings),
     "What to do (train and evaluate where none is given)": _rows(ActionSettings),
@@ -62,7 +62,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
     "Devices and distribution": _rows(DeviceSettings),
     "Output": _rows(OutputSettings),
 }
-SETTINGS = tuple(row for rows in GROUPS.values() for row in rows)
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 
 
 def configured(**values: Any) -> FineTuneConfig:

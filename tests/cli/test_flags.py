@@ -8,16 +8,7 @@ import pytest
 
 from bert_tf.cli.flags import Flag, HelpAsked, action_of, read, read_with_words
 from bert_tf.commands import (
-    classifier_flags,
     data,
-    devices,
-    evaluate,
-    memory,
-    memory_plan,
-    predict,
-    profile,
-    report,
-    reproduce,
 )
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
@@ -30,6 +21,7 @@ from bert_tf.jobs import (
     pretraining_data_config,
     vocabulary_settings,
 )
+from tests import declared
 
 ROWS = (Flag("top", int, 3, "how many", 0),)
 
@@ -88,21 +80,12 @@ def test_an_unknown_action_is_compared_with_the_known_ones():
         action_of(["data", "fetsch"], ("fetch", "check"))
 
 
-TABLES = {
-    "classifier": [row for rows in classifier_flags.GROUPS.values() for row in rows],
-    "data": [row for action in data.ACTIONS.values() for row in action.flags],
-    "devices": [*classifier_flags.DEVICES, *devices.FLAGS],
-    "memory": [row for action in memory.ACTIONS.values() for row in action.flags],
-    **{
-        module.__name__.rpartition(".")[2]: list(module.FLAGS)
-        for module in (evaluate, memory_plan, predict, profile, report, reproduce)
-    },
-}
+TABLES = declared.flags()
 
 
 @pytest.mark.parametrize("command", TABLES)
 def test_an_empty_flag_is_a_mistake(command):
-    for row in TABLES[command]:
+    for row in (row for row in TABLES[command] if not row.may_be_empty):
         with pytest.raises(FlagError, match=f"^--{row.name} is empty: is a variable of the shell not set"):
             read([command, f"--{row.name}="], [row])
 
