@@ -45,7 +45,6 @@ from bert_tf.library.model import Model as Model
 from bert_tf.library.page import Page as Page
 from bert_tf.library.page import write_report as write_report
 from bert_tf.library.prediction import predict_files as predict_files
-from bert_tf.library.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.library.records import (
     memory_diff as memory_diff,
 )
@@ -73,6 +72,7 @@ from bert_tf.library.vocabularies import (
 )
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.pretrain import pretrain as pretrain
+from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.search import search as search
 from bert_tf.service.running import serve as serve
 from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -74,7 +75,13 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
     verbosity = parsed[VERBOSITY.name].value if command.has_log else 0
-    return Call(made, by_name(parsed, command.own), verbosity, beam, present)
+    return Call(made, by_name(parsed, command.own), verbosity, None if beam is None else _runner(beam, verbosity), present)
+
+
+def _runner(arguments: Sequence[str], verbosity: int) -> Any:
+    from bert_tf.jobs.beam_job import Beam
+
+    return Beam(arguments, functools.partial(begin_worker, verbosity))
 
 
 def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:

@@ -19,7 +19,7 @@ class Call(NamedTuple):
     settings: Any  # of the class that the command declares
     own: Mapping[str, Any]  # values of the flags of the command alone
     verbosity: int
-    beam: tuple[str, ...] | None  # arguments of Apache Beam; None without --beam
+    beam: Any  # `jobs.beam_job.Beam`; None without --beam
     given: frozenset[str] = frozenset()  # flags of the command line
 
 

@@ -9,9 +9,10 @@ import shutil
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator import update
-from bert_tf.jobs import fine_tune, inference, pretraining_data, pretraining_data_config
+from bert_tf.jobs import fine_tune, inference
 from bert_tf.optimization.deferred import DeferredTable
 from tests import classifier, classifier_flags, texts
 from tests.integration.commands import same_bits, weights
@@ -236,7 +237,7 @@ def test_a_row_that_is_damaged_ends_training_in_one_line(run, project, text, tmp
     """Its checksum is looked at when it is drawn."""
     shard = tmp_path / "rows.tfrecord"
     made = {"input_file": text, "output_file": shard, "vocab_file": project.vocab_file, "max_seq_length": 24, "workers": 1}
-    pretraining_data.make(pretraining_data_config.configured(**made, dupe_factor=1, max_predictions_per_seq=5))
+    bert_tf.make_pretraining_data(**made, dupe_factor=1, max_predictions_per_seq=5)
     whole = bytearray(shard.read_bytes())
     whole[-200] ^= 255
     shard.write_bytes(whole)
