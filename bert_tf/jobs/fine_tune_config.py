@@ -36,10 +36,10 @@ class FineTuneConfig:
     data: DataSettings = group(DataSettings, "Task and data")
     of_task: TaskSettings = group(TaskSettings)
     model: ModelSettings = group(ModelSettings, "Model")
-    actions: ActionSettings = group(ActionSettings, "What to do (train and evaluate where none is given)")
+    actions: ActionSettings = group(ActionSettings, "What to do (default: train and evaluate)")
     train: TrainSettings = group(TrainSettings, "Training")
     inference: InferenceSettings = group(InferenceSettings, "Evaluation and prediction")
-    speed: SpeedSettings = group(SpeedSettings, "Speed (exact, so on; the last four change order or numbers)")
+    speed: SpeedSettings = group(SpeedSettings, "Speed (exact, on by default; the last four change order or numbers)")
     devices: DeviceSettings = group(DeviceSettings, "Devices and distribution (docs/commands.md: which flags for my machine)")
     output: OutputSettings = group(OutputSettings, "Output")
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
