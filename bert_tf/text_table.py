@@ -21,3 +21,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
             text.ljust(width) if place in left else text.rjust(width) for place, (text, width) in enumerate(zip(row, widths))
         )
         yield "  ".join(padded).rstrip()
+
+
+def counted(number: int, thing: str) -> str:
+    """1 word, 2,000 words: the plural adds an s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

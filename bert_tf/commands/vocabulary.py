@@ -11,8 +11,8 @@ from bert_tf.cli.ending import run_command
 from bert_tf.cli.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.commands.batch_flags import VERBOSITY
 from bert_tf.errors import FlagError
-from bert_tf.jobs.counted import counted
 from bert_tf.jobs.vocabulary_settings import SETTINGS
+from bert_tf.text_table import counted
 
 Values = Mapping[str, Any]
 

@@ -16,9 +16,9 @@ from bert_tf.checkpoints.tensors import HUGGINGFACE, TensorFlowTensors
 from bert_tf.errors import CheckpointError, FlagError, unknown_name
 from bert_tf.estimator import evaluations, run_folder
 from bert_tf.jobs import checkpoint_output, checkpoint_sources
-from bert_tf.jobs.counted import counted
 from bert_tf.log_form import log
 from bert_tf.metrics import ranking
+from bert_tf.text_table import counted
 
 _ALL = 1 << 62  # steps
 _MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"

@@ -10,6 +10,7 @@ from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run, run_folder
 from bert_tf.estimator.evaluations import read as read_evaluations
+from bert_tf.jobs import objectives
 from bert_tf.jobs.job import Job
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
@@ -24,10 +25,11 @@ def check(job: Job) -> RestorePlan:
     """Returns the restore plan; PreflightError has one line per problem, FlagError names a setting."""
     if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
-    _ = job.target  # as `best_by`, it refuses what it cannot understand before the folder is claimed
+    objectives.target(job.settings.train, job.task)  # before the folder is claimed
     problems = job.weights.problems(trains=TRAIN in job.splits)
     if TRAIN in job.splits:
-        _ = job.best_by, job.loss_options
+        objectives.best_by(job.settings.train, job.task)
+        objectives.loss_options(job.settings.train, job.task)
         problems += _of_training(job)
     placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
     parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)

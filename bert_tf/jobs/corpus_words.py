@@ -11,8 +11,8 @@ from bert_tf.corpus import documents, processes
 from bert_tf.corpus.documents import Corpus, Piece
 from bert_tf.corpus.settings import FORM, CorpusSettings
 from bert_tf.errors import DataError
-from bert_tf.jobs.counted import counted
 from bert_tf.log_form import log
+from bert_tf.text_table import counted
 from bert_tf.tokenization import counting
 from bert_tf.tokenization.counting import Chunks, Counts
 

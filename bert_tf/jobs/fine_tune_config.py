@@ -87,7 +87,6 @@ def _refuse_for_objects(given: Collection[str]) -> None:
 
 def _check_training(config: FineTuneConfig) -> None:
     train, given = config.train, config.given
-    _ = train.frozen, config.output.profiled  # say what is wrong with them
     if not 0.0 < train.layer_decay <= 1.0:
         raise FlagError(
             f"--layer_decay={train.layer_decay}: must be above 0 and at most 1; --freeze keeps the weights of layers"
@@ -106,7 +105,6 @@ def _check_training(config: FineTuneConfig) -> None:
     _check_averages(config)
     if train.seeds is not None and "seed" in given:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
-    _ = train.seed_numbers
 
 
 def _check_averages(config: FineTuneConfig) -> None:

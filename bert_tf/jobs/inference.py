@@ -13,7 +13,7 @@ from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import averaged, best, run, time_to_target
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
-from bert_tf.jobs import results, speed, submission, training
+from bert_tf.jobs import results, speed, training
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.jobs.split_features import features
@@ -110,7 +110,7 @@ class Inference:
             predictions = self._predictions(split, job.settings.inference.predict_batch_size)
             written[split] = results.write_predictions(job.results_dir, job.task, split, job.examples[split], predictions)
         if job.settings.inference.submission_zip:
-            log.info("what GLUE's server takes is in %s", submission.zip_submissions(job.results_dir))
+            log.info("what GLUE's server takes is in %s", results.zip_submissions(job.results_dir))
         return written
 
     def _load(self) -> None:

@@ -15,9 +15,9 @@ from bert_tf.estimator import run_folder
 from bert_tf.estimator.time_to_target import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.jobs import goals, loss_settings
+from bert_tf.jobs import objectives
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
-from bert_tf.jobs.loss_settings import MakeLossOptions
+from bert_tf.jobs.objectives import MakeLossOptions
 from bert_tf.jobs.sources import DataSource, ModelSource
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import TRAIN, Example, Task
@@ -78,15 +78,15 @@ class Job:
 
     @functools.cached_property
     def target(self) -> Target | None:
-        return goals.target(self.settings.train, self.task)
+        return objectives.target(self.settings.train, self.task)
 
     @functools.cached_property
     def best_by(self) -> str | None:
-        return goals.best_by(self.settings.train, self.task)
+        return objectives.best_by(self.settings.train, self.task)
 
     @functools.cached_property
     def loss_options(self) -> MakeLossOptions:
-        return loss_settings.loss_options(self.settings.train, self.task)
+        return objectives.loss_options(self.settings.train, self.task)
 
     @property
     def train_split(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import types
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from bert_tf import atomic, documents, run_layout
+from bert_tf.errors import FlagError
 from bert_tf.log_form import log, published, short
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
 
 
 def write_evaluation(
@@ -80,6 +84,18 @@ def write_predictions(
     if wanted is not None:
         _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(predictions))
     return written
+
+
+def zip_submissions(output_dir: str | os.PathLike[str]) -> Path:
+    """Packs the files of `submission` into submission.zip beside it, without folders, as the server requires."""
+    files = sorted(Path(output_dir, run_layout.SUBMISSION).glob("*.tsv"))
+    if not files:
+        raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a task of GLUE")
+    target = Path(output_dir, run_layout.SUBMISSION_ZIP)
+    with atomic.replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for file in files:
+            archive.writestr(zipfile.ZipInfo(file.name, _EPOCH), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return target
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -112,6 +112,11 @@ class TrainSettings:
     stop_at_target: bool = setting(False, "stop training at the target")
     early_stopping_patience: int = setting(0, "stop after N evaluations without improvement; 0: off", lowest=0)
 
+    def __post_init__(self) -> None:
+        parts.parse_frozen(self.freeze)
+        if self.seeds is not None:
+            seed_numbers(self.seeds)
+
     @functools.cached_property
     def frozen(self) -> frozenset[parts.Part]:
         return parts.parse_frozen(self.freeze)
@@ -160,6 +165,10 @@ class OutputSettings:
     )
     verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
     log_form: str = setting(SHORT, "short, or published (the log lines of the published script)", choices=FORMS)
+
+    def __post_init__(self) -> None:
+        if self.profile_steps:
+            StepRange.parse("profile_steps", self.profile_steps)
 
     @property
     def folder(self) -> Path:

@@ -17,11 +17,11 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.jobs import checkpoint_output, checkpoint_sources, corpus_words, sources
 from bert_tf.jobs.checkpoint_model import PublishedModel
-from bert_tf.jobs.counted import counted
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.jobs.vocabulary_form import fertility_lines, shown, warn
 from bert_tf.jobs.vocabulary_settings import FROM, MIN_FREQUENCY, TEXT, TOP
 from bert_tf.log_form import log
+from bert_tf.text_table import counted
 from bert_tf.tokenization import additions, casing, fertility
 from bert_tf.tokenization.additions import NewWord
 from bert_tf.tokenization.counting import Counts

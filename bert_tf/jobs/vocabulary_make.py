@@ -13,9 +13,9 @@ from bert_tf import atomic, lock, run_layout
 from bert_tf.corpus import documents
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.jobs import corpus_words
-from bert_tf.jobs.counted import counted
 from bert_tf.jobs.vocabulary_form import fertility_lines, shown
 from bert_tf.log_form import log
+from bert_tf.text_table import counted
 from bert_tf.tokenization import fertility, training
 from bert_tf.tokenization.fertility import Fertility
 from bert_tf.tokenization.training import Trained

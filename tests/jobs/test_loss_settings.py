@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
-from bert_tf.jobs.loss_settings import loss_options
+from bert_tf.jobs.objectives import loss_options
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests import classifier_flags

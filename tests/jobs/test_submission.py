@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.errors import FlagError, OutputError
-from bert_tf.jobs import submission
+from bert_tf.jobs import results
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def folder(tmp_path):
 
 
 def test_the_zip_file_holds_the_files_without_folders(folder):
-    path = submission.zip_submissions(folder)
+    path = results.zip_submissions(folder)
     assert path == folder / "submission.zip"
     with zipfile.ZipFile(path) as archive:
         assert {name: archive.read(name).decode() for name in archive.namelist()} == {
@@ -31,22 +31,22 @@ def test_the_zip_file_holds_the_files_without_folders(folder):
 
 
 def test_the_same_predictions_make_the_same_zip_file(folder):
-    first = submission.zip_submissions(folder).read_bytes()
+    first = results.zip_submissions(folder).read_bytes()
     (folder / "submission" / "MNLI-m.tsv").touch()
-    assert submission.zip_submissions(folder).read_bytes() == first
+    assert results.zip_submissions(folder).read_bytes() == first
 
 
 def test_a_zip_file_that_cannot_be_written_leaves_the_old_one(folder, monkeypatch):
-    old = submission.zip_submissions(folder).read_bytes()
+    old = results.zip_submissions(folder).read_bytes()
     monkeypatch.setattr("zipfile.ZipFile.writestr", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OutputError, match="No space left on device"):
-        submission.zip_submissions(folder)
+        results.zip_submissions(folder)
     assert (folder / "submission.zip").read_bytes() == old
 
 
 def test_without_files_there_is_nothing_to_zip(tmp_path):
     with pytest.raises(FlagError, match="--submission_zip: .* holds no predictions of a task of GLUE"):
-        submission.zip_submissions(tmp_path)
+        results.zip_submissions(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

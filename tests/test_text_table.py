@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.jobs.counted import counted
+from bert_tf.text_table import counted
 
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 words"), (1, "1 word"), (2000, "2,000 words")])
