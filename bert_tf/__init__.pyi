@@ -1,6 +1,7 @@
 """What `import bert_tf` offers; `__init__.py` reads this file, and imports a name when it is first used."""
 
 from bert_tf.errors import BertError as BertError
+from bert_tf.filling.word_filler import WordFiller as WordFiller
 from bert_tf.library.checkpoints import (
     average_checkpoints as average_checkpoints,
 )
@@ -21,30 +22,12 @@ from bert_tf.library.checkpoints import (
 )
 from bert_tf.library.data import check_data as check_data
 from bert_tf.library.data import fetch_data as fetch_data
-from bert_tf.library.encoder import Encoder as Encoder
-from bert_tf.library.encoder import encode_file as encode_file
-from bert_tf.library.encoder import encoder as encoder
-from bert_tf.library.evaluation import Table as Table
-from bert_tf.library.evaluation import evaluate as evaluate
-from bert_tf.library.filling import WordFiller as WordFiller
-from bert_tf.library.filling import fill_mask as fill_mask
-from bert_tf.library.filling import word_filler as word_filler
-from bert_tf.library.frames import (
-    encode_frame as encode_frame,
-)
-from bert_tf.library.frames import (
-    evaluate_frame as evaluate_frame,
-)
-from bert_tf.library.frames import (
-    predict_frame as predict_frame,
-)
 from bert_tf.library.loading import load as load
 from bert_tf.library.machine import devices as devices
 from bert_tf.library.machine import memory_plan as memory_plan
 from bert_tf.library.model import Model as Model
 from bert_tf.library.page import Page as Page
 from bert_tf.library.page import write_report as write_report
-from bert_tf.library.prediction import predict_files as predict_files
 from bert_tf.library.records import (
     memory_diff as memory_diff,
 )
@@ -73,14 +56,31 @@ from bert_tf.library.vocabularies import (
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.pretrain import pretrain as pretrain
 from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
+from bert_tf.operations.encode import encode_file as encode_file
+from bert_tf.operations.encode import encoder as encoder
+from bert_tf.operations.evaluate import Table as Table
+from bert_tf.operations.evaluate import evaluate as evaluate
+from bert_tf.operations.fill_mask import fill_mask as fill_mask
+from bert_tf.operations.fill_mask import word_filler as word_filler
+from bert_tf.operations.frames import (
+    encode_frame as encode_frame,
+)
+from bert_tf.operations.frames import (
+    evaluate_frame as evaluate_frame,
+)
+from bert_tf.operations.frames import (
+    predict_frame as predict_frame,
+)
+from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.search import search as search
-from bert_tf.service.running import serve as serve
+from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask
 from bert_tf.tasks.sentence.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.similarity.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.tasks.similarity.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.tasks.span.in_memory import SpanTask as SpanTask
 from bert_tf.tasks.tags.in_memory import TagTask as TagTask
+from bert_tf.vectors.text_encoder import Encoder as Encoder
 
 __version__: str
 

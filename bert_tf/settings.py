@@ -73,7 +73,7 @@ _NAMED_ELSEWHERE: Mapping[str, str] = {
     "file_format": "format",
     "verbosity": "verbose log_level",
 }
-_KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str, "tuple[str,": tuple}
+_KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str, "tuple[str,": tuple, "tuple[int,": str}
 MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
 _EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", tuple: "names"}
 _DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
@@ -115,10 +115,15 @@ def setting(
     return dataclasses.field(default=default, metadata={_DECLARED: declared})
 
 
-def same(kind: type, name: str, **changed: Any) -> Any:
-    """Returns the field of a dataclass that is a setting of another one, with what is declared differently here."""
+def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
+    """Returns the field of a dataclass that is a setting of another one, with what is declared differently here.
+
+    `more` is added to its help.
+    """
     field = next(field for field in dataclasses.fields(kind) if field.name == name)
-    return dataclasses.field(default=field.default, metadata={_DECLARED: {**field.metadata[_DECLARED], **changed}})
+    default = differing.pop("default", field.default)
+    declared = {**field.metadata[_DECLARED], **differing}
+    return dataclasses.field(default=default, metadata={_DECLARED: {**declared, "help": declared["help"] + more}})
 
 
 def group(kind: type, title: str = "", *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
@@ -168,6 +173,8 @@ def read(kind: type[T], values: Mapping[str, Any]) -> T:
     """Makes a dataclass of settings, groups included, from values by name; None means not given. Raises FlagError."""
     rows = tuple(settings_of(kind))
     given = named(rows, values)
+    complete: Callable[..., dict[str, Any]] = getattr(kind, "complete", dict)  # adds those of a job file
+    given = complete(given)
     for row in rows:
         if row.required and row.name not in given:
             raise FlagError(f"{row.name} is required" if row.positional else f"--{row.name} is required")
@@ -179,9 +186,21 @@ def _made(kind: type[T], given: Mapping[str, Any]) -> T:
     for field in dataclasses.fields(cast(Any, kind)):
         if _GROUP in field.metadata:
             fields[field.name] = _made(field.metadata[_GROUP][0], given)
-        elif field.name in given and _DECLARED in field.metadata:
+        elif field.name in given:
             fields[field.name] = given[field.name]
     return kind(**fields)
+
+
+def changed(made: Any) -> dict[str, Any]:
+    """Returns settings that differ from their defaults, by name, groups included."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(made):
+        value = getattr(made, field.name)
+        if _GROUP in field.metadata:
+            values.update(changed(value))
+        elif value != field.default:
+            values[field.name] = value
+    return values
 
 
 def check(row: Setting, value: object) -> None:
@@ -278,7 +297,7 @@ def fields_of(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
 
 
 def _bool(value: Any) -> bool:
-    if str(value) not in ("True", "False"):  # NumPy's too
+    if isinstance(value, str) or str(value) not in ("True", "False"):  # NumPy's too
         raise TypeError
     return bool(value)
 

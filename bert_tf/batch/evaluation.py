@@ -15,7 +15,7 @@ from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.division import divided
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Key, Row
 from bert_tf.batch.trained import Trained
@@ -64,10 +64,10 @@ def evaluate(
     checkpoints: Sequence[Named],
     datasets: Sequence[Dataset],
     table: ResultsTable,
-    given: Given,
+    overrides: ModelOverrides,
     inference: InferenceOptions,
     *,
-    load: Callable[[str, Given], Trained] = trained.load,
+    load: Callable[[str, ModelOverrides], Trained] = trained.load,
 ) -> list[Row]:
     """Fills the table and returns the error rows; existing rows stay, an unusable checkpoint becomes an error row.
 
@@ -78,7 +78,7 @@ def evaluate(
     unusable: list[tuple[Named, BertError]] = []
     for checkpoint in checkpoints:
         try:
-            usable.append((checkpoint, _described(checkpoint, given, load)))
+            usable.append((checkpoint, _described(checkpoint, overrides, load)))
         except FlagError:  # of the job, not of a checkpoint: before there is any row
             raise
         except BertError as error:
@@ -140,10 +140,10 @@ def _is_settled(due: _Due, found: Row, before: Mapping[Key, Row]) -> bool:
     return failed or found.is_of(due.settings)
 
 
-def _described(checkpoint: Named, given: Given, load: Callable[[str, Given], Trained]) -> Trained:
+def _described(checkpoint: Named, overrides: ModelOverrides, load: Callable[[str, ModelOverrides], Trained]) -> Trained:
     if checkpoint.problem:
         raise CheckpointError(checkpoint.problem)
-    return load(checkpoint.prefix, given)
+    return load(checkpoint.prefix, overrides)
 
 
 class _Features:

@@ -14,13 +14,12 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from bert_tf import atomic, files, progress
 from bert_tf.batch import output_form, resumable
 from bert_tf.batch.ahead import ahead
-from bert_tf.batch.job import FilePair
+from bert_tf.batch.file_pairs import PIPE, FilePair
 from bert_tf.batch.resumable import Assemble, ResumableFile
 from bert_tf.errors import DataError, EmptyFileError
 from bert_tf.features.columns import Features
 from bert_tf.log_form import log
 
-PIPE = "-"
 PATIENCE_S = 1.0  # between pipes: how long a line waits for others to be computed with it
 
 _BLOCK = 1 << 20

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import files, run_layout
-from bert_tf.batch import job
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -22,8 +21,11 @@ from bert_tf.estimator import preflight, run_folder
 from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
-from bert_tf.tasks import families
-from bert_tf.tasks.base import Family, Limits
+from bert_tf.settings import read
+from bert_tf.tasks import families, registry
+from bert_tf.tasks.base import Family, Limits, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -47,6 +49,7 @@ class Trained:
     long_text: str  # key of long_text.CUTS
     record: Mapping[str, Any]  # see run_folder.trained; empty if unknown
     given_head: HeadSpec | None = None  # overrides the trained head
+    given_task: Task | None = None  # overrides the recorded task
 
     @functools.cached_property
     def head(self) -> HeadSpec:
@@ -57,6 +60,26 @@ class Trained:
         if self.given_head is not None:
             return self.given_head
         return _head(CheckpointReader(self.prefix), self.config, self.record)
+
+    @functools.cached_property
+    def task(self) -> Task:
+        """The given task, else the recorded one; CheckpointError if there is none."""
+        name = self.record.get("task_name")
+        if self.given_task is not None:
+            return self.given_task
+        if name is None:
+            raise CheckpointError(
+                f"{self.prefix}: no run_config.json beside it says what it learned; give task=... (--task_name)"
+            )
+        if name == CUSTOM:
+            return RowsTask(families.of_record(self.record))
+        try:
+            return registry.of_record(self.record)
+        except FlagError as error:
+            raise CheckpointError(
+                f"{self.prefix}: trained on {name}, which is no task here; give task=...,"
+                " or register it (tasks.registry.register)"
+            ) from error
 
     @functools.cached_property
     def digest(self) -> str:
@@ -119,36 +142,36 @@ class Trained:
             raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
 
 
-def load(prefix: str, given: Given, *, family: Family | None = None) -> Trained:
+def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None) -> Trained:
     """Describes and checks a checkpoint, see `described`; `family` is needed without a training record."""
-    model = load_encoder(prefix, given)
+    model = load_encoder(prefix, overrides)
     if family is not None:
         model = dataclasses.replace(model, record={**family.record(), **model.record})
     _ = model.head
     return model
 
 
-def load_encoder(prefix: str, given: Given) -> Trained:
+def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     """As `load`, for a checkpoint that needs no head: `head` may fail."""
     CheckpointReader(prefix)
-    model = described(prefix, given)
-    length = given.max_seq_length
+    model = described(prefix, overrides)
+    length = overrides.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
     preflight.refuse(model.problems())
     return model
 
 
-def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
+def described(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
     trained = run_folder.trained(folder)
     recorded = _recorded(folder / run_layout.RECORD, trained)
-    config = BertConfig.from_json_file(_file(given.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
-    vocabulary = _vocabulary(_file(given.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file"))
-    lower_case = _first(given.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
-    length = _first(given.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
-    long_text = _first(given.long_text, recorded.long_text, "truncate")
+    config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
+    vocabulary = _vocabulary(_file(overrides.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file"))
+    lower_case = _first(overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
+    length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
+    long_text = _first(overrides.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
 
 
@@ -183,9 +206,9 @@ def digest(prefix: str) -> str | None:
     return None
 
 
-def _recorded(path: Path, record: Mapping[str, Any]) -> Given:
+def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
     try:
-        return job.make(Given, {name: record[name] for name in _RECORDED if record.get(name) is not None})
+        return read(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
     except FlagError as error:
         raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
 

@@ -129,7 +129,7 @@ def _define(rows: Iterable[Flag]) -> flags.FlagValues:
     for row in rows:
         if row.kind is bool:
             flags.DEFINE_boolean(row.name, row.default, row.help, flag_values=values)
-        elif row.kind is str:
+        elif row.kind in (str, tuple):
             flags.DEFINE_string(row.name, row.default, row.help, flag_values=values)
         else:
             define = flags.DEFINE_integer if row.kind is int else flags.DEFINE_float

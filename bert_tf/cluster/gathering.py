@@ -15,8 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from bert_tf import documents
-from bert_tf.batch.computer import InferenceOptions
-from bert_tf.batch.trained import Trained
+from bert_tf.batch.prediction import Predictor
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
@@ -45,23 +44,13 @@ class GatheredForm:
         return _SIZE.pack(len(data)) + data
 
 
-class Gatherer:
-    """A loaded model that predicts labelled examples; must be closed."""
+class Gatherer(Predictor):
+    """A model that predicts labelled examples; must be closed."""
 
-    def __init__(self, model: Trained, family: Family, inference: InferenceOptions) -> None:
-        self._model, self._family = model, family
-        self._computer = inference.engine()
-        self.step = self._computer.load(model)
-
-    def read(self, examples: Sequence[Any]) -> Features:
-        return self._family.features(examples, self._model.tokenizer, self._model.limits)
-
-    def lines(self, number: int, examples: Sequence[Any], features: Features, form: GatheredForm) -> bytes:
-        predictions = self._family.predictions(self._computer.outputs(features), features, examples)
-        return form.encode(Gathered(number, [_without_texts(example) for example in examples], predictions))
-
-    def close(self) -> None:
-        self._computer.close()
+    def lines(self, number: int, examples: Sequence[Any], features: Features, form: Any) -> bytes:
+        predictions = self.predictions(examples, features)
+        part: bytes = form.encode(Gathered(number, [_without_texts(example) for example in examples], predictions))
+        return part
 
 
 def parts_of(file: BinaryIO) -> Iterator[Gathered]:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pyarrow
 
-from bert_tf.batch.computer import InferenceOptions
-from bert_tf.batch.trained import Trained
+from bert_tf.batch.prediction import Predictor
 from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.tasks.base import TEST, Family
+from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.text_encoder import TextEncoder
 
@@ -61,32 +60,24 @@ def type_of(kind: str) -> pyarrow.DataType:
 
 
 class Predictions:
-    """A loaded model that predicts; must be closed."""
+    """A model that predicts rows; must be closed. With `skip_bad_rows` unusable ones get a problem instead."""
 
-    def __init__(self, model: Trained, family: Family, inference: InferenceOptions, *, skip_bad_rows: bool) -> None:
-        """Loads the model; with `skip_bad_rows` unusable rows get a problem instead of a prediction."""
-        self.type = type_of(family.kind)
-        self._model, self._family, self._skip = model, family, skip_bad_rows
-        self._computer = inference.engine()
-        self._computer.load(model)
+    def __init__(self, predictor: Predictor, *, skip_bad_rows: bool) -> None:
+        self._predictor, self._skip = predictor, skip_bad_rows
+        self.close = predictor.close
 
     def values(self, rows: Rows) -> list[dict[str, Any]]:
-        return _each(rows, self._said, skip=self._skip)
+        return _each(rows, self._structs, skip=self._skip)
 
-    def _said(self, rows: Rows) -> list[dict[str, Any]]:
-        family = self._family
+    def _structs(self, rows: Rows) -> list[dict[str, Any]]:
+        family = self._predictor.family
         examples = family.from_rows(rows, TEST, labelled=False)
         if len(examples) != len(rows):
             raise DataError("a row holds several questions; explode it into rows of one", TEST)
-        features = family.features(examples, self._model.tokenizer, self._model.limits)
-        predictions = family.predictions(self._computer.outputs(features), features, examples)
-        return [self._struct(one) for one in family.listed(predictions, examples)]
+        return [self._struct(one) for one in family.listed(self._predictor.predictions(examples), examples)]
 
     def _struct(self, one: Any) -> dict[str, Any]:
-        return {name: _plain(getattr(one, name)) for name in _FIELDS[self._family.kind]}
-
-    def close(self) -> None:
-        self._computer.close()
+        return {name: _plain(getattr(one, name)) for name in _FIELDS[self._predictor.family.kind]}
 
 
 class Parts:
@@ -94,17 +85,15 @@ class Parts:
 
     type = pyarrow.binary()
 
-    def __init__(self, gatherer: Gatherer, family: Family) -> None:
-        self._gatherer, self._family = gatherer, family
+    def __init__(self, gatherer: Gatherer) -> None:
+        self._gatherer = gatherer
+        self.close = gatherer.close
 
     def values(self, rows: Rows) -> list[bytes | None]:
         """Returns the input of `gathering.parts_of` as the first row's value, None for the others."""
-        examples = self._family.from_rows(rows, _SPLIT, labelled=True)
+        examples = self._gatherer.family.from_rows(rows, _SPLIT, labelled=True)
         part = self._gatherer.lines(0, examples, self._gatherer.read(examples), GatheredForm())
         return [part, *[None] * (len(rows) - 1)]
-
-    def close(self) -> None:
-        self._gatherer.close()
 
 
 class TextVectors:
@@ -114,6 +103,7 @@ class TextVectors:
 
     def __init__(self, encoder: TextEncoder, *, skip_bad_rows: bool) -> None:
         self._encoder, self._skip = encoder, skip_bad_rows
+        self.close = encoder.close
 
     def values(self, rows: Rows) -> list[Any]:
         found = _each(rows, self._vectors, skip=self._skip)
@@ -121,9 +111,6 @@ class TextVectors:
 
     def _vectors(self, rows: Rows) -> list[Any]:
         return list(self._encoder.vectors(self._encoder.read(read_rows(rows, TEST, kind=None))).values)
-
-    def close(self) -> None:
-        self._encoder.close()
 
 
 def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> list[Any]:

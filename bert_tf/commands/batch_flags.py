@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from absl import flags
 
 from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.flags import Flag, read, read_with_words
+from bert_tf.cli.flags import Flag, read
 from bert_tf.errors import FlagError
 
 if TYPE_CHECKING:
@@ -44,16 +44,6 @@ class Settings(Generic[Config]):
 
 def given(parsed: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
     return {row.name: parsed[row.name].value for row in rows if parsed[row.name].present}
-
-
-def parse_with_name(
-    argv: Sequence[str], rows: Sequence[Flag], configured: Callable[..., Config], *, kinds: str
-) -> Settings[Config]:
-    """Parses one model name (`kinds` describes it in errors) and flags in any order; raises FlagError or HelpAsked."""
-    words, parsed = read_with_words(argv, rows)
-    if len(words) != 1:
-        raise FlagError(f"{argv[0]} takes {kinds}; {len(words)} are named")
-    return Settings(configured(words[0], **_given(parsed, rows)), parsed[VERBOSITY.name].value)
 
 
 def parse_with_beam(argv: Sequence[str], rows: Sequence[Flag], configured: Callable[..., Config]) -> Settings[Config]:

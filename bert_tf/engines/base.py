@@ -57,13 +57,14 @@ class ConvertedEngine:
             raise ValueError("no weights are loaded")
         trained, inference = self._loaded.trained, self._inference
         batching = self._batching(trained, few=len(features) <= _FEW)
-        fields = [field.sized(trained.config.hidden_size) for field in heads.of(trained.head).outputs]
-        results = {field.name: features.empty(field) for field in fields}
-        for rows in eval_batches(features, inference.batch_size, batching):
-            batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
-            found = self._loaded.compute({field.name: batch[field.name] for field in INPUTS})
-            for field in fields:
-                results[field.name][features.places(field.axis, rows)] = _without_padding(field, found[field.name], batch)
+        compute = self._loaded.compute
+        results = computed(
+            trained,
+            features,
+            lambda batch: compute({field.name: batch[field.name] for field in INPUTS}),
+            batch_size=inference.batch_size,
+            batching=batching,
+        )
         refuse_what_is_no_number(results, trained.prefix)
         return results
 
@@ -81,6 +82,18 @@ class _Loaded:
     trained: Trained
     compute: Compute
     step: int
+
+
+def computed(trained: Trained, features: Features, compute: Compute, *, batch_size: int | None, batching: Batching) -> Outputs:
+    """Outputs of the head in row order, without padding."""
+    fields = [field.sized(trained.config.hidden_size) for field in heads.of(trained.head).outputs]
+    results = {field.name: features.empty(field) for field in fields}
+    for rows in eval_batches(features, batch_size, batching):
+        batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
+        outputs = compute(batch)
+        for field in fields:
+            results[field.name][features.places(field.axis, rows)] = _without_padding(field, outputs[field.name], batch)
+    return results
 
 
 def step_of(prefix: str) -> int:

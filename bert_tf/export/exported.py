@@ -8,19 +8,12 @@ from typing import Any
 
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
+from bert_tf.export.formats import ExportOptions
 from bert_tf.tasks.base import Family, Task
 
 FLOAT32 = "float32"
 
 Labelled = Mapping[str, Sequence[Any]]  # examples by the name of their split or file
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportOptions:
-    precision: str = FLOAT32  # one of the format's precisions
-    gate_data: str | None = None  # folder or file of labelled examples; None: dev split
-    max_loss_of_metric: float = 0.5  # points that reduced precision may cost
-    pairs: bool | None = None  # whether sentences come in pairs; None: as in the task
 
 
 @dataclasses.dataclass(frozen=True)

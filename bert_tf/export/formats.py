@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
+from bert_tf.settings import group, setting
 
 if TYPE_CHECKING:
     from bert_tf.export.exported import Exported
@@ -87,3 +88,25 @@ FORMATS: Mapping[str, Format] = {
     )
 }
 PRECISIONS = tuple(dict.fromkeys(name for row in FORMATS.values() for name in row.precisions))
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """How to export a model; each format takes some of them."""
+
+    precision: str = setting("float32", f"of onnx and openvino: {', '.join(PRECISIONS)}", choices=PRECISIONS)
+    pairs: bool | None = setting(None, "sentences come in pairs, text_a and text_b; by default as in training")
+    gate_data: str | None = setting(
+        None, "labelled examples that measure reduced precision or long texts; else the task's dev split"
+    )
+    max_loss_of_metric: float = setting(0.5, "points of a metric that reduced precision may cost", lowest=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What to write, and where."""
+
+    format: str = setting(None, f"what to write: {', '.join(FORMATS)}", choices=tuple(FORMATS), required=True)
+    output: str = setting(None, "folder to write; an export of the same format that is there is replaced", required=True)
+    overwrite: bool = setting(False, "replace whatever the folder holds, but for a run")
+    options: ExportOptions = group(ExportOptions)

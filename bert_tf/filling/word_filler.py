@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,21 +12,26 @@ import numpy as np
 from bert_tf import documents
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.output_form import OutputForm
+from bert_tf.batch.session import Session
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight
 from bert_tf.features.columns import Features
 from bert_tf.filling import masked_text
-from bert_tf.head_spec import PRETRAINING, HeadSpec
+from bert_tf.filling.texts import refuse_unusable
+from bert_tf.head_spec import BEST_WORDS, PRETRAINING, HeadSpec
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.settings import Setting, checked
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import read_rows
 
 _SPEC = HeadSpec(2, PRETRAINING, (("next_sentence", False),))
 _HEAD = heads.of(_SPEC)
 _SLOTS = _HEAD.inputs[1:]  # after how many there are: positions, and the words that are there
 _IDS, _LOG_PROBS = (field.name for field in _HEAD.outputs[1:])  # of the best words, after that of the word that is there
 _CONTINUES = "##"
+TOP = 5  # words of each place
 
 
 class Word(NamedTuple):
@@ -44,42 +50,83 @@ class Filled(NamedTuple):
     words: tuple[Word, ...]  # most probable first
 
 
-class WordFiller:
-    """A loaded masked language model; must be closed."""
+class WordFiller(Session):
+    """A model that fills in masked words. Weights are loaded lazily; `close` frees them.
 
-    def __init__(self, trained: Trained, inference: InferenceOptions, top: int) -> None:
-        """`top` is the number of words per place in `lines`; FlagError if texts would be cut to a bare mask."""
-        if trained.max_seq_length < masked_text.SHORTEST:
-            raise FlagError(f"--max_seq_length={trained.max_seq_length}: expected at least {masked_text.SHORTEST}")
-        refuse_without_head(trained)
-        self.truncated = 0
-        self._trained, self._top = dataclasses.replace(trained, given_head=_SPEC), top
-        self._computer = inference.engine()
-        self._computer.load(self._trained)
+    Threads may share one filler; they take turns.
+
+        with bert_tf.word_filler("uncased_L-12_H-768_A-12") as filler:
+            filler.fill_mask(["Paris is the [MASK] of France."])[0][0].words[0].piece
+    """
+
+    def __init__(self, trained: Trained, inference: InferenceOptions, top: int = TOP) -> None:
+        """Loads nothing yet; use `word_filler` to create one.
+
+        Args:
+          trained: weights and their metadata.
+          inference: where and how to compute.
+          top: words for each [MASK] in files.
+        """
+        super().__init__(trained, inference)
+        self.truncated, self._top = 0, top
+
+    def fill_mask(self, texts: Iterable[Any], top: int = TOP) -> list[tuple[Filled, ...]]:
+        """Returns the most probable words for each [MASK].
+
+        Args:
+          texts: N texts, each with at least one [MASK].
+          top: words for each [MASK], up to 10.
+
+        Returns:
+          For each text its masks in order: `start` and `end` in the text, and `words`, the most probable first, each with
+          its `piece` and `probability`.
+
+        Raises:
+          CheckpointError: the model has no masked-LM head.
+          DataError: a text has the wrong type or no [MASK].
+          FlagError: `top` is out of bounds.
+          ClosedError: the filler was closed.
+        """
+        top = checked(Setting("top", int, TOP, "", 1, highest=BEST_WORDS), top)
+        examples = read_rows(texts, "texts", kind=None)
+        refuse_unusable(examples, "texts")
+        return self.filled(self.read(examples), examples, top) if examples else []
+
+    def load_weights(self) -> None:
+        with self._turn():
+            self._loaded(self._masked)
 
     def read(self, texts: Sequence[SentenceExample]) -> Features:
         """Makes features; can run in another thread beside `filled`."""
-        trained = self._trained
-        return masked_text.features([text.text_a for text in texts], trained.tokenizer, trained.max_seq_length, _SLOTS)
+        model = self._masked
+        return masked_text.features([text.text_a for text in texts], model.tokenizer, model.max_seq_length, _SLOTS)
 
     def filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
-        """Returns the places of each text with `top` words; BertError if memory runs out or outputs are not finite."""
+        """Returns the places of each text with `top` words."""
         self.truncated += features.truncated
-        outputs = self._computer.outputs(features)
+        outputs = self.outputs(features, self._masked)
         ids, probabilities = outputs[_IDS][:, :top], np.exp(outputs[_LOG_PROBS][:, :top].astype(np.float64))
         words = map(self._words, ids.tolist(), probabilities.tolist())
         return [tuple(Filled(*place, next(words)) for place in masked_text.places(text.text_a)) for text in texts]
 
     def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
         del number
-        found = zip(texts, self.filled(features, texts, self._top))
-        return form.encode("".join(f"{documents.to_json(as_json(*row), ensure_ascii=False)}\n" for row in found))
+        rows = zip(texts, self.filled(features, texts, self._top))
+        return form.encode("".join(f"{documents.to_json(as_json(*row), ensure_ascii=False)}\n" for row in rows))
 
-    def close(self) -> None:
-        self._computer.close()
+    def __repr__(self) -> str:
+        return f"<bert_tf.WordFiller {self.checkpoint}>"
+
+    @functools.cached_property
+    def _masked(self) -> Trained:
+        """The model with the head for masked words; FlagError if texts would be cut to a bare mask."""
+        if self.trained.max_seq_length < masked_text.SHORTEST:
+            raise FlagError(f"--max_seq_length={self.trained.max_seq_length}: expected at least {masked_text.SHORTEST}")
+        refuse_without_head(self.trained)
+        return dataclasses.replace(self.trained, given_head=_SPEC)
 
     def _words(self, ids: Sequence[int], probabilities: Sequence[float]) -> tuple[Word, ...]:
-        name = self._trained.vocabulary.name
+        name = self.trained.vocabulary.name
         return tuple(Word(name(number), probability) for number, probability in zip(ids, probabilities))
 
 

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from bert_tf import extras
-from bert_tf.batch import stream
-from bert_tf.batch.job import FilePair
+from bert_tf.batch.file_pairs import PIPE, FilePair
 from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.jobs.machine_settings import MachineSettings, with_threads
 
-_FILES = ("bert_config_file", "vocab_file")  # of `Given`
+_FILES = ("bert_config_file", "vocab_file")  # of `ModelOverrides`
 
 T = TypeVar("T")  # a dataclass with `checkpoint` and `model`
 
@@ -40,7 +39,7 @@ def refuse_missing() -> None:
 
 def absolute_files(files: Sequence[FilePair]) -> tuple[FilePair, ...]:
     """Makes paths absolute for workers; FlagError for a pipe or two inputs with the same output."""
-    if any(stream.PIPE in (pair.input, pair.output) for pair in files):
+    if any(PIPE in (pair.input, pair.output) for pair in files):
         raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
     outputs = collections.Counter(paths.absolute(pair.output) for pair in files)
     for pair in files:

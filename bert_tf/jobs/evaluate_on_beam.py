@@ -11,7 +11,7 @@ from typing import Any
 
 from bert_tf.batch import trained
 from bert_tf.batch.inputs import CHUNK, chunked
-from bert_tf.batch.job import EvaluateJob, Given, TaskEntry
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
 from bert_tf.cluster import paths
@@ -49,23 +49,20 @@ class LabelledInputs:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Measured:
+class Measured:
     """A checkpoint and its labelled files; pickled."""
 
     checkpoint: str
     task: Task
-    entry: TaskEntry  # names the files
-    model: Given  # overrides of recorded settings
+    file: str  # or a pattern
+    given_split: str | None
+    model: ModelOverrides
     rules: Mapping[str, Any]  # override decoding options of training
     batch_size: int | None  # rows; None chooses by length
 
     @property
     def split(self) -> str:
-        return self.entry.split or self.task.splits("", DEV)[0]
-
-    @property
-    def file(self) -> str:
-        return self.entry.file or ""
+        return self.given_split or self.task.splits("", DEV)[0]
 
     def loaded(self) -> tuple[Trained, Family]:
         there = beam_job.fetched(self)
@@ -75,19 +72,17 @@ class _Measured:
         return model, family
 
 
-def row(job: EvaluateJob, checkpoint: str, task: Task, entry: TaskEntry, machine: MachineSettings, by: Beam) -> Row:
-    """Evaluates a checkpoint on an entry; the row has the reason if it fails. FlagError for Beam's own problems."""
-    rules = job.rules.given()
-    measured = beam_job.absolute_model(_Measured(checkpoint, task, entry, job.model, rules, job.eval_batch_size))
+def row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam) -> Row:
+    """Evaluates a checkpoint on files; the row has the reason if it fails. FlagError for Beam's own problems."""
     try:
-        return _row(measured, job.output_dir, beam_job.dividing_cores(machine, by), by)
+        return _row(beam_job.absolute_model(measured), output_dir, beam_job.dividing_cores(machine, by), by)
     except FlagError:  # of the job, not of a checkpoint
         raise
     except BertError as error:
-        return Row(checkpoint, None, task.name, measured.file, error=" ".join(str(error).split()))
+        return Row(measured.checkpoint, None, measured.task.name, measured.file, error=" ".join(str(error).split()))
 
 
-def _row(measured: _Measured, output_dir: str, machine: MachineSettings, by: Beam) -> Row:
+def _row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam) -> Row:
     from bert_tf.checkpoints.reader import CheckpointReader
     from bert_tf.cluster import beam, gathering, shards, storage
     from bert_tf.cluster.beam import Transfer
@@ -130,8 +125,9 @@ def _parts(written: Sequence[str]) -> Iterator[Any]:
             yield from gathering.parts_of(file)
 
 
-def _worker(measured: _Measured, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Any:
+def _worker(measured: Measured, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Any:
     from bert_tf.cluster.gathering import Gatherer
 
-    inference = batch_machine.inference(machine, measured.batch_size, environment=begin())
-    return Gatherer(*measured.loaded(), inference)
+    gatherer = Gatherer(*measured.loaded(), batch_machine.inference(machine, measured.batch_size, environment=begin()))
+    gatherer.load_weights()
+    return gatherer

@@ -4,67 +4,56 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import bert_tf
 from bert_tf import atomic, documents, lock, run_layout
+from bert_tf.batch import own_data
+from bert_tf.batch.job import LabelledColumns
+from bert_tf.batch.trained import Trained
 from bert_tf.cluster.paths import has_scheme
 from bert_tf.engines.base import step_of
 from bert_tf.errors import DataError, OutputError
-from bert_tf.export.exported import FLOAT32, Exported, ExportOptions
+from bert_tf.export.exported import Exported, Labelled
 from bert_tf.export.failures import readable_errors
-from bert_tf.export.formats import FORMATS, Format
-from bert_tf.jobs import gate_data, learned, sources
-from bert_tf.jobs.export_config import ExportConfig, Target
-from bert_tf.jobs.learned import Learned
+from bert_tf.export.formats import FORMATS, Format, Target
 from bert_tf.log_form import log
-from bert_tf.tasks.base import Task
+from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.tables import usable
 
+_NO_EXAMPLES = "labelled examples are required to measure the export; name them by --gate_data"
 RECORD = "export.json"  # says what a folder is, and of which model
 
 
-def export(config: ExportConfig, *, environment: Mapping[str, str]) -> Path:
-    _require(config.target)
-    model = learned.find(config.run, config.task_name, config.model, environment=environment)
-    return write(
-        model, config.target, find_data=lambda task: str(sources.find_data(task, None, environment=environment).folder)
-    )
-
-
-def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = gate_data.nowhere) -> Path:
+def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | None = None) -> Path:
     """Writes a model to a folder, whole or not at all; `find_data` locates the task files that verify the export."""
-    row, folder = _require(target), _folder(target.output)
+    row, folder = FORMATS[target.format], _folder(target.output)
+    row.require(target.options.precision)
     _refuse_broken(model)
-    options = ExportOptions(**target.options)
-    labelled = functools.partial(gate_data.examples, model, options.gate_data, find_data)
-    exported = Exported(*model, step_of(model.trained.prefix), options, labelled)
+    labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data or nowhere)
+    exported = Exported(model, model.task, step_of(model.prefix), target.options, labelled)
     atomic.make_folder(folder.absolute().parent)
     with lock.claiming(folder.absolute()) as other:
         if other is not None:
             raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
         atomic.delete_unfinished(folder)
-        _refuse_foreign(folder, target, model.trained.prefix)
+        _refuse_foreign(folder, target, model.prefix)
         _write(row, exported, folder)
         atomic.delete_unfinished(folder)
-    log.info("%s: %s of %s", folder, row.name, model.trained.prefix)
+    log.info("%s: %s of %s", folder, row.name, model.prefix)
     return folder
 
 
-def _require(target: Target) -> Format:
-    row = FORMATS[target.format]
-    row.require(target.options.get("precision", FLOAT32))
-    return row
-
-
-def _refuse_broken(model: Learned) -> None:
+def _refuse_broken(model: Trained) -> None:
     """Rejects labels that UTF-8 cannot encode; all formats use it."""
     for label in model.task.family.labels:
         try:
             label.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.trained.prefix) from error
+            raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.prefix) from error
 
 
 def _folder(output: str) -> Path:
@@ -121,3 +110,33 @@ def _format_of(folder: Path) -> object:
     except (OSError, ValueError):
         return None
     return found.get("format") if isinstance(found, dict) else None
+
+
+def labelled_examples(model: Trained, given: str | None, find_data: Callable[[Task], str]) -> Labelled:
+    """Examples by split or file; `given` is a folder, a file in the layout of dev, or None for the task's folder."""
+    task = model.task
+    if given is not None and Path(given).is_file():
+        split, reader = task.splits("", DEV)[0], _reader(model, given)
+        return {given: _labelled(usable(lambda report: reader.stream(given, split, report), given, skip=False), given)}
+    if isinstance(task, RowsTask) and given is None:
+        nowhere(task)
+    folder = given or find_data(task)
+    log.info("%s: measured by the files in %s", task.name, folder)
+    return {split: _labelled(task.examples(folder, split), split) for split in task.splits(folder, DEV)}
+
+
+def nowhere(task: Task) -> str:
+    """Raises DataError: there is no known folder of the task."""
+    raise DataError(_NO_EXAMPLES, task.name)
+
+
+def _reader(model: Trained, file: str) -> Task:
+    if isinstance(model.task, RowsTask):
+        return own_data.task(model.record, LabelledColumns(), dev_file=file)
+    return model.task
+
+
+def _labelled(found: Sequence[Any], name: str) -> Sequence[Any]:
+    if not found or getattr(found[0], "label", None) is None:
+        raise DataError("no labelled examples to measure by", name)
+    return found

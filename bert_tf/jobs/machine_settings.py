@@ -12,15 +12,12 @@ from bert_tf.settings import group, read, same, setting, settings_of
 
 # Settings of devices that are of training alone.
 OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
-_WITH_INT8 = {
-    "choices": (*PRECISIONS, INT8),
-    "help": f"of matrix multiplications: float32 (strict), tf32, bfloat16, float16; {INT8} with an --engine",
-}
+_PRECISION = f"of matrix multiplications: float32 (strict), tf32, bfloat16, float16; {INT8} with an --engine"
 
 
 @dataclasses.dataclass(frozen=True)
 class MachineSettings:
-    precision: str = same(SpeedSettings, "precision", help=_WITH_INT8, choices=(*PRECISIONS, INT8))  # of matrix products
+    precision: str = same(SpeedSettings, "precision", help=_PRECISION, choices=(*PRECISIONS, INT8))  # of matrix products
     # key of `engines.registry.ENGINES`, or `auto`
     engine: str = setting(TENSORFLOW, f"what computes: {', '.join(NAMES)} by what is installed", choices=NAMES)
     native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.trained import Trained, described
 from bert_tf.config import BertConfig
 from bert_tf.errors import BadRowsError
@@ -77,7 +77,7 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None,
     """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
     said = settings.given | set(chosen) if found else set(_OF_TEXTS)
     of_texts = {name: getattr(settings.data, name) for name in _OF_TEXTS if name in said}
-    given = Given(str(source.config), str(source.vocabulary), **of_texts)
+    given = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
     if found:
         return described(found.checkpoint, given, found.folder)
     return described(source.checkpoint, given, source.config.parent if source.from_scratch else None)

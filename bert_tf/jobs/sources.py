@@ -1,19 +1,25 @@
-"""Finds data and weights that a command line does not name."""
+"""Finds data and models."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bert_tf import files, home
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.registry import folder_name
+from bert_tf.tasks.registry import canonical_name, folder_name, get_task
+
+if TYPE_CHECKING:
+    from bert_tf.batch.trained import Trained
 
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with published figures"
 
@@ -46,6 +52,51 @@ class ModelSource:
     def files(self) -> tuple[Path, ...]:
         weights = () if self.from_scratch else (Path(self.checkpoint),)
         return (*weights, self.config, self.vocabulary)
+
+
+def find(
+    name: str | os.PathLike[str] | None,
+    overrides: ModelOverrides,
+    *,
+    environment: Mapping[str, str],
+    task: str | Task | None = None,
+    needs_head: bool = True,
+) -> Trained:
+    """Finds a model by a checkpoint, a run (best, else newest) or a Hugging Face folder, and checks it without reading weights.
+
+    Without a name it is that of $BERT_BASE_DIR, else the default. `task` is needed if no run record names it. A pretrained
+    model suffices unless it `needs_head`.
+    """
+    from bert_tf.batch import trained
+    from bert_tf.estimator import run_folder
+
+    if name is None:
+        source = find_model(ModelSettings(), environment=environment)
+        values = {name: value for name, value in dataclasses.asdict(overrides).items() if value is not None}
+        files_of_model = {"bert_config_file": str(source.config), "vocab_file": str(source.vocabulary)}
+        return trained.load_encoder(source.checkpoint, ModelOverrides(**{**files_of_model, **values}))
+    prefix = _only_match(os.fspath(name)) or str(checkpoint_of(name, environment=environment))
+    if not needs_head:
+        return trained.load_encoder(prefix, overrides)
+    if isinstance(task, str) and canonical_name(task) == run_folder.trained(Path(prefix).parent).get("task_name"):
+        task = None
+    task = get_task(task) if isinstance(task, str) else task
+    model = trained.load(prefix, overrides, family=None if task is None else task.family)
+    return model if task is None else dataclasses.replace(model, given_task=task)
+
+
+def _only_match(name: str) -> str | None:
+    """The checkpoint of a pattern or `FOLDER:all`, which must have one; None for any other name."""
+    from bert_tf.batch import checkpoints
+
+    if not glob.has_magic(name) and not name.endswith(checkpoints.ALL):
+        return None
+    matches = checkpoints.named([name])
+    if len(matches) > 1:
+        raise CheckpointError(f"{name}: {len(matches)} checkpoints; name one")
+    if matches[0].problem:
+        raise CheckpointError(matches[0].problem)
+    return matches[0].prefix
 
 
 def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path | None = None) -> DataSource:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.batch.job import Given
-from bert_tf.jobs import batch_machine, learned, machine_settings, sources
-from bert_tf.jobs.batch_settings import MODEL, RULES
+from bert_tf.batch.job import ModelOverrides, Rules
+from bert_tf.jobs import batch_machine, sources
+from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
-from bert_tf.settings import MOST_EXAMPLES, Setting, named
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.rules import with_rules
 
-_OF_MODEL = frozenset(row.name for row in MODEL)
-_RULES = frozenset(row.name for row in RULES)
-_BATCH_SIZE = Setting(
-    "batch_size", int, None, "rows at a time on each device; else by length, and a GPU's memory", 1, highest=MOST_EXAMPLES
-)
+
+@dataclasses.dataclass(frozen=True)
+class LoadSettings:
+    model: ModelOverrides = group(ModelOverrides)
+    rules: Rules = group(Rules)
+    batch_size: int | None = setting(
+        None, "rows at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    machine: MachineSettings = group(MachineSettings)
 
 
-@takes((*MODEL, *RULES, *machine_settings.SETTINGS))
+@takes(LoadSettings)
 def load(
     path: str | os.PathLike[str],
     *,
@@ -46,15 +51,13 @@ def load(
       CheckpointError: there is no trained model, a file is missing or damaged, or the task is unknown.
       FlagError: a setting is unknown or invalid.
     """
-    given = named((*MODEL, *RULES, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
-    batch_size = given.pop(_BATCH_SIZE.name, None)
-    of_model = {name: given.pop(name) for name in _OF_MODEL & given.keys()}
-    rules = {name: given.pop(name) for name in _RULES & given.keys()}
-    found = learned.find(path, task, Given(**of_model), environment=os.environ)
+    chosen = read(LoadSettings, {"batch_size": batch_size, **settings})
+    model = sources.find(path, chosen.model, environment=os.environ, task=task)
+    model.refuse(model.task.family)
     folder = None if data_dir is None else os.fspath(data_dir)
-    inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
-    family = with_rules(found.task.family.as_trained(found.trained.record), rules)
-    return Model(found.trained, found.task, inference, find_data=_finder(folder), family=family)
+    inference = batch_machine.inference(chosen.machine, chosen.batch_size, environment=os.environ)
+    family = with_rules(model.task.family.as_trained(model.record), chosen.rules.given())
+    return Model(model, model.task, inference, find_data=_finder(folder), family=family)
 
 
 def _finder(data_dir: str | None) -> Callable[[Task], str]:

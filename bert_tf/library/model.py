@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import functools
 import html
 import os
@@ -11,23 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import documents
-from bert_tf.batch.computer import Engine, InferenceOptions
+from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
-from bert_tf.filling.word_filler import Filled
-from bert_tf.jobs.export_config import OPTIONS, target
-from bert_tf.jobs.learned import Learned
-from bert_tf.library.closed import Closable, ClosedError
-from bert_tf.library.encoder import Encoder, Floats
-from bert_tf.library.filling import WordFiller
+from bert_tf.export.formats import Target
+from bert_tf.filling.word_filler import Filled, WordFiller
 from bert_tf.library.keywords import takes
 from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
+from bert_tf.settings import read
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 from bert_tf.tasks.tables import JSONL
+from bert_tf.vectors.text_encoder import Encoder, Floats
 
 
-class Model(Closable):
+class Model(Predictor):
     """A trained model. Weights are loaded lazily; `close`, or the end of a `with` block, frees them.
 
     One process may hold several. Threads may share one model; they take turns.
@@ -35,6 +34,8 @@ class Model(Closable):
         with bert_tf.load("out/mrpc") as model:
             model.predict([("He left.", "He went away.")])[0].label
     """
+
+    _INSTEAD = "load it again"
 
     def __init__(
         self,
@@ -54,41 +55,29 @@ class Model(Closable):
           find_data: returns the folder of the task's files, called when a split is needed.
           family: task family with its decoding options; None for that of the task.
         """
-        super().__init__(trained, inference)
+        super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
-        self._family = family or task.family
-        self._computer: Engine | None = None
         self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Label names in class order; empty if the task has none, as in regression."""
-        return self._family.labels
+        return self.family.labels
 
     @functools.cached_property
     def reader(self) -> Reader:
         """Converts rows to features without TensorFlow, in any process."""
-        return Reader(self._family, self._trained.tokenizer, self._trained.limits)
+        return Reader(self.family, self.trained.tokenizer, self.trained.limits)
 
     @property
     def digest(self) -> str:
         """SHA-256 of the checkpoint's index, which distinguishes weights of the same name."""
-        return self._trained.digest
+        return self.trained.digest
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of the weights in memory."""
-        return self._trained.weight_bytes
-
-    def load_weights(self) -> None:
-        """Loads the weights now, so that the first prediction does not wait for them.
-
-        Raises:
-          CheckpointError: they are damaged.
-          ClosedError: the model was closed.
-        """
-        with self._turn():
-            self._loaded()
+        return self.trained.weight_bytes
 
     def predict(self, rows: Iterable[Any], *, as_frame: bool = False) -> Any:
         """Predicts rows in memory.
@@ -115,7 +104,7 @@ class Model(Closable):
             import pandas
         except ImportError as error:
             raise FlagError(f"as_frame=True needs pandas: pip install pandas ({error})") from error
-        lines = self._family.layout(JSONL).rows(examples, self._predictions(examples)) if examples else ""
+        lines = self.family.layout(JSONL).rows(examples, self.predictions(examples)) if examples else ""
         found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
         index = rows.index if hasattr(rows, "iloc") and len(rows.index) == len(found) else None
         return pandas.DataFrame(found, index=index, columns=None if found else ["id", "label"])
@@ -126,7 +115,7 @@ class Model(Closable):
         Args:
           examples: from `Reader.examples`, possibly of several calls.
         """
-        return self._family.listed(self._predictions(examples), examples) if examples else []
+        return self.family.listed(self.predictions(examples), examples) if examples else []
 
     def encode(self, texts: Iterable[Any], **options: Any) -> Floats | list[Floats]:
         """Returns text vectors from the model's encoder, see `Encoder.encode`.
@@ -156,15 +145,15 @@ class Model(Closable):
           DataError: the split does not exist, or a row has the wrong form.
           ClosedError: the model was closed.
         """
-        family = self._family
+        family = self.family
         name = data if isinstance(data, str) else ROWS
         examples = self._split(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
         if not examples:
             raise DataError("nothing to evaluate by", name)
-        predictions = self._predictions(examples)
+        predictions = self.predictions(examples)
         return Result(name, family.evaluation(predictions, examples), family.listed(predictions, examples))
 
-    @takes(OPTIONS)
+    @takes(Target)
     def export(self, format: str, output: str | os.PathLike[str], **options: Any) -> Path:  # noqa: A002  (as the flag)
         """Exports the model for other software; returns the folder.
 
@@ -180,7 +169,9 @@ class Model(Closable):
         from bert_tf.jobs import export  # few programs need it
 
         return export.write(
-            Learned(self._trained, self._task), target(format=format, output=output, **options), find_data=self._find_data
+            dataclasses.replace(self.trained, given_task=self._task),
+            read(Target, {"format": format, "output": output, **options}),
+            find_data=self._find_data,
         )
 
     def close(self) -> None:
@@ -193,20 +184,20 @@ class Model(Closable):
         return f"<bert_tf.Model {self._task.name}: {self._learned}; {self.checkpoint}>"
 
     def _repr_html_(self) -> str:
-        config = self._trained.config
+        config = self.trained.config
         facts = {
             "task": self._task.name,
             "labels": self._learned,
             "checkpoint": self.checkpoint,
             "encoder": f"{config.num_hidden_layers} layers, hidden size {config.hidden_size}",
-            "longest input": f"{self._trained.max_seq_length} word pieces",
+            "longest input": f"{self.trained.max_seq_length} word pieces",
         }
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in facts.items())
         return f"<table><caption>bert_tf.Model</caption>{rows}</table>"
 
     @property
     def _learned(self) -> str:
-        return ", ".join(self.labels) or self._family.kind
+        return ", ".join(self.labels) or self.family.kind
 
     def _split(self, name: str) -> Sequence[Any]:
         """Returns the examples of a split or of a purpose; FlagError if the purpose has several splits."""
@@ -215,24 +206,3 @@ class Model(Closable):
         if len(splits) > 1:
             raise FlagError(f"evaluate({name!r}): {task.name} has several; name one of {', '.join(splits)}")
         return task.examples(folder, splits[0])
-
-    def _predictions(self, examples: Sequence[Any]) -> Any:
-        features = self.reader.features(examples)
-        with self._turn():
-            return self._family.predictions(self._loaded().outputs(features), features, examples)
-
-    def _loaded(self) -> Engine:
-        if self._closed:
-            raise ClosedError(f"{self!r} was closed; load it again")
-        if self._computer is None:
-            self._computer = self._inference.engine()
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._forget)
-            self._computer.load(self._trained)
-            undo.pop_all()
-        return self._computer
-
-    def _forget(self) -> None:
-        if self._computer is not None:
-            self._computer.close()
-            self._computer = None

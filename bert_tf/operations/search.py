@@ -106,8 +106,8 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
 
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
     """Opens the model that made the vectors; raises BertError if it is gone or another one."""
-    from bert_tf.batch.job import Given
-    from bert_tf.jobs.encode import find_encoder
+    from bert_tf.batch.job import ModelOverrides
+    from bert_tf.jobs import sources
     from bert_tf.vectors.options import VectorOptions
     from bert_tf.vectors.text_encoder import TextEncoder
 
@@ -116,8 +116,9 @@ def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, envir
         raise DataError("these are vectors of tokens; encode the texts without --tokens", settings.index)
     if not record:
         log.warning("%s: nothing says what made these vectors; taken for means of the last layer", settings.index)
-    overrides = Given(**{name: record.get(name) for name in _MODEL})
-    model = find_encoder(settings.checkpoint or record.get("checkpoint"), overrides, environment=environment)
+    overrides = ModelOverrides(**{name: record.get(name) for name in _MODEL})
+    name = settings.checkpoint or record.get("checkpoint")
+    model = sources.find(name, overrides, environment=environment, needs_head=False)
     for name in _DIGESTS:
         if record.get(name) not in (None, model.settings[name]):
             kind = name.removesuffix("_sha256").replace("_", " ")

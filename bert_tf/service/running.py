@@ -6,19 +6,17 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
-import os
 import resource
 import signal
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bert_tf import extras, files
 from bert_tf.errors import DeviceError, FlagError
-from bert_tf.library.keywords import takes
 from bert_tf.log_form import log
 from bert_tf.runtime import threads
-from bert_tf.service.settings import SETTINGS, Address, ServeConfig, configured
+from bert_tf.service.settings import Address, ServeConfig
 
 if TYPE_CHECKING:
     from bert_tf.service.server import Server
@@ -26,26 +24,8 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2048
 _UNREAD_BYTES = 1 << 18  # of answers in the kernel, for a client that does not read; else megabytes
-_WARNINGS = -1  # verbosity of a program, whose own log says the rest where it is set up
 _OTHER_FILES = 256  # what is open beside connections
 _NEEDED = ("uvicorn", "starlette", "prometheus_client")
-
-
-@takes(SETTINGS)
-def serve(run: str | os.PathLike[str], **settings: Any) -> None:
-    """Serves a trained model over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
-
-    It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
-
-    Args:
-      run: folder of a run, or a checkpoint.
-      **settings: settings of the command, by flag name.
-
-    Raises:
-      BertError: the model cannot be loaded, the port is in use, or a package is missing.
-      KeyboardInterrupt: a second signal arrived before accepted requests were finished.
-    """
-    run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
 
 
 def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:

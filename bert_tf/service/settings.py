@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from bert_tf.jobs import machine_settings
-from bert_tf.jobs.batch_settings import MODEL
-from bert_tf.settings import Setting, fields_of, named, setting, settings_of
-from bert_tf.vectors import options
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.settings import changed, group, read, setting
+from bert_tf.vectors.options import VectorOptions
 
 _LONGEST_S = 86_400  # seconds of a day
 _MOST_PORTS = 65_535
@@ -82,29 +82,27 @@ class Patience:
     grace_s: float = setting(30.0, "longest time to finish what was accepted, after SIGTERM", lowest=0.0, highest=_LONGEST_S)
 
 
-_GROUPS: Mapping[str, type] = {"address": Address, "computing": Computing, "limits": Limits, "patience": Patience}
-TASK = Setting("task_name", str, None, "what the model was trained on, where no run_config.json is beside it")
-VECTORS = tuple(row for row in options.SETTINGS if row.name in ("pooling", "layers"))
-LOADING = (*MODEL, *machine_settings.SETTINGS)
-SETTINGS = (*settings_of(*_GROUPS.values()), TASK, *VECTORS, *LOADING)
+@dataclasses.dataclass(frozen=True)
+class ServeConfig:
+    run: str = setting(None, "the folder of one run, or a checkpoint", required=True, positional=True)
+    address: Address = group(Address)
+    computing: Computing = group(Computing)
+    limits: Limits = group(Limits)
+    patience: Patience = group(Patience)
+    task_name: str | None = setting(None, "what the model was trained on, where no run_config.json is beside it")
+    options: VectorOptions = group(VectorOptions, without=("normalize", "tokens"))
+    model: ModelOverrides = group(ModelOverrides)
+    machine: MachineSettings = group(MachineSettings)
 
+    @property
+    def vectors(self) -> Mapping[str, Any]:
+        return {"pooling": self.options.pooling, "layers": self.options.layers}
 
-class ServeConfig(NamedTuple):
-    run: str  # folder of a run, or a checkpoint
-    address: Address
-    computing: Computing
-    limits: Limits
-    patience: Patience
-    task_name: str | None  # used if no record names the task
-    vectors: Mapping[str, Any]  # settings of `VECTORS` by name
-    loading: Mapping[str, Any]  # the explicit settings of `LOADING` by name
+    @property
+    def loading(self) -> Mapping[str, Any]:
+        """Arguments of `bert_tf.load` that are not its defaults."""
+        return {**changed(self.model), **changed(self.machine)}
 
 
 def configured(run: str, **values: Any) -> ServeConfig:
-    """Builds a configuration from settings by name (None: not set); raises FlagError for an unknown or invalid one."""
-    given = named(SETTINGS, values)
-    groups: dict[str, Any] = {name: fields_of(group, given) for name, group in _GROUPS.items()}
-    vectors = {row.name: given.get(row.name, row.default) for row in VECTORS}
-    options.layer_numbers(vectors["layers"])
-    loading = {row.name: given[row.name] for row in LOADING if row.name in given}
-    return ServeConfig(run, task_name=given.get(TASK.name), vectors=vectors, loading=loading, **groups)
+    return read(ServeConfig, {"run": run, **values})

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import documents, extras, files
-from bert_tf.batch import job
+from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import POOLINGS
-from bert_tf.settings import fields_of
+from bert_tf.settings import fields_of, read
 from bert_tf.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.vectors.options import layer_numbers
 from bert_tf.vectors.texts import TextInputs
@@ -121,7 +121,7 @@ def _encoding(said: Any) -> Mapping[str, Any]:
         return {}
     try:
         layer_numbers(said["layers"])
-        job.make(job.Given, {name: said[name] for name in _KEPT if said.get(name) is not None})
+        read(ModelOverrides, {name: said[name] for name in _KEPT if said.get(name) is not None})
         if said["pooling"] not in POOLINGS or not isinstance(said.get("checkpoint"), (str, type(None))):
             raise ValueError("pooling or checkpoint is unknown")
     except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:
@@ -143,7 +143,7 @@ class _Npy:
 
     def __init__(self, path: str) -> None:
         size = Path(path).stat().st_size
-        self._path, self._source, self._texts = path, "", TextInputs(job.Columns())
+        self._path, self._source, self._texts = path, "", TextInputs(Columns())
         self._vectors = _mapped(path, 0, size)
         self.width = self._vectors.shape[1]
         state: Any = {}
@@ -162,7 +162,7 @@ class _Npy:
             if files.digest(source) != wanted:
                 raise DataError(f"is not the file that became {self._path}, or was changed; name that one", source)
         said = self.encoding
-        self._texts = TextInputs(fields_of(job.Columns, said.get("columns", {})), said.get("skip_bad_rows", False))
+        self._texts = TextInputs(fields_of(Columns, said.get("columns", {})), said.get("skip_bad_rows", False))
 
     def blocks(self) -> Iterator[Array]:
         return _blocks_of(self._vectors)

@@ -10,26 +10,24 @@ from typing import Any, Union
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
-from bert_tf.settings import Setting
+from bert_tf.settings import setting
 
 Layers = Union[str, int, Iterable[int]]
-
-SETTINGS = (
-    Setting("pooling", str, MEAN, f"how vectors of tokens become one: {', '.join(POOLINGS)}", None, POOLINGS),
-    Setting("layers", str, "-1", "whose vectors to take, side by side: -1 is the last, -2 the one before, 0 the first"),
-    Setting("normalize", bool, False, "divide each vector by its length, so that products are cosines"),
-    Setting("tokens", bool, False, "a vector for each token, not for each text"),
-)
 
 
 @dataclasses.dataclass(frozen=True)
 class VectorOptions:
     """Defines the vector of a text."""
 
-    pooling: str = MEAN  # of `head_spec.POOLINGS`
-    layers: tuple[int, ...] = (-1,)  # concatenated; 0 is the first, -1 the last
-    normalize: bool = False  # to length 1, so that products are cosines
-    tokens: bool = False  # one vector per token; `pooling` is ignored
+    pooling: str = setting(MEAN, f"how vectors of tokens become one: {', '.join(POOLINGS)}", choices=POOLINGS)
+    layers: tuple[int, ...] = setting(
+        "-1", "whose vectors to take, side by side: -1 is the last, -2 the one before, 0 the first"
+    )
+    normalize: bool = setting(False, "divide each vector by its length, so that products are cosines")
+    tokens: bool = setting(False, "a vector for each token, not for each text")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", layer_numbers(self.layers))
 
     def width(self, config: BertConfig) -> int:
         return config.hidden_size * len(self.layers)

@@ -1,0 +1,99 @@
+"""Models that compute for a program or a job until they are closed."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TypeVar
+
+from bert_tf.batch.computer import Engine, InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import BertError
+from bert_tf.features.columns import Features
+from bert_tf.runtime import forks
+from bert_tf.tasks.base import Outputs
+
+T = TypeVar("T", bound="Session")
+
+
+class ClosedError(BertError):
+    """The model was closed."""
+
+
+class Session:
+    """A model that loads its weights lazily; `close`, or the end of a `with` block, frees them.
+
+    Threads may share one; they take turns.
+    """
+
+    _INSTEAD = "make another"  # of a closed one
+
+    def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
+        """Loads nothing yet.
+
+        Args:
+          trained: weights and their metadata.
+          inference: where and how to compute.
+        """
+        self.trained, self.inference = trained, inference
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._closed = False
+
+    @property
+    def checkpoint(self) -> str:
+        return self.trained.prefix
+
+    def load_weights(self) -> None:
+        """Loads the weights now, so that the first prediction does not wait for them.
+
+        Raises:
+          CheckpointError: they are damaged.
+          ClosedError: the model was closed.
+        """
+        with self._turn():
+            self._loaded(self.trained)
+
+    def outputs(self, features: Features, trained: Trained | None = None) -> Outputs:
+        """Outputs of the head; `trained` is this model with another head."""
+        with self._turn():
+            return self._loaded(trained or self.trained).outputs(features)
+
+    def close(self) -> None:
+        """Frees the weights; the model cannot be used afterwards."""
+        if forks.is_child():  # they are the parent's
+            self._closed = True
+            return
+        with self._lock:
+            self._closed = True
+            self._forget()
+
+    def __enter__(self: T) -> T:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Serializes threads; raises ForkedError in a forked process, which could deadlock on a thread of its parent."""
+        forks.begin()
+        with self._lock:
+            yield
+
+    def _loaded(self, trained: Trained) -> Engine:
+        if self._closed:
+            raise ClosedError(f"{self!r} was closed; {self._INSTEAD}")
+        self._engine = self._engine or self.inference.engine()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._forget)
+            self._engine.load(trained)
+            undo.pop_all()
+        return self._engine
+
+    def _forget(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None

@@ -1,0 +1,349 @@
+"""Evaluate: many checkpoints on labelled examples, in one table."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import html
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+from bert_tf.batch import glue, job, rows_text
+from bert_tf.batch.glue import Glue
+from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
+from bert_tf.batch.rows import Row
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
+from bert_tf.head_spec import PRETRAINING, REGRESSION
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.library.beam_runner import Arguments, runner
+from bert_tf.library.keywords import takes
+from bert_tf.log_form import log
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
+from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.rules import with_rules
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.batch.checkpoints import Named
+    from bert_tf.batch.evaluation import Dataset
+    from bert_tf.batch.trained import Trained
+    from bert_tf.jobs.beam_job import Beam
+
+Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
+
+INCOMPLETE = 3  # exit status
+DEFAULT_CHECKPOINT = ":default"  # as a name of --checkpoints; what --zero_shot evaluates where none is named
+
+_ZERO_SHOT_DIR = "out/zero-shot"
+_NO_KEYS = ("task_name", "data_dir", *(row.name for row in settings_of(MachineSettings)))
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskEntry:
+    """Labelled examples: the dev splits of a task, another split, or a file."""
+
+    name: str = setting(None, "task", required=True)
+    data_dir: str | None = setting(None, "folder of the task's files")
+    split: str | None = setting(None, "another split than dev")
+    file: str | None = setting(None, "file of labelled examples")
+    columns: LabelledColumns = group(LabelledColumns)
+
+    @staticmethod
+    def read(value: Any) -> TaskEntry:
+        """Reads an entry of `tasks` in a job file."""
+        return job.read_entry(TaskEntry, {"name": value} if isinstance(value, str) else value)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateSettings:
+    checkpoints: tuple[str, ...] = setting(
+        None, "with commas: prefixes, folders for their best or newest, FOLDER:all for all steps, patterns", required=True
+    )
+    task_name: tuple[str, ...] | None = setting(None, "with commas: tasks whose dev splits to evaluate on")
+    data_dir: str | None = setting(None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample")
+    job: str | None = setting(None, "YAML or JSON file of a job; flags override what it says")
+    output_dir: str = setting(None, "folder of results.tsv and results.json", required=True)
+    zero_shot: bool = setting(
+        False, "without training: cosines of mean vectors against the scores of pairs, of --task_name=STS-B"
+    )
+    eval_batch_size: int | None = setting(
+        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    rules: Rules = group(Rules)
+    model: ModelOverrides = group(ModelOverrides)
+    machine: MachineSettings = group(MachineSettings)
+    tasks: tuple[TaskEntry, ...] = ()  # of `task_name`, else of the job file
+
+    @classmethod
+    def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds the tasks, and the settings of the job file."""
+        keys = job.with_job(cls, values, lists={"tasks": TaskEntry.read}, without=_NO_KEYS)
+        if values.get("zero_shot") and "job" not in values:
+            keys = {"checkpoints": (DEFAULT_CHECKPOINT,), "output_dir": _ZERO_SHOT_DIR, **keys}
+        if "task_name" in values:
+            keys["tasks"] = tuple(TaskEntry(name, values.get("data_dir")) for name in values["task_name"])
+        elif "data_dir" in values:
+            raise FlagError("--data_dir is the folder of a task: name it with --task_name")
+        elif "job" not in values:
+            raise FlagError("--task_name is required, or --job=FILE")
+        elif "tasks" not in keys:
+            raise FlagError(f"{values['job']}: tasks is required")
+        return keys
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Results of checkpoints, one row for each checkpoint and split.
+
+    Attributes:
+      rows: of the table, including those of earlier calls with the same folder.
+      failed: rows that say why a checkpoint could not be evaluated.
+      path: of the table as a file; results.json beside it has the same content.
+    """
+
+    rows: Sequence[Row]
+    failed: Sequence[Row]
+    path: Path
+
+    @property
+    def glue(self) -> Glue | None:
+        """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
+        return glue.of(self.rows)
+
+    def __str__(self) -> str:
+        """The command's output."""
+        return rows_text.for_screen(self._all)
+
+    def _repr_html_(self) -> str:
+        return "".join(_html(lines) for lines in rows_text.cells_for_screen(self.rows)) + "".join(
+            f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
+        )
+
+    @property
+    def _all(self) -> list[Row]:
+        return [*self.rows, *(row for row in self.failed if row not in self.rows)]
+
+
+@takes(EvaluateSettings)
+def evaluate(
+    checkpoints: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
+    *,
+    task_name: Names | None = None,
+    output_dir: str | os.PathLike[str] | None = None,
+    beam: Arguments = False,
+    **settings: Any,
+) -> Table:
+    """Evaluates many checkpoints in one process and keeps existing rows; as `python -m bert_tf evaluate`.
+
+    Args:
+      checkpoints: prefixes, folders (their best or newest checkpoint), FOLDER:all for all steps, or patterns.
+      task_name: tasks to evaluate on, by their dev splits.
+      output_dir: receives results.tsv and results.json.
+      beam: arguments of Apache Beam, to predict in a pipeline; True for none.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: invalid settings or input; an unusable checkpoint becomes a row of `failed` instead.
+    """
+    values = {"checkpoints": checkpoints, "task_name": task_name, "output_dir": output_dir, **settings}
+    checked = read(EvaluateSettings, values)
+    if checked.job is None and CUSTOM in (canonical_name(entry.name) for entry in checked.tasks):
+        raise FlagError(
+            f"task_name={CUSTOM!r} does not say which file: name it in a job file (job=...),"
+            " or give rows: bert_tf.load(checkpoint).evaluate(rows)"
+        )
+    return fill_table(checked, runner(beam))
+
+
+def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
+    """Evaluates checkpoints and writes the table; a failing checkpoint becomes a row, other errors raise BertError."""
+    from bert_tf.batch import checkpoints, evaluation
+    from bert_tf.batch.results_table import TSV_FILE, ResultsTable
+    from bert_tf.estimator import run_folder
+    from bert_tf.jobs import batch_machine
+
+    if beam is not None:
+        return _evaluate_on_beam(settings, beam)
+    with run_folder.writing_where_a_run_is([settings.output_dir]):
+        named = checkpoints.named(_names(settings))
+        datasets = [dataset for entry in settings.tasks for dataset in _datasets(entry, named, settings)]
+        order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
+        table = ResultsTable(settings.output_dir, order)
+        evaluation.leave_out_outdated(table, settings.checkpoints, named)
+        inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
+        log.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
+        failed = evaluation.evaluate(
+            named, datasets, table, settings.model, inference, load=_loader(zero_shot=settings.zero_shot)
+        )
+        table.write()
+    return Table(table.rows, failed, Path(settings.output_dir) / TSV_FILE)
+
+
+def _evaluate_on_beam(settings: EvaluateSettings, beam: Beam) -> Table:
+    """For files too large for one machine; checkpoints may be remote."""
+    from bert_tf.batch import checkpoints, evaluation
+    from bert_tf.batch.results_table import TSV_FILE, ResultsTable
+    from bert_tf.cluster import paths
+    from bert_tf.jobs import beam_job, evaluate_on_beam
+
+    beam_job.refuse_missing()
+    if settings.zero_shot or paths.has_scheme(settings.output_dir):
+        raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
+    table = ResultsTable(settings.output_dir, [])
+    failed = []
+    for entry in settings.tasks:
+        if entry.file is None:
+            raise FlagError(f"--beam: name files in a job file: tasks: {{name: {entry.name}, file: FILE}}")
+        for name in settings.checkpoints:
+            task = _task(entry, checkpoints.named([beam_job.fetched_checkpoint(name)]))
+            measured = evaluate_on_beam.Measured(
+                name, task, entry.file, entry.split, settings.model, settings.rules.given(), settings.eval_batch_size
+            )
+            row = evaluate_on_beam.row(measured, settings.output_dir, settings.machine, beam)
+            evaluation.put(table, row)
+            failed += [row] * bool(row.error)
+    table.write()
+    return Table(table.rows, failed, Path(settings.output_dir) / TSV_FILE)
+
+
+def _names(settings: EvaluateSettings) -> list[str]:
+    """Checkpoint names; includes Hugging Face folders and the default if a pretrained model suffices."""
+    from bert_tf.checkpoints import huggingface
+    from bert_tf.jobs import sources
+
+    if not settings.zero_shot:
+        return list(settings.checkpoints)
+    return [
+        sources.find(None, settings.model, environment=os.environ, needs_head=False).prefix
+        if name == DEFAULT_CHECKPOINT
+        else str(sources.checkpoint_of(name, environment=os.environ))
+        if huggingface.is_huggingface_folder(name)
+        else name
+        for name in settings.checkpoints
+    ]
+
+
+def _loader(*, zero_shot: bool) -> Callable[[str, ModelOverrides], Trained]:
+    from bert_tf.batch import trained
+    from bert_tf.tasks.similarity.family import SimilarityFamily
+
+    def load_for_vectors(prefix: str, overrides: ModelOverrides) -> Trained:
+        return dataclasses.replace(trained.load_encoder(prefix, overrides), given_head=SimilarityFamily().head)
+
+    if zero_shot:
+        return load_for_vectors
+    return trained.load
+
+
+def _datasets(entry: TaskEntry, named: Sequence[Named], settings: EvaluateSettings) -> Iterator[Dataset]:
+    """Yields the data sets of an entry; BertError if a task, file or label is missing."""
+    from bert_tf.batch.evaluation import Dataset
+    from bert_tf.jobs.sources import SAMPLE_NOTE, find_data
+    from bert_tf.tasks.similarity.zero_shot import zero_shot
+    from bert_tf.tasks.tables import usable
+
+    base = _scored(entry) if settings.zero_shot else _task(entry, named)
+    task = zero_shot(base) if settings.zero_shot else base
+    rules = settings.rules.given()
+    with_rules(task.family, rules)
+    if entry.file is not None:
+        split = entry.split or task.splits("", DEV)[0]
+        examples = usable(lambda report: task.stream(str(entry.file), split, report), entry.file, skip=False)
+        yield _labelled(Dataset(task, entry.file, examples, rules), entry.file)
+        return
+    data = find_data(base, entry.data_dir, environment=os.environ)
+    log.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
+    if data.is_sample:
+        log.warning("this is the %s", SAMPLE_NOTE)
+    for split in [entry.split] if entry.split else task.splits(data.folder, DEV):
+        yield _labelled(Dataset(task, split, task.examples(data.folder, split), rules), task.file(data.folder, split))
+
+
+def _labelled(dataset: Dataset, path: object) -> Dataset:
+    if not dataset.examples:
+        raise DataError("no examples below the header line", path)
+    if dataset.examples[0].label is None:
+        raise DataError(f"split {dataset.split} has no labels to evaluate by", path)
+    return dataset
+
+
+def _scored(entry: TaskEntry) -> Task:
+    """Task of an entry; with scores if the file is the user's own."""
+    if canonical_name(entry.name) != CUSTOM or entry.file is None:
+        return _task(entry, ())
+    from bert_tf.batch import own_data
+
+    return own_data.task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
+
+
+def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
+    from bert_tf.batch import own_data
+
+    columns = entry.columns.given()
+    if canonical_name(entry.name) == CUSTOM:
+        if entry.file is None:
+            raise FlagError(f"tasks: {CUSTOM} needs a file: {{name: {CUSTOM}, file: dev.tsv}} in a job file")
+        record = _first_record(named)
+        if not record:
+            _refuse_missing(named[0])
+        return own_data.task(record, entry.columns, dev_file=entry.file)
+    if columns:
+        raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
+    task = get_task(entry.name)
+    if task.family.head.kind == PRETRAINING:
+        raise FlagError(
+            f"{task.name}: held-out text is evaluated by python -m bert_tf pretrain --do_eval, with the flags of the run"
+        )
+    return task
+
+
+def _refuse_missing(checkpoint: Named) -> None:
+    """Reports a missing checkpoint as such, instead of its missing record."""
+    from bert_tf.checkpoints.reader import CheckpointReader
+
+    if checkpoint.problem:
+        raise CheckpointError(checkpoint.problem)
+    CheckpointReader(checkpoint.prefix)
+
+
+def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
+    """Training record of the first checkpoint that has one; a damaged one is reported in its row."""
+    from bert_tf.estimator import run_folder
+
+    for checkpoint in named:
+        with contextlib.suppress(OutputError):
+            if record := run_folder.trained(Path(checkpoint.prefix).parent):
+                return record
+    return {}
+
+
+def _html(lines: Sequence[Sequence[str]]) -> str:
+    tags = itertools.chain(["th"], itertools.repeat("td"))
+    rows = ("".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in line) for tag, line in zip(tags, lines))
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _run(call: Call) -> int:
+    table = fill_table(call.settings, call.beam)
+    sys.stdout.write(str(table))
+    if table.glue is not None:
+        print(table.glue)
+    log.info("the table is in %s", table.path)
+    return INCOMPLETE if table.failed else 0
+
+
+COMMAND = Command(
+    "Evaluates many checkpoints in one process (docs/batch_jobs.md):"
+    " python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval",
+    EvaluateSettings,
+    _run,
+    stopped="stopped; the same command leaves out the rows that are done",
+    has_beam=True,
+    reports_to=lambda settings: settings.output_dir,
+)

@@ -1,0 +1,210 @@
+"""Predict: files of any size with one checkpoint, or a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.batch import job
+from bert_tf.batch.file_pairs import PIPE, FilePair, read_pair, refuse_clashes
+from bert_tf.batch.job import Columns, ModelOverrides, Rules
+from bert_tf.errors import FlagError
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.library.beam_runner import Arguments, Written, runner, written
+from bert_tf.library.keywords import takes
+from bert_tf.log_form import log
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
+from bert_tf.tasks.tables import FORMATS
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.batch.computer import InferenceOptions
+    from bert_tf.batch.inputs import Inputs
+    from bert_tf.batch.prediction import Predictor
+    from bert_tf.batch.trained import Trained
+    from bert_tf.cluster.beam import Transfer
+    from bert_tf.jobs.beam_job import Beam
+
+_MACHINE = tuple(row.name for row in settings_of(MachineSettings))
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictSettings:
+    input: str | None = setting(None, "file to predict, as the task's test split or with the columns named below; - is a pipe")
+    output: str | None = setting(None, "file of predictions: .tsv, .csv or .jsonl, each also with .gz, else TSV; - is a pipe")
+    job: str | None = setting(None, "YAML or JSON file of a job; flags override what it says")
+    checkpoint: str = setting(None, "a checkpoint, or the folder of a run for its best, else its newest", required=True)
+    task_name: str | None = setting(None, "what it was trained on, where no run_config.json is beside it")
+    predict_batch_size: int | None = setting(
+        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    skip_bad_rows: bool = setting(False, "leave out rows that cannot be used; else stop at the first")
+    keep_columns: bool = setting(False, "write the columns of the input too, after those of the predictions")
+    output_format: str | None = setting(None, f"{', '.join(FORMATS)}; else as the name of the output says", choices=FORMATS)
+    columns: Columns = group(Columns)
+    rules: Rules = group(Rules)
+    model: ModelOverrides = group(ModelOverrides)
+    machine: MachineSettings = group(MachineSettings)
+    files: tuple[FilePair, ...] = ()  # of `input` and `output`, else of the job file
+
+    @classmethod
+    def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Adds the files, and the settings of the job file."""
+        keys = job.with_job(cls, values, lists={"files": read_pair}, without=("input", "output", *_MACHINE))
+        ends = [name for name in ("input", "output") if name in values]
+        if len(ends) == 1:
+            raise FlagError(f"--{ends[0]} needs the other of --input and --output")
+        if ends:
+            keys["files"] = (FilePair(values["input"], values["output"]),)
+        elif "job" not in values:
+            raise FlagError("--input and --output are required, or --job=FILE")
+        elif "files" not in keys:
+            raise FlagError(f"{values['job']}: files is required")
+        keys["files"] = tuple(pair.with_pipes(keys.get("output_format")) for pair in keys["files"])
+        return keys
+
+
+@takes(PredictSettings)
+def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Written, ...]:
+    """Predicts files of any size; as `python -m bert_tf predict`. For rows in memory use `Model.predict`.
+
+        bert_tf.predict_files(checkpoint="out/mrpc", input="rows.tsv", output="predictions.tsv")
+
+    Args:
+      beam: arguments of Apache Beam, to run as a pipeline; True for none.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The files of predictions; with Beam the shards, as strings if they lie on another file system.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    by = runner(beam)
+    return written(predict(read(PredictSettings, settings), by))
+
+
+def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, ...]:
+    """Predicts all files; returns the files, the shards of a pipeline."""
+    from bert_tf.estimator import run_folder
+
+    if beam is not None:
+        return _run_on_beam(settings, beam)
+    from bert_tf.batch import output_form
+
+    for pair in settings.files:
+        output_form.of(pair.output, pair.output_format)  # rejects unsupported names
+    refuse_clashes(settings.files)
+    folders = (os.path.dirname(pair.output) for pair in settings.files if pair.output != PIPE)
+    with run_folder.writing_where_a_run_is(folders):
+        return tuple(pair.output for pair in _run_here(settings))
+
+
+def _run_here(settings: PredictSettings) -> list[FilePair]:
+    from bert_tf.batch import stream
+    from bert_tf.batch.prediction import Predictor
+    from bert_tf.jobs import batch_machine
+
+    model, reads = _opened(settings)
+    inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=os.environ)
+    with contextlib.closing(Predictor(model, reads.family, inference)) as predictor:
+        predictor.load_weights()
+        predict_one = functools.partial(
+            stream.predict, inputs=reads, predictor=predictor, settings=_determining(settings, inference, model, reads)
+        )
+        return stream.predict_each(settings.files, predict_one, skip_empty=settings.skip_bad_rows)
+
+
+def _opened(settings: PredictSettings) -> tuple[Trained, Inputs]:
+    from bert_tf.batch import inputs
+    from bert_tf.jobs import sources
+    from bert_tf.tasks.custom import NAME as CUSTOM
+    from bert_tf.tasks.registry import canonical_name
+
+    name = settings.task_name
+    task = None if name is None or canonical_name(name) == CUSTOM else name  # only a record describes the user's own data
+    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=task)
+    reads = inputs.inputs(
+        model,
+        settings.columns,
+        task_name=name,
+        skip_bad_rows=settings.skip_bad_rows,
+        keep_columns=settings.keep_columns,
+        rules=settings.rules,
+    )
+    labels = reads.family.labels
+    learned = f"labels {', '.join(labels)}" if labels else reads.family.kind
+    log.info("%s: %s; max length %d", model.prefix, learned, model.max_seq_length)
+    return model, reads
+
+
+def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
+    from bert_tf.batch import output_form
+    from bert_tf.jobs import beam_job
+
+    if settings.keep_columns:
+        raise FlagError("--keep_columns: a pipeline of Beam does not read other columns; leave the flag out, or --beam")
+    beam_job.refuse_missing()
+    from bert_tf.cluster import beam  # as the next, it imports Beam
+    from bert_tf.cluster.beam import Transfer
+    from bert_tf.cluster.shards import ShardForm
+
+    settings = beam_job.absolute_model(dataclasses.replace(settings, files=beam_job.absolute_files(settings.files)))
+    _, reads = _opened(beam_job.fetched(settings))
+
+    def transfer(pair: FilePair) -> Transfer:
+        form = output_form.of(pair.output, pair.output_format)
+        return Transfer(pair.input, pair.output, ShardForm(form, form.encode(reads.family.layout(form.form).header())))
+
+    by_workers = dataclasses.replace(settings, machine=beam_job.dividing_cores(settings.machine, by))
+    make = functools.partial(_worker, by_workers, by.begin)
+    return tuple(beam.transfer([transfer(pair) for pair in settings.files], reads, make, by.arguments))
+
+
+def _worker(settings: PredictSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:
+    environment = begin()
+    from bert_tf.batch.prediction import Predictor
+    from bert_tf.jobs import batch_machine, beam_job
+
+    model, reads = _opened(beam_job.fetched(settings))
+    inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=environment)
+    predictor = Predictor(model, reads.family, inference)
+    predictor.load_weights()
+    return predictor
+
+
+def _determining(settings: PredictSettings, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
+    """Everything but the input that affects the bytes of the output."""
+    from bert_tf.batch.inputs import CHUNK
+    from bert_tf.tasks.rules import rules_of
+
+    return {
+        **model.settings,
+        "task_name": reads.published.name if reads.published else None,
+        **reads.family.record(),
+        **rules_of(reads.family),
+        "columns": dataclasses.asdict(settings.columns),
+        "skip_bad_rows": settings.skip_bad_rows,
+        **({"keep_columns": True} if settings.keep_columns else {}),  # outputs of before are left alone
+        "predict_batch_size": settings.predict_batch_size,
+        "precision": inference.precision,
+        "chunk": CHUNK,
+    }
+
+
+def _run(call: Call) -> None:
+    predict(call.settings, call.beam)
+
+
+COMMAND = Command(
+    "Predicts files of any size (docs/batch_jobs.md):"
+    " python -m bert_tf predict --checkpoint=out/mrpc --input=FILE --output=FILE",
+    PredictSettings,
+    _run,
+    stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
+    has_beam=True,
+)

@@ -1,0 +1,45 @@
+"""Serve: answers requests over HTTP with a trained model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+from bert_tf.service.settings import ServeConfig, configured
+
+_WARNINGS = -1  # verbosity of a program, whose own log says the rest where it is set up
+
+
+@takes(ServeConfig)
+def serve(run: str | os.PathLike[str], **settings: Any) -> None:
+    """Serves a trained model over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
+
+    It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
+
+    Args:
+      run: folder of a run, or a checkpoint.
+      **settings: settings of the command, by flag name.
+
+    Raises:
+      BertError: the model cannot be loaded, the port is in use, or a package is missing.
+      KeyboardInterrupt: a second signal arrived before accepted requests were finished.
+    """
+    from bert_tf.service.running import run_service
+
+    run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
+
+
+def _run(call: Call) -> None:
+    from bert_tf.service.running import run_service  # what imports HTTP waits until it is needed: --help is quick
+
+    run_service(call.settings, verbosity=call.verbosity)
+
+
+COMMAND = Command(
+    "Serves a trained model by HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500",
+    ServeConfig,
+    _run,
+    stopped="stopped; requests that were not yet answered are lost",
+)
