@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.jobs import encode_config, evaluate_config, export_config, fine_tune_config, predict_config
-from bert_tf.settings import _NAMED_ELSEWHERE, nearest, unknown_setting
+from bert_tf.jobs import fine_tune_config
+from bert_tf.operations.encode import EncodeSettings
+from bert_tf.operations.evaluate import EvaluateSettings
+from bert_tf.operations.export import ExportSettings
+from bert_tf.operations.predict import PredictSettings
+from bert_tf.settings import _NAMED_ELSEWHERE, nearest, settings_of, unknown_setting
 
 OF_TRAINING = {row.name for row in fine_tune_config.SETTINGS}
-KNOWN = {
-    name.name
-    for rows in (fine_tune_config.SETTINGS, predict_config.SETTINGS, evaluate_config.SETTINGS, encode_config.SETTINGS)
-    for name in rows
-} | {row.name for row in export_config.SETTINGS}
+KNOWN = OF_TRAINING | {row.name for row in settings_of(EncodeSettings, EvaluateSettings, ExportSettings, PredictSettings)}
 
 
 def test_each_name_of_the_table_leads_to_a_setting():
@@ -40,7 +40,7 @@ def test_settings_are_found_by_the_names_of_other_libraries(name, ours):
 
 
 def test_what_a_command_does_not_take_is_not_proposed():
-    predicting = {row.name for row in predict_config.SETTINGS}
+    predicting = {row.name for row in settings_of(PredictSettings)}
     assert nearest("epochs", predicting) is None
     assert nearest("batch_size", predicting) == "predict_batch_size"
     assert "(known: " in unknown_setting("setting", "epochs", predicting)

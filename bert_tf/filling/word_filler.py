@@ -110,6 +110,7 @@ class WordFiller(Session):
         return [tuple(Filled(*place, next(words)) for place in masked_text.places(text.text_a)) for text in texts]
 
     def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
+        """A line of JSON for each text of a chunk."""
         del number
         rows = zip(texts, self.filled(features, texts, self._top))
         return form.encode("".join(f"{documents.to_json(as_json(*row), ensure_ascii=False)}\n" for row in rows))

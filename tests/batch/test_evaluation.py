@@ -15,7 +15,7 @@ import pytest
 from bert_tf.batch import computer, evaluation, trained
 from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.evaluation import Dataset
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Row
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -73,7 +73,7 @@ def built(monkeypatch):
 def evaluate(folder, checkpoints, datasets, **given):
     found = named(checkpoints)
     table = ResultsTable(folder, [(c.prefix, d.task.name, d.split) for c in found for d in datasets])
-    return len(evaluation.evaluate(found, datasets, table, Given(**given), inference()))
+    return len(evaluation.evaluate(found, datasets, table, ModelOverrides(**given), inference()))
 
 
 def metrics(folder):
@@ -85,7 +85,7 @@ def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev):
     prefix = str(run / "model.ckpt-100")
     assert evaluate(tmp_path, [prefix], [dev]) == 0
     found = ResultsTable(tmp_path, []).rows[0]
-    model = trained.load(prefix, Given())
+    model = trained.load(prefix, ModelOverrides())
     features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
     with contextlib.closing(Forward(Model(model.config, HeadSpec(2)), inference().machine)) as forward:
         step, outputs = forward.load(prefix), forward.outputs(features)
@@ -226,7 +226,7 @@ def test_two_jobs_on_one_folder_measure_each_row_once_and_both_know_all(tmp_path
     found, datasets = named([f"{run}:all"]), [dev, train]
     tables = [ResultsTable(tmp_path, []) for _ in range(2)]
     with ThreadPoolExecutor() as jobs:
-        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, Given(), inference()) for table in tables]
+        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, ModelOverrides(), inference()) for table in tables]
     assert sorted(at_once) == sorted((checkpoint.prefix, "MRPC", data.split) for checkpoint in found for data in datasets)
     assert [{row.key for row in table.rows} for table in tables] == [set(at_once)] * 2
     assert [sorted(row.split for row in end.result()) for end in ends] == [["dev", "train"]] * 2  # what failed is known to both
@@ -284,7 +284,7 @@ def test_rows_that_are_true_no_longer_leave_the_table(tmp_path, run, dev):
 
 def test_a_name_that_stands_for_nothing_computes_nothing(tmp_path, dev, built):
     found = [Named("x", "x: no checkpoint matches")]
-    assert len(evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), Given(), inference())) == 1
+    assert len(evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), ModelOverrides(), inference())) == 1
     assert built == {"graphs": 0, "features": 0, "logits": 0}
 
 
@@ -292,14 +292,14 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     loads = []
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
-    model = trained.load(str(run / "model.ckpt-40"), Given())
+    model = trained.load(str(run / "model.ckpt-40"), ModelOverrides())
     computes = computer.Computer(inference())
     assert [computes.load(model), computes.load(model)] == [40, 40]
     assert len(loads) == 1
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", fail)
     with pytest.raises(CheckpointError):
-        computes.load(trained.load(str(run / "model.ckpt-20"), Given()))
+        computes.load(trained.load(str(run / "model.ckpt-20"), ModelOverrides()))
     with pytest.raises(CheckpointError):  # the weights in the session are those of neither
         computes.load(model)
     computes.close()
@@ -309,7 +309,7 @@ def test_what_was_closed_has_no_weights(run, monkeypatch):
     loads = []
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
-    model = trained.load(str(run / "model.ckpt-40"), Given())
+    model = trained.load(str(run / "model.ckpt-40"), ModelOverrides())
     computes = computer.Computer(inference())
     computes.load(model)
     computes.close()

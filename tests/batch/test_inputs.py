@@ -9,7 +9,7 @@ import types
 import pytest
 
 from bert_tf.batch import inputs, trained
-from bert_tf.batch.job import Columns, Given
+from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from tests.batch.runs import LENGTH, write_run
 
@@ -19,7 +19,7 @@ PUBLISHED = HEADER + "".join(f"{row}\t1\t2\t{a}\t{b}\n" for row, (a, b) in enume
 
 
 def reader(folder, step=40, task_name=None, skip_bad_rows=False, **columns):
-    model = trained.load(str(folder / f"model.ckpt-{step}"), Given(max_seq_length=LENGTH))
+    model = trained.load(str(folder / f"model.ckpt-{step}"), ModelOverrides(max_seq_length=LENGTH))
     return inputs.inputs(model, Columns(**columns), task_name=task_name, skip_bad_rows=skip_bad_rows)
 
 
@@ -114,7 +114,7 @@ def test_where_no_record_is_the_task_has_to_be_named(tmp_path, project):
 
 
 def test_a_task_that_the_model_was_not_trained_on_is_refused(run):
-    model = trained.load(str(run / "model.ckpt-20"), Given())
+    model = trained.load(str(run / "model.ckpt-20"), ModelOverrides())
     assert inputs.inputs(model, Columns(), task_name="mrpc", skip_bad_rows=False).published.name == "MRPC"
     with pytest.raises(FlagError, match=r"--task_name=RTE: .*model\.ckpt-20 was trained on MRPC; leave the flag out"):
         inputs.inputs(model, Columns(), task_name="RTE", skip_bad_rows=False)

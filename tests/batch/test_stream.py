@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from bert_tf.batch import inputs, stream, trained
-from bert_tf.batch.job import Columns, FilePair, Given
+from bert_tf.batch.file_pairs import FilePair
+from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import CheckpointError, DataError, OutputError
@@ -36,7 +37,7 @@ def _small_chunks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def model(run):
-    return trained.load(str(run / "model.ckpt-100"), Given())
+    return trained.load(str(run / "model.ckpt-100"), ModelOverrides())
 
 
 @pytest.fixture(scope="module")
@@ -279,4 +280,4 @@ def test_a_missing_file(tmp_path, reads, predictor):
 def test_damaged_weights_are_told_at_once(run, tmp_path, reads):
     folder = torn(tmp_path / "torn", run, 100)
     with pytest.raises(CheckpointError, match=r"model\.ckpt-100: damaged at "):
-        Predictor(trained.load(str(folder / "model.ckpt-100"), Given()), reads.family, inference())
+        Predictor(trained.load(str(folder / "model.ckpt-100"), ModelOverrides()), reads.family, inference())

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import BertError, CheckpointError, OutputError, PreflightError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -27,7 +27,7 @@ def copy(run, tmp_path):
 
 
 def load(folder, **given):
-    return trained.load(str(folder / "model.ckpt-40"), Given(**given))
+    return trained.load(str(folder / "model.ckpt-40"), ModelOverrides(**given))
 
 
 def change_record(folder, **values):
@@ -64,7 +64,7 @@ def test_without_a_record_the_vocabulary_tells_of_case(copy, vocabulary, lower_c
 
 
 def test_other_weights_have_another_digest(run):
-    digests = {trained.load(str(run / f"model.ckpt-{step}"), Given()).digest for step in (20, 40, 100)}
+    digests = {trained.load(str(run / f"model.ckpt-{step}"), ModelOverrides()).digest for step in (20, 40, 100)}
     assert len(digests) == 3
 
 
@@ -91,7 +91,7 @@ def test_misfits_are_told_before_anything_is_computed(run):
 
 def test_a_pretrained_model_is_no_classifier(project):
     with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model, it has no task head"):
-        trained.load(project.init_checkpoint, Given(max_seq_length=LENGTH))
+        trained.load(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
 
 
 def test_a_head_may_have_no_variables(run, monkeypatch):

@@ -11,7 +11,8 @@ from benchmarks import evaluations, results
 from benchmarks.comparisons import COMPARISONS
 from benchmarks.whole_command import Job
 from benchmarks.workers import WorkerError
-from bert_tf.commands import evaluate
+from bert_tf.cli import command_line
+from bert_tf.operations import evaluate
 from tests import classifier_flags
 
 
@@ -32,7 +33,7 @@ def test_the_first_checkpoints_are_evaluated(job, tmp_path):
     line = evaluations.command(job, tmp_path / "run", 3, tmp_path / "out")
     told = dict(argument[2:].split("=", 1) for argument in line[4:])
     assert [path.rpartition("-")[2] for path in told["checkpoints"].split(",")] == ["1", "2", "3"]
-    assert told.keys() <= {flag.name for flag in evaluate.FLAGS}
+    assert told.keys() <= {flag.name for flag in command_line.flags_of(evaluate.COMMAND)}
 
 
 @pytest.mark.parametrize(("rows", "fits"), [(3, True), (2, False)])

@@ -14,10 +14,10 @@ import pytest
 from bert_tf.batch import inputs
 from bert_tf.batch.prediction import Predictor
 from bert_tf.cluster import beam, beam_options, slices
-from bert_tf.commands import encode, evaluate, predict
 from bert_tf.errors import BertError, FlagError
 from bert_tf.jobs import beam_job, machine_settings
 from bert_tf.jobs.beam_job import Beam
+from tests import lines
 from tests.batch.runs import write_run
 from tests.integration import families
 
@@ -35,7 +35,7 @@ def rows(count, start=0):
 def run_command(*flags, runner=RUNNER, **values):
     """Runs the command, with Beam where there is a runner."""
     given = [f"--{name}={value}" for name, value in values.items()]
-    return predict.main(["predict", *given, *flags, *(["--beam", "--", *runner] if runner else [])])
+    return lines.run("predict", *given, *flags, *(["--beam", "--", *runner] if runner else []))
 
 
 def shards(folder, pattern):
@@ -326,8 +326,8 @@ def test_vectors_go_to_shards_that_are_whole_files(run, tmp_path, monkeypatch, n
     monkeypatch.setattr(inputs, "CHUNK", 4)
     (tmp_path / "in.txt").write_text("".join(f"the storm {'red ' * (row % 5)}\n" for row in range(30)))
     flags = [f"--checkpoint={run}", f"--input={tmp_path / 'in.txt'}", "--skip_bad_rows"]
-    assert encode.main(["encode", *flags, f"--output={tmp_path / name}", "--beam", "--", *RUNNER]) == 0
-    assert encode.main(["encode", *flags, f"--output={tmp_path / f'local-{name}'}"]) == 0
+    assert lines.run("encode", *flags, f"--output={tmp_path / name}", "--beam", "--", *RUNNER) == 0
+    assert lines.run("encode", *flags, f"--output={tmp_path / f'local-{name}'}") == 0
     (shard,) = shards(tmp_path, f"v-*-of-*{name[1:]}")
     found, expected = vectors_of(shard), vectors_of(tmp_path / f"local-{name}")
     assert found.shape == expected.shape
@@ -337,7 +337,7 @@ def test_vectors_go_to_shards_that_are_whole_files(run, tmp_path, monkeypatch, n
 def test_vectors_without_ids_are_refused(run, tmp_path, capsys):
     (tmp_path / "in.txt").write_text("rain\n")
     flags = [f"--checkpoint={run}", f"--input={tmp_path / 'in.txt'}", f"--output={tmp_path / 'v.npy'}"]
-    assert encode.main(["encode", *flags, "--beam", "--", *RUNNER]) == 2
+    assert lines.run("encode", *flags, "--beam", "--", *RUNNER) == 2
     assert "shards are in no order, and npy has no ids" in capsys.readouterr().err
 
 
@@ -368,7 +368,7 @@ def measured(folder, checkpoint, file, *flags):
     """Returns the row of an evaluation."""
     job = folder.with_suffix(".yaml")
     job.write_text(f"checkpoints: {checkpoint}\ntasks: {{name: MRPC, file: '{file}'}}\noutput_dir: {folder}\n")
-    assert evaluate.main(["evaluate", f"--job={job}", *flags]) == 0
+    assert lines.run("evaluate", f"--job={job}", *flags) == 0
     (row,) = json.loads((folder / "results.json").read_text())["rows"]
     return row
 

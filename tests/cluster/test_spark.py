@@ -14,15 +14,13 @@ from pyspark.errors import PythonException
 
 import bert_tf
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given, Rules
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.cluster import once, shipped, spark, values
 from bert_tf.cluster.spark import Column
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.jobs import frames
-from bert_tf.jobs.frames import FrameJob
-from bert_tf.jobs.machine_settings import configured
-from bert_tf.library.frames import _begin
+from bert_tf.operations import frames
+from bert_tf.operations.frames import FrameSettings, Work
 from bert_tf.tasks.choice.predictions import Prediction as ChoicePrediction
 from bert_tf.tasks.sentence.predictions import Prediction
 from bert_tf.tasks.similarity.predictions import Prediction as PairPrediction
@@ -44,7 +42,7 @@ PREDICTIONS = {
 @pytest.fixture(scope="module")
 def packed(run, tmp_path_factory):
     """A model on its way."""
-    return shipped.pack(trained.load(str(run / "model.ckpt-20"), Given()), tmp_path_factory.mktemp("sent"))
+    return shipped.pack(trained.load(str(run / "model.ckpt-20"), ModelOverrides()), tmp_path_factory.mktemp("sent"))
 
 
 @pytest.fixture
@@ -55,9 +53,8 @@ def _arrived(packed, tmp_path, monkeypatch):
     monkeypatch.setattr(once, "_LOADED", {})
 
 
-def job(**changed):
-    usual = {"output": "p", "columns": {}, "model": Given(), "rules": Rules(), "machine": configured(), "batch_size": None}
-    return FrameJob(**{**usual, "skip_bad_rows": False, "begin": _begin, **changed})
+def work(packed, **settings):
+    return Work("p", {}, FrameSettings(**settings), packed.name)
 
 
 def computed(make, rows, kind=CLASSIFICATION):
@@ -70,7 +67,7 @@ def computed(make, rows, kind=CLASSIFICATION):
 
 @pytest.mark.usefixtures("_arrived")
 def test_rows_keep_their_columns_and_get_what_the_model_predicts(packed, run):
-    rows = computed(functools.partial(frames._predictions, packed.name, job()), ROWS)
+    rows = computed(functools.partial(frames._predictions, work(packed)), ROWS)
     assert [{name: row[name] for name in ("text_a", "text_b")} for row in rows] == ROWS
     with bert_tf.load(run) as model:
         expected = model.predict(ROWS)
@@ -81,7 +78,7 @@ def test_rows_keep_their_columns_and_get_what_the_model_predicts(packed, run):
 
 @pytest.mark.usefixtures("_arrived")
 def test_a_row_that_cannot_be_used_says_why_and_the_others_are_predicted(packed):
-    make = functools.partial(frames._predictions, packed.name, job(skip_bad_rows=True))
+    make = functools.partial(frames._predictions, work(packed, skip_bad_rows=True))
     rows = computed(make, [*ROWS[:3], {"text_a": "rain", "text_b": None}, *ROWS[4:]])
     assert [row["p"]["problem"] for row in rows] == [None] * 3 + ["a text is None"] + [None] * 16
     assert [row["p"]["label"] is None for row in rows] == [number == 3 for number in range(20)]
@@ -90,7 +87,7 @@ def test_a_row_that_cannot_be_used_says_why_and_the_others_are_predicted(packed)
 @pytest.mark.usefixtures("_arrived")
 def test_a_row_that_cannot_be_used_is_shown(packed):
     with pytest.raises(DataError, match=r"^frame: a text is None; the row is {'text_a': 'rain', 'text_b': None}$"):
-        computed(functools.partial(frames._predictions, packed.name, job()), [*ROWS, {"text_a": "rain", "text_b": None}])
+        computed(functools.partial(frames._predictions, work(packed)), [*ROWS, {"text_a": "rain", "text_b": None}])
 
 
 @pytest.mark.parametrize("kind", PREDICTIONS)
@@ -122,7 +119,7 @@ def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
 
 
 def test_a_model_that_is_sent_has_all_it_needs_and_a_name_by_its_contents(packed, run, tmp_path):
-    again = shipped.pack(trained.load(str(run / "model.ckpt-20"), Given()), tmp_path)
+    again = shipped.pack(trained.load(str(run / "model.ckpt-20"), ModelOverrides()), tmp_path)
     assert (again.name, again.read_bytes()) == (packed.name, packed.read_bytes())
 
 

@@ -10,78 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.batch.job import Given, LabelledColumns, TaskEntry
-from bert_tf.commands import evaluate
-from bert_tf.errors import FlagError
-from bert_tf.runtime.settings import DeviceSettings
+from tests import lines
 from tests.batch.runs import torn, write_run
 from tests.tiny import SIZES, write_project
-
-NEEDED = ["--task_name=MRPC", "--checkpoints=out/mrpc", "--output_dir=out/eval"]
-
-
-def parse(*arguments):
-    return evaluate.parse(["evaluate", *arguments])
-
-
-def test_flags_become_a_job():
-    settings = parse(
-        *NEEDED, "--data_dir=d", "--checkpoints=a:all,b", "--nodo_lower_case", "--max_seq_length=64", "--num_gpus=1"
-    )
-    assert settings.config.job.checkpoints == ("a:all", "b")
-    assert settings.config.job.tasks == (TaskEntry(LabelledColumns(), "MRPC", data_dir="d"),)
-    assert settings.config.job.model == Given(max_seq_length=64, do_lower_case=False)
-    assert settings.config.machine.devices == DeviceSettings(num_gpus=1)
-    assert settings.config.machine.precision == "default"
-
-
-def test_several_tasks_by_flag():
-    assert [task.name for task in parse(*NEEDED, "--task_name=MRPC,rte").config.job.tasks] == ["MRPC", "rte"]
-
-
-def test_flags_go_before_the_file(tmp_path):
-    (tmp_path / "job.json").write_text(
-        json.dumps({"checkpoints": "a", "tasks": ["RTE"], "output_dir": "b", "eval_batch_size": 8})
-    )
-    job = parse(f"--job={tmp_path / 'job.json'}", "--checkpoints=c", "--eval_batch_size=9").config.job
-    assert (job.checkpoints, job.tasks[0].name, job.output_dir, job.eval_batch_size) == (("c",), "RTE", "b", 9)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--checkpoints=a", "--output_dir=b"], "--task_name is required, or --job=FILE"),
-        (["--checkpoints=a", "--output_dir=b", "--data_dir=d"], "--data_dir is the folder of a task: name it with --task_name"),
-        (["--task_name=MRPC", "--output_dir=b"], "--checkpoints is missing"),
-        (["--task_name=MRPC", "--checkpoints=a"], "--output_dir is missing"),
-        ([*NEEDED, "--strategy=mirrored"], "--help lists all flags"),
-        ([*NEEDED, "--job=none.yaml"], "none.yaml: cannot read the job: No such file or directory"),
-        ([*NEEDED, "more"], "unexpected argument 'more'"),
-        ([*NEEDED, "--task_name=MRPC,"], "--task_name=MRPC,: a name is empty; there is a comma too many"),
-        ([*NEEDED, "--checkpoints=b,,"], "--checkpoints=b,,: a name is empty; there is a comma too many"),
-    ],
-)
-def test_mistakes_are_one_line(arguments, message):
-    with pytest.raises(FlagError) as caught:
-        parse(*arguments)
-    assert message in str(caught.value)
-
-
-def test_a_mistake_in_a_file_names_the_file(tmp_path):
-    path = tmp_path / "job.yaml"
-    path.write_text("checkpoints: a\ntasks: MRPC\noutput_dr: b\n")
-    with pytest.raises(FlagError) as caught:
-        parse(f"--job={path}")
-    assert str(caught.value).startswith(f"{path}: unknown key 'output_dr'; did you mean output_dir?")
-
-
-def test_help_names_every_flag_without_tensorflow():
-    code = (
-        "import sys; from bert_tf.__main__ import main; main(['x', 'evaluate', '--help']); print('tensorflow' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert all(f"{row.name} " in done.stdout for row in evaluate.FLAGS)
-    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +26,7 @@ def run(project, tmp_path_factory):
 
 
 def main(*arguments, **flags):
-    flags = {"verbosity": -1, **flags}
-    return evaluate.main(["evaluate", *arguments, *(f"--{name}={value}" for name, value in flags.items())])
+    return lines.run("evaluate", *arguments, **{"verbosity": -1, **flags})
 
 
 def rows(folder):
@@ -265,12 +195,3 @@ def test_data_of_one_s_own_needs_the_record_of_a_run(project, tmp_path, capsys):
     (tmp_path / "job.json").write_text(json.dumps(job))
     assert main(job=tmp_path / "job.json") == 2
     assert "task custom: kind and names of its labels are in the run_config.json of a run" in capsys.readouterr().err
-
-
-def test_ctrl_c_is_one_line(monkeypatch, capsys, tmp_path):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(evaluate, "_run", stop)
-    assert main(task_name="MRPC", checkpoints="x", output_dir=tmp_path) == 130
-    assert capsys.readouterr().err == "error: stopped; the same command leaves out the rows that are done\n"

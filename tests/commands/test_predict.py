@@ -13,67 +13,11 @@ import sys
 import pytest
 
 from bert_tf import extras
-from bert_tf.batch.job import Columns, FilePair
-from bert_tf.commands import predict
-from bert_tf.errors import FlagError
+from tests import lines
 from tests.batch.runs import write_run
 from tests.tiny import write_project
 
-NEEDED = ["--checkpoint=out/mrpc", "--input=a.tsv", "--output=b.tsv"]
 HEADER = b"id\tlabel\tprobability_0\tprobability_1\n"
-
-
-def parse(*arguments):
-    return predict.parse(["predict", *arguments])
-
-
-def test_flags_become_a_job():
-    settings = parse(*NEEDED, "--text_a=question", "--nohas_header", "--skip_bad_rows", "--precision=bfloat16")
-    assert settings.config.job.files == (FilePair("a.tsv", "b.tsv"),)
-    assert settings.config.job.columns == Columns(text_a="question", has_header=False)
-    assert settings.config.job.skip_bad_rows
-    assert settings.config.machine.precision == "bfloat16"
-    assert settings.beam is None
-
-
-def test_what_follows_two_hyphens_is_for_beam():
-    assert parse(*NEEDED, "--beam", "--", "--runner=FlinkRunner", "--parallelism=2").beam == (
-        "--runner=FlinkRunner",
-        "--parallelism=2",
-    )
-    assert parse(*NEEDED, "--beam").beam == ()
-
-
-def test_flags_go_before_the_file(tmp_path):
-    job = {"checkpoint": "a", "files": [{"input": "b", "output": "c"}], "predict_batch_size": 3}
-    (tmp_path / "job.json").write_text(json.dumps(job))
-    assert parse(f"--job={tmp_path / 'job.json'}").config.job.files == (FilePair("b", "c"),)
-    settings = parse(f"--job={tmp_path / 'job.json'}", "--input=d", "--output=e")
-    assert (settings.config.job.files, settings.config.job.predict_batch_size) == ((FilePair("d", "e"),), 3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--checkpoint=x"], "--input and --output are required, or --job=FILE"),
-        (["--checkpoint=x", "--input=a"], "--input needs the other of --input and --output"),
-        (["--input=a", "--output=b"], "--checkpoint is missing"),
-        ([*NEEDED, "--", "--runner=DirectRunner"], "'--runner=DirectRunner' after -- is for Apache Beam; add --beam"),
-        ([*NEEDED, "--file_format=xml"], "--file_format: unknown value 'xml'"),
-        ([*NEEDED, "--check_replicas_every_n_steps=1"], "--help lists all flags"),
-    ],
-)
-def test_mistakes_are_one_line(arguments, message):
-    with pytest.raises(FlagError) as caught:
-        parse(*arguments)
-    assert message in str(caught.value)
-
-
-def test_help_names_every_flag_without_tensorflow():
-    code = "import sys; from bert_tf.__main__ import main; main(['x', 'predict', '--help']); print('tensorflow' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert all(f"{row.name} " in done.stdout or f"]{row.name}" in done.stdout for row in predict.FLAGS)
-    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +31,7 @@ def run(project, tmp_path_factory):
 
 
 def main(*arguments, **flags):
-    flags = {"verbosity": -1, **flags}
-    return predict.main(["predict", *(f"--{name}={value}" for name, value in flags.items()), *arguments])
+    return lines.run("predict", *arguments, **{"verbosity": -1, **flags})
 
 
 def test_several_files_with_one_graph(project, run, tmp_path, monkeypatch):
@@ -212,7 +155,7 @@ def test_other_flags_make_another_output(project, run, tmp_path):
 @pytest.mark.parametrize(
     ("checkpoint", "files", "message"),
     [
-        ("{run}:all", [("a", "b")], "3 checkpoints, of which one can predict; name it"),
+        ("{run}:all", [("a", "b")], "3 checkpoints; name one"),
         ("{run}/none-*", [("a", "b")], "no checkpoint matches"),
         ("{run}", [("a", "b"), ("c", "./b")], "error: b: two inputs would be written there"),
         ("{run}", [("a", "b"), ("b", "c")], "b: is an input and an output"),
@@ -244,15 +187,6 @@ def test_another_task_than_that_of_the_training_is_one_line(project, run, tmp_pa
     test = project.data_dir / "test.tsv"
     assert main(checkpoint=run, task_name="RTE", input=test, output=tmp_path / "out.tsv") == 2
     assert capsys.readouterr().err == (f"error: --task_name=RTE: {run}/model.ckpt-40 was trained on MRPC; leave the flag out\n")
-
-
-def test_ctrl_c_says_what_starts_anew(monkeypatch, capsys):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(predict, "_run", stop)
-    assert predict.main(["predict", *NEEDED]) == 130
-    assert capsys.readouterr().err == "error: stopped; the same command goes on where it was; pipes and --beam start anew\n"
 
 
 def test_beam_cannot_use_pipes(run, capsys):
@@ -306,6 +240,6 @@ def test_rows_have_as_many_texts_as_those_of_the_training(tmp_path, project, cap
     run = write_run(tmp_path / "run", project, steps=(20,), record={**kind, **record})
     (tmp_path / "x.csv").write_text(text)
     output = tmp_path / "out.tsv"
-    status = predict.main(["predict", f"--checkpoint={run}", f"--input={tmp_path / 'x.csv'}", f"--output={output}"])
+    status = lines.run("predict", f"--checkpoint={run}", f"--input={tmp_path / 'x.csv'}", f"--output={output}")
     assert (status, output.exists()) == ((0, True) if number is None else (2, False))
     assert number is None or f"test-2: {number}; give" in capfd.readouterr().err

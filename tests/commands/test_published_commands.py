@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import predict
 from bert_tf.config import BertConfig
 from bert_tf.jobs import fine_tune
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS
-from tests import classifier
+from tests import classifier, lines
 from tests.tiny import random_weights
 
 # The shape of the published Chinese vocabulary: ideographs one by one, lower-case Latin pieces, and two with a capital.
@@ -92,7 +91,7 @@ def test_the_published_xnli_command_trains_on_the_published_chinese_vocabulary(m
     (tmp_path / "in.tsv").write_text("sentence1\tsentence2\nBERT\tBERT\nbert\tbert\n")
     output = tmp_path / "predictions.tsv"
     arguments = [f"--checkpoint={tmp_path}/out", "--task_name=XNLI", f"--input={tmp_path}/in.tsv", f"--output={output}"]
-    assert predict.main(["predict", *arguments, "--text_a=sentence1", "--text_b=sentence2", "--verbosity=-1"]) == 0
+    assert lines.run("predict", *arguments, "--text_a=sentence1", "--text_b=sentence2", "--verbosity=-1") == 0
     first, second = (line.split("\t")[1:] for line in output.read_text().splitlines()[1:])
     assert first == second
 

@@ -15,13 +15,13 @@ import pytest
 
 import bert_tf
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.commands import vocabulary
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError
-from bert_tf.library.encoder import Encoder
 from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.vectors.text_encoder import Encoder
 from tests import huggingface
 from tests.batch.runs import inference, write_run
 from tests.tiny import random_weights, write_project
@@ -165,7 +165,7 @@ def test_vectors_of_texts_without_a_new_word_are_the_same_bits(extended, model, 
     extended()
     vectors = []
     for folder in (model, tmp_path / "out"):
-        loaded = trained.load_encoder(str(folder / "bert_model.ckpt"), Given(max_seq_length=24))
+        loaded = trained.load_encoder(str(folder / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
         with Encoder(loaded, inference()) as encoder:
             vectors.append([encoder.encode(texts) for texts in (["The rain fell.", "Rain and snow."], ["The storm fell."])])
     assert vectors[0][0].tobytes() == vectors[1][0].tobytes()
@@ -244,7 +244,7 @@ def test_a_hugging_face_folder_loses_the_tokenizer_that_has_a_vocabulary_of_its_
         *("made_from.json", "tokenizer_config.json", "vocab.txt"),
     ]
     assert json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()) == {"do_lower_case": True}
-    trained.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), Given(max_seq_length=24))
+    trained.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
 
 
 @pytest.mark.parametrize("where", ["bert_tf.jobs.checkpoint_output.note", "bert_tf.atomic.write_text"])

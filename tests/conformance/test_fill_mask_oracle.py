@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.batch.job import Given
+import bert_tf
 from bert_tf.checkpoints import default, names, reader
 from bert_tf.config import BertConfig
-from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.exported import Exported
+from bert_tf.export.formats import ExportOptions
 from bert_tf.export.huggingface import writer
-from bert_tf.jobs import fill_mask
-from bert_tf.library.filling import WordFiller
+from bert_tf.filling.word_filler import WordFiller
 from bert_tf.tasks import families
 from bert_tf.tasks.in_memory import RowsTask
 from tests.batch.runs import inference
@@ -100,7 +100,7 @@ def fixture_filled(tmp_path_factory):
     subprocess.run([python, script, exported, str(TOP)], check=True, timeout=600, stdout=subprocess.DEVNULL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERT_TF_HOME", str(folder / "home"))
-        ours = {name: filled(fill_mask.find(folder / name, Given(), environment=os.environ)) for name in OURS}
+        ours = {name: filled(bert_tf.word_filler(folder / name).trained) for name in OURS}
     return {**ours, "transformers": json.loads((exported / "filled.json").read_text())}
 
 
@@ -130,7 +130,7 @@ def write_checkpoint(folder: Path) -> Path:
 def as_exported(checkpoint: Path) -> Exported:
     """Returns the model of a checkpoint, as a run of pre-training is exported."""
     task = RowsTask(families.of_record({"kind": "pretraining", "nsp": True, "sampled_softmax": 0}))
-    model = fill_mask.find(checkpoint, Given(), environment=os.environ)
+    model = bert_tf.word_filler(checkpoint).trained
     return Exported(dataclasses.replace(model, given_head=task.family.head), task, 0, ExportOptions())
 
 

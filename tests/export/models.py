@@ -6,7 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from bert_tf.engines.base import step_of
-from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.exported import Exported
+from bert_tf.export.formats import ExportOptions
 from bert_tf.tasks import families
 from bert_tf.tasks.in_memory import RowsTask
 from tests.engines.models import trained

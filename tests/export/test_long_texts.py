@@ -12,7 +12,7 @@ import tokenizers
 
 from bert_tf.errors import DataError
 from bert_tf.export import tokenizer_json
-from bert_tf.export.exported import ExportOptions
+from bert_tf.export.formats import ExportOptions
 from bert_tf.export.huggingface import long_texts
 from bert_tf.features import sentences
 from bert_tf.features.long_text import longest_first

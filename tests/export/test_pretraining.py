@@ -13,7 +13,8 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.engines.base import step_of
 from bert_tf.errors import FlagError
 from bert_tf.export import formats, graph
-from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.exported import Exported
+from bert_tf.export.formats import ExportOptions
 from bert_tf.export.opening import OPENERS
 from bert_tf.tasks import families
 from bert_tf.tasks.in_memory import RowsTask

@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.__main__ import main
-from bert_tf.commands import evaluate, predict
-from bert_tf.commands.batch_flags import BEAM, VERBOSITY
-from bert_tf.jobs.batch_settings import JOB, MACHINE
-from tests import classifier
+from bert_tf.cli.command_line import BEAM, VERBOSITY, flags_of
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.settings import settings_of
+from tests import classifier, lines
 from tests.integration.commands import PROJECT
 
 DOCS = PROJECT / "docs" / "batch_jobs.md"
@@ -123,6 +123,6 @@ def test_what_the_classifier_measured_is_measured_again(finished, project):
 
 def test_every_key_is_on_the_page():
     text = DOCS.read_text(encoding="utf-8")
-    others = {row.name for row in (*MACHINE, JOB, VERBOSITY, BEAM)}  # flags alone
-    rows = {row.name for row in (*evaluate.FLAGS, *predict.FLAGS)} - others
+    others = {"job", *(row.name for row in (*settings_of(MachineSettings), VERBOSITY, BEAM))}  # flags alone
+    rows = {row.name for name in ("evaluate", "predict") for row in flags_of(lines.command(name))} - others
     assert [name for name in sorted(rows) if f"`{name}`" not in text] == []

@@ -15,7 +15,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.batch import inputs
-from bert_tf.jobs import predict
 from tests import processes
 from tests.integration import commands, families
 
@@ -157,7 +156,7 @@ def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
 
 
 def in_small_chunks(moment=None):
-    inputs.CHUNK = predict.CHUNK = CHUNK
+    inputs.CHUNK = CHUNK
     if moment is not None:
         die_at(moment)
 

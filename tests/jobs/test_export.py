@@ -11,11 +11,13 @@ import signal
 import pytest
 import tensorflow as tf
 
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
-from bert_tf.export.formats import FORMATS, Extra, Format
-from bert_tf.jobs import export, learned
-from bert_tf.jobs.export_config import configured, target
+from bert_tf.export.formats import FORMATS, Extra, Format, Target
+from bert_tf.jobs import export, sources
+from bert_tf.operations import export as operation
+from bert_tf.operations.export import ExportSettings
+from bert_tf.settings import read
 from bert_tf.tasks.in_memory import RowsTask
 from tests.batch.runs import write_run
 from tests.tiny import write_project
@@ -31,7 +33,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def model(run):
-    return learned.find(run, None, Given(), environment={})
+    return sources.find(run, ModelOverrides(), environment={})
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +58,8 @@ def _die(exported, folder):
 
 
 def write(model, folder, kind=KIND, **options):
-    found = target(format="saved_model", output=folder, **options)
-    return export.write(model, found._replace(format=kind))
+    target = read(Target, {"format": "saved_model", "output": folder, **options})
+    return export.write(model, dataclasses.replace(target, format=kind))
 
 
 def names(folder):
@@ -68,7 +70,7 @@ def test_a_folder_says_what_it_is(model, tmp_path):
     folder = write(model, tmp_path / "a" / "b")
     record = json.loads((folder / "export.json").read_text())
     assert (record["format"], record["task_name"], record["step"], record["labels"]) == (KIND, "MRPC", 20, ["0", "1"])
-    assert record["checkpoint_sha256"] == model.trained.digest
+    assert record["checkpoint_sha256"] == model.digest
     assert names(folder) == ["export.json", "model"]
     assert names(tmp_path / "a") == ["b"]
 
@@ -121,7 +123,7 @@ def test_the_folder_that_one_is_in_can_be_written(model, tmp_path, monkeypatch, 
 def test_a_label_that_is_no_unicode_is_named(model, tmp_path):
     family = dataclasses.replace(model.task.family, labels=("a", "b\ud800"))
     with pytest.raises(DataError, match=r"label 'b\\ud800' is not valid Unicode"):
-        write(model._replace(task=RowsTask(family)), tmp_path / "a")
+        write(dataclasses.replace(model, given_task=RowsTask(family)), tmp_path / "a")
     assert not names(tmp_path)
 
 
@@ -167,14 +169,12 @@ def test_two_exports_do_not_write_to_one_folder_at_a_time(model, tmp_path):
 
 def test_a_missing_package_is_said_before_anything_is_read(monkeypatch, tmp_path):
     monkeypatch.setitem(FORMATS, "rare", Format("rare", _write, Extra("onnx", ("no_such_module",))))
-    config = configured("no-such-run", format="saved_model", output=tmp_path / "a")
-    rare = config._replace(target=config.target._replace(format="rare"))
+    rare = ExportSettings(("no-such-run",), "rare", str(tmp_path / "a"))
     with pytest.raises(FlagError, match=r"--format=rare needs no_such_module: pip install 'onnx"):
-        export.export(rare, environment={})
+        operation.export(rare)
 
 
 def test_a_run_that_does_not_exist_is_named(tmp_path):
-    config = configured(str(tmp_path / "none"), format="saved_model", output=tmp_path / "a")
     with pytest.raises(CheckpointError, match="none"):
-        export.export(config, environment={})
+        operation.export(ExportSettings((str(tmp_path / "none"),), "saved_model", str(tmp_path / "a")))
     assert not (tmp_path / "a").exists()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.export.opening import OPENERS
-from bert_tf.jobs.export_comparison import compare
+from bert_tf.operations.export import compare
 from tests import pretrained
 from tests.export.runs import CASES, write_run
 
@@ -17,7 +17,7 @@ def run(tmp_path_factory):
 
 
 def test_a_saved_model_computes_what_the_package_does(run):
-    (row,) = compare([run], ["saved_model"], environment={})
+    (row,) = compare([run], ["saved_model"])
     assert (row.format, row.kind, row.metric, row.change) == ("saved_model", "classification", "accuracy", 0.0)
     assert row.difference < 1e-4
     assert row.size_mb > 0.1
@@ -32,7 +32,7 @@ def test_another_model_is_seen(run, monkeypatch):
         return lambda batch: {name: -np.asarray(values) for name, values in compute(batch).items()}
 
     monkeypatch.setitem(OPENERS, "saved_model", turned)
-    (row,) = compare([run], ["saved_model"], environment={})
+    (row,) = compare([run], ["saved_model"])
     assert row.difference > 0.1
     assert row.change != 0
 
@@ -40,6 +40,6 @@ def test_another_model_is_seen(run, monkeypatch):
 @pytest.mark.parametrize("write", [lambda folder: write_run(folder, {**CASES["contrastive"].record}), pretrained.write_run])
 def test_runs_whose_examples_are_elsewhere_are_written_and_opened_alone(tmp_path, write):
     run = write(tmp_path / "run")
-    (row,) = compare([str(run)], ["saved_model"], environment={})
+    (row,) = compare([str(run)], ["saved_model"])
     assert (row.difference, row.change) == (None, None)
     assert row.size_mb > 0.1

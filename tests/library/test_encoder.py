@@ -10,14 +10,13 @@ import pytest
 import bert_tf
 from bert_tf.__main__ import main
 from bert_tf.batch import inputs, trained
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.session import ClosedError
 from bert_tf.cli import command_line
-from bert_tf.commands import encode
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
-from bert_tf.library.closed import ClosedError
-from bert_tf.library.encoder import Encoder
 from bert_tf.operations import search
-from tests import huggingface
+from bert_tf.vectors.text_encoder import Encoder
+from tests import huggingface, lines
 from tests.batch.runs import inference
 
 TEXTS = ["rain came", "the old wind went over", "soup", "bread and salt near the pear"]
@@ -26,7 +25,7 @@ LENGTH, WIDTH = 24, 8
 
 @pytest.fixture(scope="module")
 def encoder(project):
-    model = trained.load_encoder(project.init_checkpoint, Given(max_seq_length=LENGTH))
+    model = trained.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
     with Encoder(model, inference()) as opened:
         yield opened
 
@@ -120,7 +119,7 @@ def test_a_text_is_nearest_to_itself(index, kind):
 
 def test_the_commands_do_the_same(index, tmp_path, project, capsys):
     line = [f"--input={index / 'texts.txt'}", f"--output={tmp_path / 'out.npz'}", f"--checkpoint={project.init_checkpoint}"]
-    assert encode.main(["encode", *line, f"--max_seq_length={LENGTH}", "--layers=0", "--pooling=max"]) == 0
+    assert lines.run("encode", *line, f"--max_seq_length={LENGTH}", "--layers=0", "--pooling=max") == 0
     assert (tmp_path / "out.npz").read_bytes() == (index / "index.npz").read_bytes()
     capsys.readouterr()
     assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", f"--queries={index / 'texts.txt'}", "--top=1"]) == 0
@@ -139,9 +138,9 @@ def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, 
     for name, texts in (("a", TEXTS), ("b", TEXTS[:2])):
         (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
         one = [f"--input={tmp_path / name}.txt", f"--output={tmp_path / name}.{form}"]
-        assert encode.main(["encode", *one, *flags]) == 0
+        assert lines.run("encode", *one, *flags) == 0
     several = [f"--input={tmp_path}/*.txt", f"--output={tmp_path / 'all'}/", f"--output_format={form}"]
-    assert encode.main(["encode", *several, *flags, *beam]) == 0
+    assert lines.run("encode", *several, *flags, *beam) == 0
     shard = "-00000-of-00001" if beam else ""
     for name in ("a", "b"):
         assert (tmp_path / "all" / f"{name}{shard}.{form}").read_bytes() == (tmp_path / f"{name}.{form}").read_bytes()
@@ -174,7 +173,7 @@ def test_more_than_there_is_costs_nothing(index):
 def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
     (tmp_path / "in.jsonl").write_text('{"id": "a\\tb\\nc", "text": "rain"}\n')
     line = [f"--input={tmp_path / 'in.jsonl'}", "--id_column=id", f"--output={tmp_path / 'out.npz'}"]
-    assert encode.main(["encode", *line, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]) == 0
+    assert lines.run("encode", *line, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}") == 0
     assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", "--query=rain"]) == 0
     assert capsys.readouterr().out == "1.0000\ta b c\train\n"
 
@@ -249,7 +248,7 @@ def test_an_index_of_another_model_is_refused(index, run, tmp_path):
 )
 def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, project, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert encode.main(["encode", *arguments, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]) == 2
+    assert lines.run("encode", *arguments, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}") == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert message in errors[0]

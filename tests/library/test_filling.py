@@ -13,14 +13,13 @@ import pytest
 
 import bert_tf
 from bert_tf.batch import inputs, trained
-from bert_tf.batch.job import Given
-from bert_tf.commands import fill_mask
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.session import ClosedError
+from bert_tf.cli import command_line
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.jobs import fill_mask as job
-from bert_tf.library.closed import ClosedError
-from bert_tf.library.filling import WordFiller
-from tests import pretrained, reference
+from bert_tf.filling.word_filler import WordFiller
+from tests import lines, pretrained, reference
 from tests.batch.runs import inference
 from tests.tiny import TOKENS
 
@@ -35,13 +34,13 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def filler(model):
-    found = trained.load_encoder(str(model / "bert_model.ckpt"), Given(max_seq_length=24))
+    found = trained.load_encoder(str(model / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
     with WordFiller(found, inference()) as opened:
         yield opened
 
 
 def command(capsys, *argv) -> tuple[int, str, str]:
-    status = fill_mask.main(["fill-mask", *map(str, argv), "--verbosity=-1"])
+    status = lines.run("fill-mask", *map(str, argv), "--verbosity=-1")
     return status, *capsys.readouterr()
 
 
@@ -133,8 +132,8 @@ def test_a_model_of_another_kind_does_not(run):
 
 
 def test_a_run_is_read_at_the_length_of_its_training(tmp_path):
-    assert job.find(pretrained.write_run(tmp_path / "run"), Given(), environment={}).max_seq_length == 24
-    assert job.find(pretrained.write(tmp_path / "model"), Given(), environment={}).max_seq_length == 64
+    for folder, length in ((pretrained.write_run(tmp_path / "run"), 24), (pretrained.write(tmp_path / "model"), 64)):
+        assert bert_tf.word_filler(folder).trained.max_seq_length == length
 
 
 def test_a_closed_filler_says_so(model):
@@ -160,12 +159,12 @@ def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
 
 @pytest.mark.parametrize("line", re.findall(r"python -m bert_tf (fill-mask .+?)(?: >.*)?$", PAGE, re.MULTILINE))
 def test_a_command_of_the_page_is_understood(line):
-    assert fill_mask.parse(shlex.split(line)).config.top in (1, 5)
+    assert lines.parse(*shlex.split(line)).settings.top in (1, 5)
 
 
 def test_flags_that_the_page_mentions_exist():
     mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGE)) - {"format", "nsp"}  # of export and of pretrain
-    assert mentioned <= {row.name for row in fill_mask.FLAGS}
+    assert mentioned <= {row.name for row in command_line.flags_of(lines.command("fill-mask"))}
 
 
 def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkeypatch, filler):

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.session import ClosedError
 from bert_tf.errors import DataError, FlagError
 from bert_tf.estimator.run import make_estimator
-from bert_tf.library.model import ClosedError, Model
+from bert_tf.library.model import Model
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.in_memory import SentenceTask
 from tests.batch.runs import inference, write_run
@@ -31,7 +32,9 @@ USES = {
 
 
 def made(folder, task=TASKS["MRPC"], data_dir=""):
-    return Model(trained.load(str(folder / "model.ckpt-20"), Given()), task, inference(), find_data=lambda _: str(data_dir))
+    return Model(
+        trained.load(str(folder / "model.ckpt-20"), ModelOverrides()), task, inference(), find_data=lambda _: str(data_dir)
+    )
 
 
 @pytest.fixture(scope="module")

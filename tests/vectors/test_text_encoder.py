@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.batch import stream, trained
-from bert_tf.batch.job import Columns, FilePair, Given
+from bert_tf.batch.file_pairs import FilePair
+from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import FlagError
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.vectors.files import ArrayForm, JsonForm
@@ -22,7 +23,7 @@ LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a
 @pytest.fixture(scope="module")
 def model(project):
     """Is not trained."""
-    return trained.load_encoder(project.init_checkpoint, Given(max_seq_length=24))
+    return trained.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=24))
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_a_layer_that_is_not_there_is_named(model, options, message):
 
 
 def test_tokens_of_windows_are_refused(project):
-    model = trained.load_encoder(project.init_checkpoint, Given(max_seq_length=24, long_text="windows"))
+    model = trained.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=24, long_text="windows"))
     with pytest.raises(FlagError, match="--long_text=windows: a token is in several windows"):
         TextEncoder(model, inference(), VectorOptions(tokens=True))
 

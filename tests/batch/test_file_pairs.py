@@ -1,10 +1,11 @@
+"""Patterns and folders of files."""
+
 from __future__ import annotations
 
 import pytest
 
-from bert_tf.batch.job import FilePair
+from bert_tf.batch.file_pairs import FilePair, expanded
 from bert_tf.errors import FlagError
-from bert_tf.jobs.encode_files import pairs
 
 
 @pytest.fixture
@@ -19,19 +20,18 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("folder")
 def test_a_folder_gets_a_file_for_each_that_matches():
     wanted = [FilePair("a.txt", "out/a.npz", "npz"), FilePair("b.txt.gz", "out/b.npz", "npz")]
-    assert pairs(FilePair("*.txt*", "out/", "npz")) == wanted
-    assert pairs(FilePair("a.csv", "out/", "published")) == [FilePair("a.csv", "out/a.jsonl", "published")]
+    assert expanded(FilePair("*.txt*", "out/", "npz"), "npz") == wanted
 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("files", [FilePair("a.txt", "x.npz"), FilePair("-", "-"), FilePair("none.txt", "x.npz")])
 def test_other_names_stay(files):
-    assert pairs(files) == [files]
+    assert expanded(files, None) == [files]
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_pattern_that_one_file_matches_is_that_file():
-    assert pairs(FilePair("*.csv", "x.npz")) == [FilePair("a.csv", "x.npz")]
+    assert expanded(FilePair("*.csv", "x.npz"), None) == [FilePair("a.csv", "x.npz")]
 
 
 @pytest.mark.usefixtures("folder")
@@ -46,5 +46,5 @@ def test_a_pattern_that_one_file_matches_is_that_file():
 )  # fmt: skip
 def test_what_cannot_be_is_one_line(files, problem):
     with pytest.raises(FlagError) as caught:
-        pairs(files)
+        expanded(files, files.output_format)
     assert str(caught.value) == problem
