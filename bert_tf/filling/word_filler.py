@@ -22,6 +22,7 @@ from bert_tf.filling import masked_text
 from bert_tf.filling.texts import refuse_unusable
 from bert_tf.head_spec import BEST_WORDS, PRETRAINING, HeadSpec
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.runtime import forks
 from bert_tf.settings import Setting, checked
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
@@ -121,6 +122,7 @@ class WordFiller(Session):
     @functools.cached_property
     def _masked(self) -> Trained:
         """The model with the head for masked words; FlagError if texts would be cut to a bare mask."""
+        forks.begin()
         if self.trained.max_seq_length < masked_text.SHORTEST:
             raise FlagError(f"--max_seq_length={self.trained.max_seq_length}: expected at least {masked_text.SHORTEST}")
         refuse_without_head(self.trained)

@@ -280,4 +280,4 @@ def test_a_missing_file(tmp_path, reads, predictor):
 def test_damaged_weights_are_told_at_once(run, tmp_path, reads):
     folder = torn(tmp_path / "torn", run, 100)
     with pytest.raises(CheckpointError, match=r"model\.ckpt-100: damaged at "):
-        Predictor(trained.load(str(folder / "model.ckpt-100"), ModelOverrides()), reads.family, inference())
+        Predictor(trained.load(str(folder / "model.ckpt-100"), ModelOverrides()), reads.family, inference()).load_weights()

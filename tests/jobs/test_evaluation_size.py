@@ -57,6 +57,6 @@ def test_a_size_that_is_given_decides():
 def test_batch_jobs_do_the_same(monkeypatch, machine, tokens):
     monkeypatch.setattr(batch_machine, "set_up", lambda *_, **__: machine)
     monkeypatch.setattr(batch_machine, "describe", lambda *_: None)
-    settings = MachineSettings(DeviceSettings(strategy="one_device"), "float32")
+    settings = MachineSettings("float32", devices=DeviceSettings(strategy="one_device"))
     inference = batch_machine.inference(settings, None, environment={})
     assert inference.batching(BASE, 128).eval_tokens == tokens

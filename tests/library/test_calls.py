@@ -41,7 +41,7 @@ def test_checkpoints_are_evaluated_to_rows(run, project, tmp_path):
     [
         ({}, "--task_name is required"),
         ({"task_name": ["MRPC", ""]}, "a name is empty"),
-        ({"task_name": "MRPC", "checkpoints": "x"}, "--output_dir is missing"),
+        ({"task_name": "MRPC", "checkpoints": "x"}, "--output_dir is required"),
         ({"data_dir": "x"}, "--data_dir is the folder of a task"),
         (
             {"task_name": "custom", "checkpoints": "x", "output_dir": "x"},

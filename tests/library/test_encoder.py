@@ -237,7 +237,7 @@ def test_an_index_of_another_model_is_refused(index, run, tmp_path):
         (["--output=a.npz"], "--input is required"),
         (["--input=a", "--output=b.vec"], "b.vec: name it .npy"),
         (["--input=a", "--output=-", "--output_format=npz"], "npz begins or ends with its size"),
-        (["--input=a.npz", "--output=./a.npz"], "is the input and the output"),
+        (["--input=a.npz", "--output=./a.npz"], "is an input and an output"),
         (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is of .npy, .npz and .parquet"),
         (["--input=a", "--output=b.npy", "--tokens"], "npy cannot say where a text begins"),
         (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: vectors of"),

@@ -21,7 +21,7 @@ def test_each_goes_to_its_group():
         precision="bfloat16",
     )
     assert (config.address.port, config.computing.workers, config.limits.max_rows, config.patience.grace_s) == (1, 2, 3, 4.0)
-    assert (config.task_name, config.vectors) == ("MRPC", {"pooling": "cls", "layers": "-1"})
+    assert (config.task_name, config.vectors) == ("MRPC", {"pooling": "cls", "layers": (-1,)})
     assert config.loading == {"max_seq_length": 64, "precision": "bfloat16"}
 
 

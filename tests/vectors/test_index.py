@@ -128,7 +128,7 @@ SPOILED_MEMBERS = {
     "no pooling": ({"encoding__json": b'{"layers": [-1]}'}, "unusable record of what made the vectors: 'pooling'"),
     "a layer in words": ({"encoding__json": b'{"pooling": "mean", "layers": ["x"]}'}, "write whole numbers"),
     "no layers": ({"encoding__json": b'{"pooling": "mean", "layers": 1.5}'}, "write whole numbers"),
-    "a long length": ({"encoding__json": json.dumps({**ENCODING, "max_seq_length": "x"})}, "max_seq_length: 'x' is not"),
+    "a long length": ({"encoding__json": json.dumps({**ENCODING, "max_seq_length": "x"})}, "max_seq_length='x': expected"),
     "a name of another kind": ({"encoding__json": json.dumps({**ENCODING, "checkpoint": 5})}, "checkpoint"),
     "lengths": ({"lengths__npy": b""}, "these are vectors of tokens"),
 }
