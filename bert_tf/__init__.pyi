@@ -53,15 +53,13 @@ from bert_tf.library.vocabularies import (
 from bert_tf.library.vocabularies import (
     show_vocabulary as show_vocabulary,
 )
-from bert_tf.operations.fine_tune import fine_tune as fine_tune
-from bert_tf.operations.pretrain import pretrain as pretrain
-from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.encode import encode_file as encode_file
 from bert_tf.operations.encode import encoder as encoder
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fill_mask import fill_mask as fill_mask
 from bert_tf.operations.fill_mask import word_filler as word_filler
+from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.frames import (
     encode_frame as encode_frame,
 )
@@ -71,7 +69,9 @@ from bert_tf.operations.frames import (
 from bert_tf.operations.frames import (
     predict_frame as predict_frame,
 )
+from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.predict import predict_files as predict_files
+from bert_tf.operations.pretrain import pretrain as pretrain
 from bert_tf.operations.search import search as search
 from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask

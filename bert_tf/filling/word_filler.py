@@ -60,16 +60,7 @@ class WordFiller(Session):
             filler.fill_mask(["Paris is the [MASK] of France."])[0][0].words[0].piece
     """
 
-    def __init__(self, trained: Trained, inference: InferenceOptions, top: int = TOP) -> None:
-        """Loads nothing yet; use `word_filler` to create one.
-
-        Args:
-          trained: weights and their metadata.
-          inference: where and how to compute.
-          top: words for each [MASK] in files.
-        """
-        super().__init__(trained, inference)
-        self.truncated, self._top = 0, top
+    truncated = 0  # texts so far
 
     def fill_mask(self, texts: Iterable[Any], top: int = TOP) -> list[tuple[Filled, ...]]:
         """Returns the most probable words for each [MASK].
@@ -91,30 +82,24 @@ class WordFiller(Session):
         top = checked(Setting("top", int, TOP, "", 1, highest=BEST_WORDS), top)
         examples = read_rows(texts, "texts", kind=None)
         refuse_unusable(examples, "texts")
-        return self.filled(self.read(examples), examples, top) if examples else []
+        return self._filled(self.read(examples), examples, top) if examples else []
 
     def load_weights(self) -> None:
         with self._turn():
             self._loaded(self._masked)
 
     def read(self, texts: Sequence[SentenceExample]) -> Features:
-        """Makes features; can run in another thread beside `filled`."""
+        """Makes features; can run in another thread beside `fill_mask`."""
         model = self._masked
         return masked_text.features([text.text_a for text in texts], model.tokenizer, model.max_seq_length, _SLOTS)
 
-    def filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
+    def _filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
         """Returns the places of each text with `top` words."""
         self.truncated += features.truncated
         outputs = self.outputs(features, self._masked)
         ids, probabilities = outputs[_IDS][:, :top], np.exp(outputs[_LOG_PROBS][:, :top].astype(np.float64))
         words = map(self._words, ids.tolist(), probabilities.tolist())
         return [tuple(Filled(*place, next(words)) for place in masked_text.places(text.text_a)) for text in texts]
-
-    def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
-        """A line of JSON for each text of a chunk."""
-        del number
-        rows = zip(texts, self.filled(features, texts, self._top))
-        return form.encode("".join(f"{documents.to_json(as_json(*row), ensure_ascii=False)}\n" for row in rows))
 
     def __repr__(self) -> str:
         return f"<bert_tf.WordFiller {self.checkpoint}>"
@@ -131,6 +116,19 @@ class WordFiller(Session):
     def _words(self, ids: Sequence[int], probabilities: Sequence[float]) -> tuple[Word, ...]:
         name = self.trained.vocabulary.name
         return tuple(Word(name(number), probability) for number, probability in zip(ids, probabilities))
+
+
+class FileFiller(WordFiller):
+    """Fills in texts of files."""
+
+    def __init__(self, trained: Trained, inference: InferenceOptions, top: int) -> None:
+        super().__init__(trained, inference)
+        self._top = top
+
+    def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
+        del number
+        rows = zip(texts, self._filled(features, texts, self._top))
+        return form.encode("".join(f"{documents.to_json(as_json(*row), ensure_ascii=False)}\n" for row in rows))
 
 
 def as_json(text: SentenceExample, found: Sequence[Filled]) -> dict[str, Any]:

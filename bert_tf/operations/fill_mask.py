@@ -26,7 +26,7 @@ from bert_tf.tasks import tables
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.batch.computer import InferenceOptions
     from bert_tf.batch.trained import Trained
-    from bert_tf.filling.word_filler import Filled, WordFiller
+    from bert_tf.filling.word_filler import FileFiller, Filled, WordFiller
 
 _LENGTH = {"help": "longest input in word pieces; else as trained, or all that the model can read"}
 _FILE_FORMAT = next(
@@ -115,7 +115,7 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
     texts = [SentenceExample("text", settings.text)]
     refuse_unusable(texts, "--text")
     with _opened(settings) as filler:
-        (found,) = filler.filled(filler.read(texts), texts, settings.top)
+        (found,) = filler.fill_mask([settings.text], settings.top)
     return found
 
 
@@ -135,13 +135,13 @@ def _fill_files(settings: FillMaskSettings) -> None:
 
 
 @contextlib.contextmanager
-def _opened(settings: FillMaskSettings) -> Iterator[WordFiller]:
-    from bert_tf.filling.word_filler import WordFiller
+def _opened(settings: FillMaskSettings) -> Iterator[FileFiller]:
+    from bert_tf.filling.word_filler import FileFiller
     from bert_tf.tokenization.vocabulary import MASK
 
     model, inference = _model(settings.checkpoint, settings.filler)
     log.info("%s: texts are read up to %d word pieces", model.prefix, model.max_seq_length)
-    with contextlib.closing(WordFiller(model, inference, settings.top)) as filler:
+    with contextlib.closing(FileFiller(model, inference, settings.top)) as filler:
         filler.load_weights()
         yield filler
         if filler.truncated:
@@ -158,7 +158,7 @@ def _model(checkpoint: str | os.PathLike[str], settings: FillerSettings) -> tupl
     return model, batch_machine.inference(settings.machine, settings.batch_size, environment=os.environ)
 
 
-def _determining(settings: FillMaskSettings, filler: WordFiller) -> dict[str, Any]:
+def _determining(settings: FillMaskSettings, filler: FileFiller) -> dict[str, Any]:
     """Everything but the input that affects the bytes of the output."""
     from bert_tf.batch.inputs import CHUNK
 
