@@ -98,13 +98,6 @@ def test_a_row_is_claimed_by_one_job(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_row_takes_the_place_of_its_like(tmp_path):
-    made = table(tmp_path)
-    repaired = Row("run/a-3", 3, "MRPC", "dev", {"accuracy": 1.0, "f1": 1.0}, 0.0, 13, 5.0)
-    made.put(repaired)
-    assert made.rows == [FIRST, BETTER, OTHER, repaired]
-
-
 def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_path):
     made = table(tmp_path)
     failed = dataclasses.replace(BROKEN, checkpoint=FIRST.checkpoint, error="out of memory")

@@ -85,7 +85,7 @@ def test_a_damaged_record_does_not_stop_the_other_checkpoints(project, tmp_path)
     assert main(job=tmp_path / "job.json") == 3
     damaged, whole = rows(tmp_path)
     assert "run_config.json: unreadable record of a run" in damaged["error"]
-    assert whole["examples"] == 3
+    assert (whole["examples"], list(whole["metrics"])) == (3, ["pearson", "spearman"])
 
 
 @pytest.mark.slow
@@ -130,20 +130,6 @@ def test_mnli_has_two_rows(project, tmp_path):
         (tmp_path / f"dev_{split}.tsv").write_text(text)
     assert main(task_name="MNLI", data_dir=tmp_path, checkpoints=run, output_dir=tmp_path / "e") == 0
     assert [row["split"] for row in rows(tmp_path / "e")] == ["dev_matched", "dev_mismatched"]
-
-
-def test_data_of_one_s_own_is_read_as_in_training(project, tmp_path):
-    record = {"task_name": "custom", "kind": "regression", "labels": [], "text_a": "said", "label_column": "mood"}
-    run = write_run(tmp_path / "run", project, steps=[7], record=record)
-    (tmp_path / "more.csv").write_text("said,mood\nrain .,1.5\nsoup .,-2\nbread salt .,0\n")
-    job = {
-        "checkpoints": str(run),
-        "tasks": {"name": "custom", "file": str(tmp_path / "more.csv")},
-        "output_dir": str(tmp_path),
-    }
-    (tmp_path / "job.json").write_text(json.dumps(job))
-    assert main(job=tmp_path / "job.json") == 0
-    assert list(rows(tmp_path)[0]["metrics"]) == ["pearson", "spearman"]
 
 
 @pytest.mark.parametrize(

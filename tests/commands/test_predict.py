@@ -137,21 +137,6 @@ def test_the_row_that_stops_a_prediction_is_named_with_the_flag_that_leaves_it_o
     assert capsys.readouterr().err == f"error: {problem}\n"
 
 
-def test_the_newest_checkpoint_of_a_folder_predicts(project, run, tmp_path):
-    for name, checkpoint in (("newest", run), ("step_40", run / "model.ckpt-40"), ("step_20", run / "model.ckpt-20")):
-        assert main(checkpoint=checkpoint, input=project.data_dir / "test.tsv", output=tmp_path / name) == 0
-    newest, step_40, step_20 = ((tmp_path / name).read_bytes() for name in ("newest", "step_40", "step_20"))
-    assert newest == step_40 != step_20
-
-
-def test_other_flags_make_another_output(project, run, tmp_path):
-    flags = {"checkpoint": run, "input": project.data_dir / "test.tsv", "output": tmp_path / "out.tsv"}
-    assert main(**flags) == 0
-    whole = (tmp_path / "out.tsv").read_bytes()
-    assert main(**flags, max_seq_length=6) == 0
-    assert (tmp_path / "out.tsv").read_bytes() != whole
-
-
 @pytest.mark.parametrize(
     ("checkpoint", "files", "message"),
     [
@@ -181,12 +166,6 @@ def test_an_input_is_not_written_over_by_another_name(run, tmp_path, capsys):
     assert main(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "link.tsv") == 2
     assert capsys.readouterr().err == f"error: {tmp_path}/in.tsv: is an input and an output\n"
     assert (tmp_path / "in.tsv").read_text() == "rain .\n"
-
-
-def test_another_task_than_that_of_the_training_is_one_line(project, run, tmp_path, capsys):
-    test = project.data_dir / "test.tsv"
-    assert main(checkpoint=run, task_name="RTE", input=test, output=tmp_path / "out.tsv") == 2
-    assert capsys.readouterr().err == (f"error: --task_name=RTE: {run}/model.ckpt-40 was trained on MRPC; leave the flag out\n")
 
 
 def test_beam_cannot_use_pipes(run, capsys):

@@ -39,10 +39,7 @@ def test_checkpoints_are_evaluated_to_rows(run, project, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "--task_name is required"),
         ({"task_name": ["MRPC", ""]}, "a name is empty"),
-        ({"task_name": "MRPC", "checkpoints": "x"}, "--output_dir is required"),
-        ({"data_dir": "x"}, "--data_dir is the folder of a task"),
         (
             {"task_name": "custom", "checkpoints": "x", "output_dir": "x"},
             r"does not say which file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",

@@ -12,9 +12,7 @@ from bert_tf.__main__ import main
 from bert_tf.batch import inputs, trained
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
-from bert_tf.cli import command_line
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
-from bert_tf.operations import search
 from bert_tf.vectors.text_encoder import Encoder
 from tests import huggingface, lines
 from tests.batch.runs import inference
@@ -161,10 +159,6 @@ def test_an_empty_file_among_several_is_left_out_with_bad_rows(tmp_path, project
         bert_tf.encode_file(**{**several, "input": f"{tmp_path}/b.txt"}, skip_bad_rows=True)
 
 
-def test_texts_in_memory_are_looked_for(index):
-    assert [found.hits[0].row for found in bert_tf.search(index=index / "index.npz", queries=TEXTS, top=1)] == [0, 1, 2, 3]
-
-
 def test_more_than_there_is_costs_nothing(index):
     (found,) = bert_tf.search(index=index / "index.npz", query="rain", top=2**31 - 1)
     assert len(found.hits) == len(TEXTS)
@@ -233,16 +227,12 @@ def test_an_index_of_another_model_is_refused(index, run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--input=a"], "--output is required"),
-        (["--output=a.npz"], "--input is required"),
         (["--input=a", "--output=b.vec"], "b.vec: name it .npy"),
         (["--input=a", "--output=-", "--output_format=npz"], "npz begins or ends with its size"),
         (["--input=a.npz", "--output=./a.npz"], "is an input and an output"),
         (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is of .npy, .npz and .parquet"),
         (["--input=a", "--output=b.npy", "--tokens"], "npy cannot say where a text begins"),
         (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: vectors of"),
-        (["--input=a", "--output=b.npz", "--layers=x"], "--layers=x: write whole numbers"),
-        (["--input=a", "--output=b.npz", "--pooling=first"], "--pooling: unknown value 'first'"),
         (["--input=no.txt", "--output=b.npz"], "no.txt: cannot read the file: No such file"),
     ],
 )
@@ -253,12 +243,6 @@ def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, projec
     assert len(errors) == 1
     assert message in errors[0]
     assert not list(tmp_path.glob("b*"))
-
-
-def test_what_a_search_needs():
-    for arguments, message in (([], "--index is required"), (["--index=a.npz"], "--query or --queries is required")):
-        with pytest.raises(FlagError, match=message):
-            command_line.parse(["search", *arguments], search.COMMAND)
 
 
 def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, encoder):

@@ -191,18 +191,12 @@ def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--text or --input is required, and one of them alone"),
-        (["--text=[MASK]", "--input=a"], "--text or --input is required, and one of them alone"),
-        (["--input=a"], "--input and --output go together"),
-        (["--text=[MASK]", "--output=a.jsonl"], "--input and --output go together"),
         (["--text=rain"], "--text: has no [MASK]; write [MASK] where words are wanted"),
-        (["--text=[MASK]", "--top=11"], "--top=11: not a number up to 10"),
         (["--text=[MASK]", "--max_seq_length=2"], "--max_seq_length=2"),
         (["--input=in.txt", "--output=out.tsv"], "--output=out.tsv: words are written as JSON lines"),
         (["--input=no.txt", "--output=out.jsonl"], "no.txt: cannot read the file: No such file"),
         (["--input=in.txt", "--output=out.jsonl"], "in.txt: row 2: has no [MASK]"),
         (["--input=pairs.txt", "--output=out.jsonl"], "pairs.txt: row 1: is a pair; give one text"),
-        (["--engine=openvino", "--text=[MASK]"], "Unknown command line flag 'engine'"),
     ],
 )
 def test_a_line_for_what_cannot_be_done(capsys, model, tmp_path, monkeypatch, arguments, message):

@@ -64,6 +64,7 @@ def test_predictions_as_a_data_frame_have_the_columns_of_files_and_the_index_of_
     np.testing.assert_allclose(found["probability_1"], [one.probabilities["1"] for one in listed], rtol=1e-6)
     assert list(frame.join(found, rsuffix="_of_model").index) == [30, 10, 20]
     assert list(model.predict(PAIRS, as_frame=True).index) == [0, 1, 2]
+    assert model.predict([]) == []
     assert list(model.predict([], as_frame=True).columns) == ["id", "label"]
 
 
@@ -71,10 +72,6 @@ def test_a_data_frame_needs_pandas(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(FlagError, match=r"^as_frame=True needs pandas: pip install pandas"):
         model.predict(PAIRS, as_frame=True)
-
-
-def test_no_rows_have_no_predictions(model):
-    assert model.predict([]) == []
 
 
 def test_a_split_is_evaluated(model):
