@@ -69,9 +69,9 @@ from bert_tf.operations.frames import (
 from bert_tf.operations.frames import (
     predict_frame as predict_frame,
 )
-from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.pretrain import pretrain as pretrain
+from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.search import search as search
 from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask

@@ -50,8 +50,7 @@ _MODULES = {  # "classifier" is the name of the published script
     "pretraining-data": "pretraining_data",
 }
 _OPERATIONS = frozenset(
-    {"encode", "evaluate", "export", "fill-mask", "fine-tune", "predict"}
-    | {"pretrain", "pretraining-data", "search", "serve"}
+    {"encode", "evaluate", "export", "fill-mask", "fine-tune", "predict"} | {"pretrain", "pretraining-data", "search", "serve"}
 )
 _COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
