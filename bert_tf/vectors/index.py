@@ -41,7 +41,7 @@ class VectorIndex(Protocol):
 
     @property
     def encoding(self) -> Mapping[str, Any]:
-        """Model and settings, as recorded by `jobs.encode`; empty if unknown."""
+        """Model and settings, as recorded by `operations.encode`; empty if unknown."""
 
     def blocks(self) -> Iterator[Array]:
         """Yields vectors [n, W] in order; see `readable_errors`."""
