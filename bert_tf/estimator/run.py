@@ -16,22 +16,14 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
-from bert_tf.estimator import api, averaged, best
+from bert_tf.estimator import api, kept
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
+from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.estimator.hooks import (
-    CheckpointHook,
-    EndHook,
-    ProgressHook,
-    StopOnSignalHook,
-    WatchHook,
-    write_scalars,
-    write_text,
-)
+from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
-from bert_tf.estimator.replica_check import ReplicaCheckHook
-from bert_tf.estimator.saver import SaverHook, Saving
-from bert_tf.estimator.time_to_target import Clock
+from bert_tf.estimator.progress_hook import ProgressHook, write_scalars, write_text
+from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.columns import TrainingRows
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Phase, Schedule, train_input_fn
@@ -54,7 +46,7 @@ class Training:
     """How to train, apart from the model's own settings."""
 
     schedule: Schedule
-    save_checkpoints_steps: int | None = None  # None for the pace of `pace.Pace`
+    save_checkpoints_steps: int | None = None  # None for the pace of `saver.Pace`
     log_every_n_steps: int = 50
     keep_optimizer_slots: bool = False
     keep_checkpoint_max: int = 5
@@ -160,7 +152,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
     checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.steps))
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
-        averaged.settle(checkpoint)
+        kept.settle_average(checkpoint)
         optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     return _step(checkpoint)
 
@@ -256,7 +248,7 @@ def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:
     """Returns the best checkpoint of a run evaluated during training, else the newest; CheckpointError if there is none."""
-    checkpoint = best.of_run(folder)
+    checkpoint = kept.best_or_newest(folder)
     if checkpoint is None:
         raise CheckpointError(
             f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.estimator.time_to_target import Target
+from bert_tf.estimator.evaluations import Target
 from bert_tf.jobs.settings import TrainSettings
 from bert_tf.tasks.base import Task
 

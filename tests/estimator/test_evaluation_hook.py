@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator import best, evaluations, run
+from bert_tf.estimator import evaluations, kept, run
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
-from bert_tf.estimator.time_to_target import Target
+from bert_tf.estimator.evaluations import Target
 from tests.estimator import toy
 
 TOTAL = 10
@@ -86,7 +86,7 @@ def steps(folder):
 
 def best_step(folder):
     """The step of the best checkpoint, which is whole."""
-    prefix = best.checkpoint(folder)
+    prefix = kept.checkpoint(folder, "best")
     if prefix is None:
         return None
     step = int(Path(f"{prefix}.index").read_text())
@@ -193,19 +193,19 @@ def test_a_run_that_was_killed_at_a_checkpoint_ends_as_if_it_had_not_been(tmp_pa
     assert everything(again) == everything(whole)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_best(tmp_path, kept, caplog):
+@pytest.mark.parametrize("keeps", [True, False])
+def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_best(tmp_path, keeps, caplog):
     """Somebody goes on from an earlier checkpoint; that of the best before it is still there, or not."""
     follow(tmp_path, RISING)
-    if not kept:
+    if not keeps:
         (tmp_path / "model.ckpt-4.index").unlink()
     caplog.clear()  # a command that ran before in this process may have asked for the whole log
     with caplog.at_level("WARNING", logger="absl"):
         listener(tmp_path, RISING).catch_up(5)
     assert steps(tmp_path) == [2, 4]
-    assert best_step(tmp_path) == (4 if kept else None)
+    assert best_step(tmp_path) == (4 if keeps else None)
     deleted = f"{tmp_path}/best/model.ckpt-10: deleted, its evaluation is no longer part of the run"
-    assert caplog.messages == ([] if kept else [deleted])
+    assert caplog.messages == ([] if keeps else [deleted])
 
 
 def test_the_best_of_a_run_that_starts_anew_is_forgotten(tmp_path):
@@ -312,7 +312,7 @@ def test_a_run_that_was_killed_while_it_was_evaluated_ends_in_the_same_place(eva
     assert [line["step"] for line in clock(tmp_path)] == [6, 12]  # the time to a checkpoint counts, whatever becomes of that
     assert train(tmp_path, pretrained) == run.Outcome(LAST)
     assert (tmp_path / "evaluations.jsonl").read_bytes() == (evaluated / "evaluations.jsonl").read_bytes()
-    ours, theirs = (Path(best.checkpoint(folder)) for folder in (tmp_path, evaluated))
+    ours, theirs = (Path(kept.checkpoint(folder, "best")) for folder in (tmp_path, evaluated))
     assert ours.name == theirs.name
     for end in ("index", "data-00000-of-00001"):
         assert Path(f"{ours}.{end}").read_bytes() == Path(f"{theirs}.{end}").read_bytes()

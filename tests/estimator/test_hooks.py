@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import LostPeerError
-from bert_tf.estimator.hooks import CheckpointHook, EndHook, ProgressHook, StopOnSignalHook, WatchHook
-from bert_tf.estimator.saver import SaverHook
+from bert_tf.estimator.hooks import EndHook, StopOnSignalHook, WatchHook
+from bert_tf.estimator.progress_hook import ProgressHook
+from bert_tf.estimator.saver import CheckpointHook, SaverHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.runtime.memory_use import MemoryUse
 from tests.estimator import toy
@@ -128,7 +129,7 @@ def test_skipped_steps_are_reported_where_there_are_any(tmp_path, caplog):
 
 def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
     ticks = iter(np.arange(0.0, 100.0, 2.0))
-    monkeypatch.setattr("bert_tf.estimator.hooks.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     take_steps([progress(tmp_path, every=3)])
     # 3 steps of 4 examples in 2 seconds; the start and each report look at the clock once.
     assert [line["examples_per_second"] for line in toy.metrics_lines(tmp_path)] == [6.0, 6.0]

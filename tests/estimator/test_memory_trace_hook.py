@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator import run
-from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
+from bert_tf.estimator.trace_hooks import MemoryTraceHook
 from bert_tf.profiling.memory import implied_sizes, live_memory, live_memory_file, peak_report, trace_file, trace_report
 from tests.estimator import toy
 

@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bert_tf.estimator.pace import Pace
-from bert_tf.estimator.saver import Saving
+from bert_tf.estimator.saver import Pace, Saving
 
 
 def saves(*, step_s, save_s, until_s, size=1e6):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import run_layout
-from bert_tf.estimator.placement_log import Moved, Placed, PlacementHook, placed_operations, summary
+from bert_tf.estimator.trace_hooks import Moved, Placed, PlacementHook, placed_operations, summary
 from tests import processes
 from tests.estimator.placement_check import VARIANTS
 

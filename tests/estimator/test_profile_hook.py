@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import OutputError
-from bert_tf.estimator import profile_hook, run, stamps
-from bert_tf.estimator.hooks import CheckpointHook
-from bert_tf.estimator.profile_hook import ProfileHook
+from bert_tf.estimator import run, stamps, trace_hooks
+from bert_tf.estimator.saver import CheckpointHook
+from bert_tf.estimator.trace_hooks import ProfileHook
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling.operations import matmul_peak, operations_file, time_tables
@@ -137,7 +137,7 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
 def under_nsight(tmp_path_factory):
     """Steps 3 to 6, of which two are traced, under Nsight Systems."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile_hook, "_TRACED", 2)
+        patch.setattr(trace_hooks, "_TRACED", 2)
         return record(tmp_path_factory.mktemp("nsight"), (3, 6), environment={"NSYS_PROFILING_SESSION_ID": "1"})
 
 
@@ -223,7 +223,7 @@ def test_a_record_that_cannot_be_written_does_not_end_training(tmp_path, monkeyp
     def refuse(path, _text):
         raise OutputError(f"{path}: cannot write: No space left on device")
 
-    monkeypatch.setattr(profile_hook.atomic, "write_text", refuse)
+    monkeypatch.setattr(trace_hooks.atomic, "write_text", refuse)
     small_run(ProfileHook(tmp_path, StepRange(2, 3), environment={}), start=0, steps=5)
     assert "--profile_steps: the record is not whole: " in caplog.text
     assert caplog.text.count("the record is not whole") == 1

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from bert_tf import log_form
-from bert_tf.estimator.rates_hook import RatesHook
+from bert_tf.estimator.progress_hook import RatesHook
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from bert_tf.estimator.rates_hook import RatesHook
 )
 def test_rates_are_logged_as_the_published_script_does(monkeypatch, caplog, every, expected):
     ticks = itertools.count(0, 2)  # the start and each report look at the clock once
-    monkeypatch.setattr("bert_tf.estimator.rates_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     log_form.choose(log_form.PUBLISHED)
     hook = RatesHook(8, every_n_steps=every)
     hook.after_create_session(None, None)

@@ -16,7 +16,8 @@ from bert_tf import files
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError, UnreadableError
-from bert_tf.estimator import hooks, run
+from bert_tf.estimator import run
+from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.inputs.pipeline import Batching, Schedule
 from bert_tf.modeling.execution import Execution
@@ -64,7 +65,7 @@ def at_step(monkeypatch):
     """Does something in the middle of a step."""
 
     def arrange(step, action):
-        class Hook(hooks.ProgressHook):
+        class Hook(ProgressHook):
             def after_run(self, run_context, run_values):
                 super().after_run(run_context, run_values)
                 if self.step == step:

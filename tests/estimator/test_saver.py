@@ -7,8 +7,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.estimator.hooks import CheckpointHook
-from bert_tf.estimator.saver import SaverHook
+from bert_tf.estimator.saver import CheckpointHook, SaverHook
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.optimization.deferred import DEFERRED
 from tests.estimator import toy

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from bert_tf import run_layout
-from bert_tf.estimator import evaluations, time_to_target
-from bert_tf.estimator.time_to_target import Clock, Target
+from bert_tf.estimator import evaluations
+from bert_tf.estimator.evaluations import Clock, Target
 
 ACCURACY = Target("eval_accuracy", 0.8)
 
@@ -29,7 +29,7 @@ def process(folder, now, steps, *, start=0, took=10.0):
 
 
 def reached(folder, target=ACCURACY, up_to=100):
-    found = time_to_target.summary(folder, target, up_to=up_to)
+    found = evaluations.time_to_target(folder, target, up_to=up_to)
     return found["step"], found.get("seconds"), found.get("training_seconds")
 
 
@@ -58,7 +58,7 @@ def test_the_first_time_counts(tmp_path, now):
 def test_what_was_not_reached_has_no_step(tmp_path, now):
     process(tmp_path, now, [10])
     evaluated(tmp_path, 0.7)
-    assert time_to_target.summary(tmp_path, ACCURACY, up_to=100) == {"metric": "eval_accuracy", "target": 0.8, "step": None}
+    assert evaluations.time_to_target(tmp_path, ACCURACY, up_to=100) == {"metric": "eval_accuracy", "target": 0.8, "step": None}
 
 
 def test_the_time_of_earlier_processes_is_added(tmp_path, now):

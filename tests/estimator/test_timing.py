@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
-from bert_tf.estimator.hooks import CheckpointHook
+from bert_tf.estimator.saver import CheckpointHook
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
