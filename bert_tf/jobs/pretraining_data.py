@@ -22,9 +22,8 @@ from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
 from bert_tf.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.corpus.records import manifest_of
-from bert_tf.corpus.shards import ShardPlan
+from bert_tf.corpus.shards import ShardPlan, Tally
 from bert_tf.corpus.store import TokenStore
-from bert_tf.corpus.tally import Tally
 from bert_tf.errors import BertError, FlagError
 from bert_tf.jobs.counted import counted
 from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
