@@ -126,8 +126,14 @@ def train(
     if start:
         log.info("continuing from step %d of %d", start, steps)
     timing = StepTimingHook(timer, training.setting)
-    progress = _progress(folder if writes else None, training, timer)
-    saver = _run_saver(folder, training, watch)
+    own = folder if writes else None
+    progress = ProgressHook(own, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer)
+    saver = SaverHook(
+        total_steps=steps,
+        keep_slots=training.keep_optimizer_slots,
+        keep_max=training.keep_checkpoint_max,
+        restores=watch is not None or bool(saved.listed(folder)),  # with several machines all restore the chief's checkpoint
+    )
     savers = _savers(folder, training, listeners, stop) if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
     batching, then = training.batching, training.then
@@ -135,7 +141,7 @@ def train(
     try:
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
             _fit(estimator, input_fn, between_steps, steps, watch)
-            _report_timing(folder if writes else None, timing, training.setting)
+            _report_timing(own, timing, training.setting)
             if writes:
                 _report_saving(folder, saver.saving)
     finally:
@@ -208,33 +214,12 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     return guards
 
 
-def _progress(folder: str | None, training: Training, timer: StepTimer) -> ProgressHook:
-    return ProgressHook(
-        folder, units=training.units, total_steps=training.steps, every_n_steps=training.log_every_n_steps, timer=timer
-    )
-
-
-def _run_saver(folder: str, training: Training, watch: Watch | None) -> SaverHook:
-    """Returns the hook that saves and restores; with several machines all restore the chief's checkpoint."""
-    return SaverHook(
-        total_steps=training.steps,
-        keep_slots=training.keep_optimizer_slots,
-        keep_max=training.keep_checkpoint_max,
-        restores=watch is not None or bool(saved.listed(folder)),
-    )
-
-
 def _savers(folder: str, training: Training, listeners: Sequence[EvaluationListener], stop: StopOnSignalHook) -> list[Hook]:
     """Returns the hooks that decide when to save; `Training.at_end` starts before the last checkpoint is written."""
-    saver = _saver(folder, training, listeners)
-    return [saver] if training.at_end is None else [EndHook(training.at_end, stop), saver]
-
-
-def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListener]) -> CheckpointHook:
     evaluated = training.evaluation.every_n_steps if training.evaluation else None
     every = [steps for steps in (training.save_checkpoints_steps, evaluated) if steps]
-    by_pace = training.save_checkpoints_steps is None
-    return CheckpointHook(folder, every_n_steps=every, by_pace=by_pace, listeners=listeners)
+    saver = CheckpointHook(folder, every_n_steps=every, by_pace=training.save_checkpoints_steps is None, listeners=listeners)
+    return [saver] if training.at_end is None else [EndHook(training.at_end, stop), saver]
 
 
 def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, float], step: int, *, checkpoint: str) -> None:
