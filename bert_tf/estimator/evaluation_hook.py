@@ -80,10 +80,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         return self._plan.make_forward()
 
     def catch_up(self, step: int) -> None:
-        """Drops evaluations after the resumed step and completes what a kill interrupted there.
-
-        Raises OutputError if evaluations.jsonl is damaged or not writable, CheckpointError if the checkpoint is damaged.
-        """
+        """Drops evaluations after the resumed step and completes what a kill interrupted there."""
         lines = evaluations.read(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
         self._keep_best(lines)

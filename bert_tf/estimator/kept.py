@@ -36,10 +36,7 @@ def best_or_newest(output_dir: str | os.PathLike[str]) -> str | None:
 
 
 def replace_best(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:
-    """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times.
-
-    Raises OutputError if the folder cannot be written.
-    """
+    """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
     best = atomic.make_folder(Path(output_dir) / BEST) / of_step(CHECKPOINTS, step)
     forward.save(best)
     keep_alone(best, Path(output_dir))
@@ -79,10 +76,7 @@ def _average_files(prefix: str) -> list[Path]:
 
 
 def keep_mean(output_dir: str | os.PathLike[str], checkpoints: Sequence[str], step: int) -> str:
-    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name.
-
-    Raises CheckpointError if a checkpoint is damaged or not finite, OutputError if the folder cannot be written.
-    """
+    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
     folder = atomic.make_folder(Path(output_dir) / AVERAGE)
     name = folder / of_step(CHECKPOINTS, step)
     entries = mean.of(checkpoints)

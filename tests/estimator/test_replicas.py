@@ -77,4 +77,4 @@ def test_half_precision_stays_close_on_replicas(found, name):
 
 def test_the_seed_repeats_what_replicas_drop(found):
     losses = [found[name]["losses"] for name in ("two, dropout", "two, dropout, again", "one")]
-    assert losses[0] == losses[1] != losses[2]
+    assert losses[0] == losses[1] != losses[2][: len(losses[0])]
