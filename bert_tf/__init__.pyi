@@ -29,7 +29,6 @@ from bert_tf.library.evaluation import evaluate as evaluate
 from bert_tf.library.filling import WordFiller as WordFiller
 from bert_tf.library.filling import fill_mask as fill_mask
 from bert_tf.library.filling import word_filler as word_filler
-from bert_tf.library.fine_tuning import fine_tune as fine_tune
 from bert_tf.library.frames import (
     encode_frame as encode_frame,
 )
@@ -46,8 +45,6 @@ from bert_tf.library.model import Model as Model
 from bert_tf.library.page import Page as Page
 from bert_tf.library.page import write_report as write_report
 from bert_tf.library.prediction import predict_files as predict_files
-from bert_tf.library.pretraining import pretrain as pretrain
-from bert_tf.library.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.library.records import (
     memory_diff as memory_diff,
 )
@@ -73,6 +70,9 @@ from bert_tf.library.vocabularies import (
 from bert_tf.library.vocabularies import (
     show_vocabulary as show_vocabulary,
 )
+from bert_tf.operations.fine_tune import fine_tune as fine_tune
+from bert_tf.operations.pretrain import pretrain as pretrain
+from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.search import search as search
 from bert_tf.service.running import serve as serve
 from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask

@@ -46,11 +46,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 _ALIASES = {"classifier": "fine-tune"}
 _MODULES = {  # "classifier" is the name of the published script
-    "fine-tune": "classifier",
     "fill-mask": "fill_mask",
     "pretraining-data": "pretraining_data",
 }
-_OPERATIONS = frozenset({"search"})
+_OPERATIONS = frozenset({"fine-tune", "pretrain", "pretraining-data", "search"})
 _COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 

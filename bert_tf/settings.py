@@ -121,23 +121,47 @@ def same(kind: type, name: str, **changed: Any) -> Any:
     return dataclasses.field(default=field.default, metadata={_DECLARED: {**field.metadata[_DECLARED], **changed}})
 
 
-def group(kind: type, *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
-    """Field of a dataclass that holds another dataclass of settings, listed among its own.
+def group(kind: type, title: str = "", *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
+    """Field of a dataclass that holds another dataclass of settings, listed among its own, in --help below a title.
 
     Settings in `without` keep their defaults; `changed` overrides help or choices of a setting.
     """
-    return dataclasses.field(default_factory=kind, metadata={_GROUP: (kind, without, changed)})
+    return dataclasses.field(default_factory=kind, metadata={_GROUP: (kind, title, without, changed)})
 
 
-def settings_of(*groups: type) -> Iterator[Setting]:
-    for holder in groups:
-        for field in dataclasses.fields(holder):
-            if _DECLARED in field.metadata:
-                kind = _KINDS[str(field.type).partition(" ")[0]]
-                yield Setting(field.name, kind, field.default, **field.metadata[_DECLARED])
-            elif _GROUP in field.metadata:
-                kind, without, changed = field.metadata[_GROUP]
-                yield from (row._replace(**changed.get(row.name, {})) for row in settings_of(kind) if row.name not in without)
+def sections_of(kind: type) -> dict[str, list[Setting]]:
+    """Settings of a dataclass by the title of their group; its own have none."""
+    sections: dict[str, list[Setting]] = {}
+    for title, row in _titled(kind):
+        sections.setdefault(title, []).append(row)
+    return sections
+
+
+def replaced(holder: T, values: Mapping[str, Any]) -> T:
+    """Returns a dataclass of settings with the values of some changed, whichever group they belong to."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(cast(Any, holder)):
+        if _GROUP in field.metadata:
+            changed[field.name] = replaced(getattr(holder, field.name), values)
+        elif _DECLARED in field.metadata and field.name in values:
+            changed[field.name] = values[field.name]
+    return cast(T, dataclasses.replace(cast(Any, holder), **changed))
+
+
+def settings_of(*kinds: type) -> Iterator[Setting]:
+    return (row for kind in kinds for _, row in _titled(kind))
+
+
+def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
+    for field in dataclasses.fields(kind):
+        if _DECLARED in field.metadata:
+            words = str(field.type).partition(" ")
+            yield title, Setting(field.name, _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
+        elif _GROUP in field.metadata:
+            inner, own_title, without, changed = field.metadata[_GROUP]
+            for place, row in _titled(inner, own_title or title):
+                if row.name not in without:
+                    yield place, row._replace(**changed.get(row.name, {}))
 
 
 def read(kind: type[T], values: Mapping[str, Any]) -> T:

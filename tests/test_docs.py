@@ -11,38 +11,20 @@ import pytest
 
 from benchmarks.quality import pretraining as quality
 from bert_tf.cli.flags import read
-from bert_tf.commands import (
-    classifier_flags,
-    devices,
-    encode,
-    evaluate,
-    export,
-    fill_mask,
-    predict,
-    pretrain,
-    pretraining_data,
-    search,
-    vocabulary,
-)
-from bert_tf.jobs import pretrain_config
-from tests import architecture_page
+from tests import architecture_page, declared
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FAMILIES = ("squad", "tagging", "choice", "vectors")
 BOTH = ("devices", "pretraining", "vocabulary", *FAMILIES)  # run_classifier.py and other commands
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "fill_mask")}
-MODULES = (devices, encode, evaluate, fill_mask, predict, pretrain, pretraining_data, search, vocabulary)
+NAMES = ("encode", "evaluate", "fill-mask", "predict", "pretrain", "pretraining-data", "search", "vocabulary", "devices")
 PARSERS = {
-    "run_classifier.py": classifier_flags.parse,
+    "run_classifier.py": declared.parser("fine-tune"),
     "-m benchmarks.quality.pretraining": lambda argv: read(argv, quality.FLAGS),
-    **{f"-m bert_tf {module.__name__.rpartition('.')[2].replace('_', '-')}": module.parse for module in MODULES},
+    **{f"-m bert_tf {name}": declared.parser(name) for name in NAMES},
 }
 PARTS = ("Data", "Files", "Measures", "Options", "As a library")  # of the page of a family
-ROWS = [
-    *itertools.chain(*classifier_flags.GROUPS.values(), *pretrain_config.GROUPS.values()),
-    *itertools.chain.from_iterable(module.FLAGS for module in (*MODULES, export, quality) if hasattr(module, "FLAGS")),
-    *itertools.chain.from_iterable(action.flags for action in vocabulary.ACTIONS.values()),
-]
+ROWS = [*itertools.chain.from_iterable(declared.flags().values()), *quality.FLAGS]
 FLAGS = {"help", *(row.name for row in ROWS), *(f"no{row.name}" for row in ROWS if row.kind is bool)}
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from bert_tf.__main__ import COMMANDS
 from bert_tf.cli.flags import read
-from bert_tf.commands import classifier_flags, devices, memory_plan, reproduce
+from bert_tf.commands import devices, memory_plan, reproduce
 from bert_tf.jobs import recipes
 from bert_tf.optimization import parts
 from bert_tf.tasks.registry import get_task
+from tests import classifier_flags
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
 CHECKS = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]

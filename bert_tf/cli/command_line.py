@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from bert_tf import settings
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import Flag, action_of, by_name, help_line, help_of, read, read_with_words
+from bert_tf.cli.flags import Flag, action_of, by_name, help_line, read, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.settings import Setting, settings_of
@@ -26,9 +27,8 @@ def main(argv: Sequence[str], command: Command | Actions) -> int:
 
 
 def help_text(name: str, command: Command | Actions) -> str:
-    """Returns what --help prints."""
     if isinstance(command, Command):
-        return help_of(command.title, rows=flags_of(command))
+        return _help_of(command)
     lines = [command.title]
     for action, one in command.actions.items():
         usage = " ".join(("python -m bert_tf", name, action, *map(_usage, _words(one))))
@@ -36,9 +36,24 @@ def help_text(name: str, command: Command | Actions) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _help_of(command: Command) -> str:
+    lines = [command.title, ""]
+    for title, rows in command.sections.items():
+        lines += [f"{title}:", *map(help_line, rows), ""]
+    rest = flags_of(command)[sum(map(len, command.sections.values())) :]
+    lines += [help_line(row) for row in rest if row.help]
+    return "\n".join([*lines, *[command.note] * bool(command.note)]) + "\n"
+
+
 def flags_of(command: Command) -> tuple[Flag, ...]:
-    rows = (row for row in settings_of(command.settings) if not row.positional)
+    rows = (row for row in _settings(command) if not row.positional)
     return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * command.has_log)
+
+
+def _settings(command: Command) -> list[Setting]:
+    if command.settings is not None:
+        return list(settings_of(command.settings))
+    return [row for rows in command.sections.values() for row in rows]
 
 
 def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Call]:
@@ -50,15 +65,23 @@ def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Cal
 
 
 def _call(argv: Sequence[str], command: Command) -> Call:
+    argv = command.rewrite(argv)
     end = argv.index(_REST) if command.has_beam and _REST in argv else len(argv)
     positional = _words(command)
     words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
-    rows = {row.name for row in settings_of(command.settings)}
-    given = {name: parsed[name].value for name in rows & set(parsed) if parsed[name].present}
-    own = by_name(parsed, command.own)
+    present = frozenset(name for name in parsed if parsed[name].present)
+    given = {row.name: parsed[row.name].value for row in _settings(command) if row.name in present}
     beam = _beam(argv[end + 1 :], asked=parsed[BEAM.name].value) if command.has_beam else None
-    made: Any = settings.read(command.settings, {**given, **_bound(argv[0], words, positional)})
-    return Call(made, own, parsed[VERBOSITY.name].value if command.has_log else 0, beam)
+    values = {**given, **_bound(argv[0], words, positional)}
+    made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
+    verbosity = parsed[VERBOSITY.name].value if command.has_log else 0
+    return Call(made, by_name(parsed, command.own), verbosity, None if beam is None else _runner(beam, verbosity), present)
+
+
+def _runner(arguments: Sequence[str], verbosity: int) -> Any:
+    from bert_tf.jobs.beam_job import Beam
+
+    return Beam(arguments, functools.partial(begin_worker, verbosity))
 
 
 def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:
@@ -68,7 +91,7 @@ def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:
 
 
 def _words(command: Command) -> list[Setting]:
-    return [row for row in settings_of(command.settings) if row.positional]
+    return [row for row in _settings(command) if row.positional]
 
 
 def _usage(row: Setting) -> str:
@@ -91,7 +114,9 @@ def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[
 
 def _run(argv: Sequence[str], command: Command | Actions) -> int:
     one, call = parse(argv, command)
-    if one.has_log:
+    if one.log_of is not None:
+        setup_logging(*one.log_of(call.settings))
+    elif one.has_log:
         setup_logging(call.verbosity)
     if one.reports_to is not None:
         reports_go_to(one.reports_to(call.settings))

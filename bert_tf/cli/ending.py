@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 from bert_tf.cli.failure import Failure, failure
 from bert_tf.cli.flags import HelpAsked
+from bert_tf.operations.command import STOPPED
 from bert_tf.runtime.closing import leave
 
 _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
-STOPPED = 130
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:

@@ -11,11 +11,12 @@ from absl import logging
 
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.flags import Flag, by_name, help_of, read
-from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.errors import DeviceError
 from bert_tf.jobs.devices import as_json, describe, survey
 from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.settings import settings_of
 
+DEVICES = tuple(settings_of(DeviceSettings))
 FLAGS = (Flag("json", bool, False, "print one JSON object instead"),)
 
 

@@ -9,10 +9,11 @@ from absl import logging
 
 from bert_tf import log_form
 from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.ending import STOPPED, run_command
+from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
 from bert_tf.cli.flags import by_name, help_of, read
 from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
+from bert_tf.operations.command import STOPPED
 from bert_tf.reproduction.facts import RUNS
 
 FLAGS = SETTINGS

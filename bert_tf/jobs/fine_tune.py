@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, summarize
+
+TURN = threading.Lock()  # held while training: wall time is measured once per process
 
 
 @dataclasses.dataclass(frozen=True)

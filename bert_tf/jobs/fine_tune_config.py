@@ -6,10 +6,9 @@ import dataclasses
 import re
 import types
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from bert_tf.errors import FlagError
-from bert_tf.head_spec import PRETRAINING
 from bert_tf.jobs.settings import (
     EXACT,
     POLYNOMIAL,
@@ -22,7 +21,7 @@ from bert_tf.jobs.settings import (
     TrainSettings,
 )
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import named, settings_of
+from bert_tf.settings import group, named, replaced, sections_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.pretraining.family import TASK as TEXTS
@@ -34,51 +33,26 @@ FINE_TUNE, PRETRAIN = "fine-tune", "pretrain"
 
 @dataclasses.dataclass(frozen=True)
 class FineTuneConfig:
-    """All settings, by concern."""
-
-    data: DataSettings
-    of_task: TaskSettings
-    model: ModelSettings
-    actions: ActionSettings
-    train: TrainSettings
-    inference: InferenceSettings
-    speed: SpeedSettings
-    devices: DeviceSettings
-    output: OutputSettings
-    given: frozenset[str]  # names; neither a recipe nor a run record overrides them
-    program: str = FINE_TUNE  # `FINE_TUNE` or `PRETRAIN`
+    data: DataSettings = group(DataSettings, "Task and data")
+    of_task: TaskSettings = group(TaskSettings)
+    model: ModelSettings = group(ModelSettings, "Model")
+    actions: ActionSettings = group(ActionSettings, "What to do (default: train and evaluate)")
+    train: TrainSettings = group(TrainSettings, "Training")
+    inference: InferenceSettings = group(InferenceSettings, "Evaluation and prediction")
+    speed: SpeedSettings = group(SpeedSettings, "Speed (exact, on by default; the last four change order or numbers)")
+    devices: DeviceSettings = group(DeviceSettings, "Devices and distribution (docs/commands.md: which flags for my machine)")
+    output: OutputSettings = group(OutputSettings, "Output")
+    given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
+    program: str = FINE_TUNE  # or PRETRAIN
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
-        config = _with_values(self, _GROUPS, values)
-        return dataclasses.replace(config, of_task=_with_values(self.of_task, tasks.GROUPS, values))
+        return replaced(self, values)
 
 
-_GROUPS: Mapping[str, type] = {
-    "data": DataSettings,
-    "model": ModelSettings,
-    "actions": ActionSettings,
-    "train": TrainSettings,
-    "inference": InferenceSettings,
-    "speed": SpeedSettings,
-    "devices": DeviceSettings,
-    "output": OutputSettings,
-}
-# Of --help, in this order. Pre-training has a command of its own.
-GROUPS = {"data": DataSettings, **{name: kind for name, kind in tasks.GROUPS.items() if name != PRETRAINING}, **_GROUPS}
-SETTINGS = tuple(settings_of(*GROUPS.values()))
+SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 
 _NONE: Mapping[str, Any] = types.MappingProxyType({})
-
-_Holder = TypeVar("_Holder", FineTuneConfig, TaskSettings)
-
-
-def _with_values(holder: _Holder, groups: Mapping[str, type], values: Mapping[str, Any]) -> _Holder:
-    changed = {}
-    for group, kind in groups.items():
-        of_group = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values}
-        if of_group:
-            changed[group] = dataclasses.replace(getattr(holder, group), **of_group)
-    return dataclasses.replace(holder, **changed)
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
@@ -99,8 +73,7 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
 
 def made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> FineTuneConfig:
     """Makes a configuration from checked values; `defaults` of the program override those of the settings."""
-    groups = {group: kind() for group, kind in _GROUPS.items()}
-    config = FineTuneConfig(**groups, of_task=TaskSettings(), given=frozenset(given), program=program)
+    config = FineTuneConfig(given=frozenset(given), program=program)
     config = config.replaced({**defaults, **given})
     _check_training(config)
     return config.replaced(_resolved(config, task))

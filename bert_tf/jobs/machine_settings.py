@@ -14,7 +14,7 @@ from bert_tf.settings import group, read, same, setting, settings_of
 OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 _WITH_INT8 = {
     "choices": (*PRECISIONS, INT8),
-    "help": f"of matrix products: float32 (strict), tf32, bfloat16, float16; {INT8} of --engine",
+    "help": f"of matrix multiplications: float32 (strict), tf32, bfloat16, float16; {INT8} with an --engine",
 }
 
 

@@ -61,7 +61,6 @@ class Request(NamedTuple):
     config: BertConfig
     tokens: int
     batch_size: int
-    # bytes
     memory: int  # bytes
     options: ComputeOptions
 

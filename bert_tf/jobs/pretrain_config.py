@@ -33,16 +33,16 @@ _OF_LABELS = {
     "submission_zip",
 }
 _HELP = {
-    "data_dir": "folder of train.txt and held_out.txt, where no --input_file is named",
-    "max_seq_length": "most word pieces of a row",
+    "data_dir": "folder with train.txt and held_out.txt, without --input_file",
+    "max_seq_length": "maximum row length in word pieces",
     "do_eval": "evaluate on held-out documents",
-    "init_checkpoint": "checkpoint or folder to go on from; else $BERT_BASE_DIR, the default",
-    "bert_config_file": "sizes of the model; with --vocab_file and without a checkpoint: from scratch",
-    "train_batch_size": "rows of one step",
-    "num_train_epochs": "how often to see every row, in the place of --num_train_steps",
-    "num_train_steps": "updates to take; of two phases in the first",
-    "eval_every_n_steps": "how often to evaluate on held-out documents; the best checkpoint is kept; 0 never",
-    "output_dir": "folder of checkpoints and results; else out/pretraining",
+    "init_checkpoint": "checkpoint or folder to start from; default: $BERT_BASE_DIR or the default checkpoint",
+    "bert_config_file": "model configuration; with --vocab_file and without a checkpoint: train from scratch",
+    "train_batch_size": "rows per step",
+    "num_train_epochs": "passes over the rows, instead of --num_train_steps",
+    "num_train_steps": "training steps; with two phases, those of the first",
+    "eval_every_n_steps": "steps between evaluations on held-out documents; the best checkpoint is kept; 0: off",
+    "output_dir": "folder for checkpoints and results; default: out/pretraining",
 }
 _DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; the rate rises in a tenth of them
 
@@ -53,16 +53,16 @@ def _rows(*kinds: type) -> tuple[Setting, ...]:
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
 
 
-GROUPS: Mapping[str, tuple[Setting, ...]] = {
+SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "Text": _rows(PretrainingSettings, DataSettings),
     "Model": _rows(ModelSettings),
-    "What to do (train and evaluate where none is given)": _rows(ActionSettings),
+    "What to do (default: train and evaluate)": _rows(ActionSettings),
     "Training": _rows(TrainSettings, InferenceSettings),
     "Speed": _rows(SpeedSettings),
     "Devices and distribution": _rows(DeviceSettings),
     "Output": _rows(OutputSettings),
 }
-SETTINGS = tuple(row for rows in GROUPS.values() for row in rows)
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 
 
 def configured(**values: Any) -> FineTuneConfig:

@@ -13,8 +13,8 @@ from typing import Any
 
 from bert_tf import log_form
 from bert_tf.jobs import reproduce as job
+from bert_tf.jobs.fine_tune import TURN
 from bert_tf.jobs.reproduce_config import SETTINGS, configured
-from bert_tf.library.fine_tuning import TURN
 from bert_tf.library.keywords import seeds_text, takes
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.reproduction import report

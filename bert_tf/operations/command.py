@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import os
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.settings import Setting
+
+STOPPED = 130  # exit status after a signal
 
 
 class Call(NamedTuple):
@@ -15,7 +19,8 @@ class Call(NamedTuple):
     settings: Any  # of the class that the command declares
     own: Mapping[str, Any]  # values of the flags of the command alone
     verbosity: int
-    beam: tuple[str, ...] | None  # arguments of Apache Beam; None without --beam
+    beam: Any  # `jobs.beam_job.Beam`; None without --beam
+    given: frozenset[str] = frozenset()  # flags of the command line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,13 +28,18 @@ class Command:
     """One command, or one action of a command."""
 
     title: str  # first lines of --help
-    settings: type  # a dataclass of `settings.setting`; positional ones are words of the command line
+    settings: type | None  # a dataclass of `settings.setting`; positional ones are words of the command line
     run: Callable[[Call], int | None]  # returns the exit status if it is not 0
+    sections: Mapping[str, Sequence[Setting]] = types.MappingProxyType({})  # flags by title, instead of `settings`
+    make: Callable[..., Any] | None = None  # from flags by name to the settings, with `sections`
     own: tuple[Setting, ...] = ()  # flags that say how to print
+    note: str = ""  # last lines of --help
+    rewrite: Callable[[Sequence[str]], list[str]] = list  # replaces other spellings of flags in a command line
     stopped: str = "stopped"  # printed after Ctrl-C
     has_log: bool = True  # has --verbosity
     has_beam: bool = False
-    reports_to: Callable[[Any], str] | None = None  # folder of a report of an internal error, by the settings
+    log_of: Callable[[Any], tuple[int, str]] | None = None  # verbosity and form of the log by the settings, without has_log
+    reports_to: Callable[[Any], str | os.PathLike[str]] | None = None  # folder for internal errors
 
 
 @dataclasses.dataclass(frozen=True)

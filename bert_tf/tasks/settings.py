@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.settings import fields_of, settings_of
-from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
+from bert_tf.settings import group, replaced, settings_of
+from bert_tf.tasks.custom import FILES, NAME, SKIP, CustomSettings
 from bert_tf.tasks.pretraining import settings as pretraining
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
 from bert_tf.tasks.similarity.settings import SimilaritySettings
@@ -19,11 +19,13 @@ from bert_tf.tasks.tags.settings import TagSettings
 class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
-    custom: CustomSettings = dataclasses.field(default_factory=CustomSettings)
-    span: SpanSettings = dataclasses.field(default_factory=SpanSettings)
-    tags: TagSettings = dataclasses.field(default_factory=TagSettings)
-    similarity: SimilaritySettings = dataclasses.field(default_factory=SimilaritySettings)
-    pretraining: PretrainingSettings = dataclasses.field(default_factory=PretrainingSettings)
+    custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})")
+    span: SpanSettings = group(SpanSettings, "Extractive question answering (--task_name=SQuAD, SQuAD2)")
+    tags: TagSettings = group(TagSettings, "Tags (--task_name=CoNLL2003)")
+    similarity: SimilaritySettings = group(
+        SimilaritySettings, "Vectors (--task_name=custom --problem=similarity or contrastive)"
+    )
+    pretraining: PretrainingSettings = group(PretrainingSettings)
 
 
 GROUPS: Mapping[str, type] = {
@@ -33,7 +35,7 @@ GROUPS: Mapping[str, type] = {
     "similarity": SimilaritySettings,
     "pretraining": PretrainingSettings,
 }
-NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
+NAMES = tuple(row.name for row in settings_of(TaskSettings))
 PATHS = (*FILES, "predict_file", *pretraining.PATHS)
 KEPT = tuple(name for name in NAMES if name not in (*PATHS, SKIP, "labels"))  # of its training, a model is used with those
 
@@ -45,4 +47,4 @@ def of_record(record: Mapping[str, Any]) -> TaskSettings:
 
 def of_values(values: Mapping[str, Any]) -> TaskSettings:
     """Groups settings by name, ignoring other names."""
-    return TaskSettings(**{group: fields_of(kind, values) for group, kind in GROUPS.items()})
+    return replaced(TaskSettings(), values)

@@ -11,7 +11,8 @@ from benchmarks import evaluations, results
 from benchmarks.comparisons import COMPARISONS
 from benchmarks.whole_command import Job
 from benchmarks.workers import WorkerError
-from bert_tf.commands import classifier_flags, evaluate
+from bert_tf.commands import evaluate
+from tests import classifier_flags
 
 
 @pytest.fixture

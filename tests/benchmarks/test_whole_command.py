@@ -13,7 +13,7 @@ from benchmarks.comparisons import COMPARISONS, OWN
 from benchmarks.materials import Data, Materials
 from benchmarks.stage import Stage
 from benchmarks.workers import WorkerError
-from bert_tf.commands import classifier_flags
+from tests import classifier_flags
 
 (SAMPLE,) = (row for row in COMPARISONS if row.name == "command-sample")
 

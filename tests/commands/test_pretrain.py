@@ -6,12 +6,13 @@ import sys
 
 import pytest
 
-from bert_tf.commands import classifier_flags, pretrain
 from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.jobs import pretrain_config, recipes
 from bert_tf.jobs.pretrain_config import configured
+from bert_tf.operations import pretrain
 from bert_tf.tasks.pretraining.family import PretrainingFamily
+from tests import classifier, classifier_flags
 
 PUBLISHED = {  # google-research/bert run_pretraining.py; without what a file, a TPU or a share of steps stands for
     "bert_config_file": None,
@@ -44,13 +45,13 @@ def test_the_rate_rises_in_the_published_number_of_steps():
 
 def test_flags_of_a_tpu_change_nothing():
     argv = ["pretrain", "--iterations_per_loop=1000", "--num_tpu_cores=8", "--use_tpu=false", "--nodo_train", "--do_eval"]
-    given, idle = classifier_flags.given_settings(argv, pretrain_config.GROUPS)
-    assert given == {"do_train": False, "do_eval": True}
+    config, idle = classifier_flags.read_command(argv, pretrain.COMMAND)
+    assert (config.actions.do_train, config.actions.do_eval) == (False, True)
     assert idle == ["--use_tpu", "--num_tpu_cores", "--iterations_per_loop"]
 
 
 def test_help_lists_the_flags_of_text_and_of_training(capsys):
-    assert pretrain.main(["pretrain", "--help"]) == 0
+    assert classifier.pretraining(["pretrain", "--help"]) == 0
     text = capsys.readouterr().out
     for name in ("input_file", "held_out_documents", "phase2_num_train_steps", "optimizer", "memory_trace_step"):
         assert f"--{name}" in text

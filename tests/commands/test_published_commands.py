@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, predict
+from bert_tf.commands import predict
 from bert_tf.config import BertConfig
 from bert_tf.jobs import fine_tune
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+from tests import classifier
 from tests.tiny import random_weights
 
 # The shape of the published Chinese vocabulary: ideographs one by one, lower-case Latin pieces, and two with a capital.

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import classifier_flags
 from bert_tf.errors import TrainingError
 from bert_tf.inputs.pipeline import Batching, Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.optimization import loss_scale
-from tests import processes
+from tests import classifier_flags, processes
 from tests.estimator import toy
 
 SCHEDULE = Schedule(24, 4, 25)  # 150 steps

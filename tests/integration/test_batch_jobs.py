@@ -13,9 +13,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.__main__ import main
-from bert_tf.commands import classifier, evaluate, predict
+from bert_tf.commands import evaluate, predict
 from bert_tf.commands.batch_flags import BEAM, VERBOSITY
 from bert_tf.jobs.batch_settings import JOB, MACHINE
+from tests import classifier
 from tests.integration.commands import PROJECT
 
 DOCS = PROJECT / "docs" / "batch_jobs.md"

@@ -12,8 +12,8 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.commands import classifier
 from bert_tf.profiling.timing.wall_clock import WALL
+from tests import classifier
 from tests.tiny import SIZES, write_project
 
 SETTINGS = {"ema": 0.9, "average_last": 2, "save_checkpoints_steps": 2, "eval_every_n_steps": 3, "num_train_epochs": 1}

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import classifier_flags
 from bert_tf.config import BertConfig
 from bert_tf.inputs.pipeline import Batching, eval_batches
 from bert_tf.jobs import batch_machine, speed
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
+from tests import classifier_flags
 from tests.labelled import labelled
 
 CPU = Machine(tf.compat.v1.ConfigProto())

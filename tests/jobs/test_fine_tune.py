@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from bert_tf import lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.commands import classifier, classifier_flags, report
+from bert_tf.commands import report
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
@@ -32,6 +32,7 @@ from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from tests import classifier, classifier_flags
 from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
 
 

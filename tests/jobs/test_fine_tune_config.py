@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bert_tf.commands import classifier_flags
 from bert_tf.errors import FlagError
-from bert_tf.jobs.fine_tune_config import GROUPS, configured
-from bert_tf.settings import settings_of
+from bert_tf.jobs.fine_tune_config import SETTINGS, configured
+from tests import classifier_flags
 from tests.toy_tags import TagTask
 
-ROWS = list(settings_of(*GROUPS.values()))
+ROWS = list(SETTINGS)
 
 
 def parsed(*arguments: str):

@@ -7,12 +7,12 @@ import shutil
 
 import pytest
 
-from bert_tf.commands import classifier, classifier_flags
 from bert_tf.errors import FlagError
 from bert_tf.estimator.evaluations import Target
 from bert_tf.jobs import fine_tune, sources
 from bert_tf.jobs.goals import best_by, target
 from bert_tf.tasks.glue import TASKS
+from tests import classifier, classifier_flags
 from tests.tiny import write_project
 
 

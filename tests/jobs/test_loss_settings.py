@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bert_tf.commands import classifier_flags
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.jobs.loss_settings import loss_options
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.family import SentenceFamily
+from tests import classifier_flags
 from tests.labelled import labelled
 
 CLASSES = np.array([0, 1, 1, 1], np.int32)

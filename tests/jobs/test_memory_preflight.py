@@ -8,12 +8,11 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import classifier, classifier_flags
 from bert_tf.errors import PreflightError
-from bert_tf.jobs import fine_tune, memory_preflight, preparation, pretrain_config
+from bert_tf.jobs import fine_tune, memory_preflight, preparation
 from bert_tf.profiling.forecast import step_peak
 from bert_tf.runtime.machine import Machine, Plan
-from tests import texts
+from tests import classifier, classifier_flags, texts
 from tests.tiny import write_project
 
 
@@ -68,8 +67,7 @@ def test_both_phases_of_pre_training_are_forecast_with_their_masked_words(projec
     text = texts.write(tmp_path / "text.txt", texts.documents(12))
     phases = {"phase2_num_train_steps": 2, "phase2_max_seq_length": 48, "phase2_train_batch_size": 8192}
     flags = texts.flags(project, tmp_path / "out", input_file=text, do_train=True, **phases)
-    given, _ = classifier_flags.given_settings(["pretrain", *flags], pretrain_config.GROUPS)
-    job = preparation.prepare(pretrain_config.configured(**given), GPU, environment={})
+    job = preparation.prepare(classifier_flags.pretraining(["pretrain", *flags]), GPU, environment={})
     first, second = (memory_preflight._lengths(job, split) for split in ("train", "train_phase2"))
     assert (first.tokens, second.tokens) == (24, 48)
     assert 0 < first.places < second.places

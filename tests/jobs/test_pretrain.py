@@ -9,12 +9,12 @@ import shutil
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.commands import classifier, pretrain
 from bert_tf.estimator import update
-from bert_tf.jobs import fine_tune, inference, pretrain_config, pretraining_data, pretraining_data_config
+from bert_tf.jobs import fine_tune, inference
 from bert_tf.optimization.deferred import DeferredTable
-from tests import texts
+from tests import classifier, classifier_flags, texts
 from tests.integration.commands import same_bits, weights
 from tests.tiny import write_project
 
@@ -48,7 +48,7 @@ def run(project, text, capsys):
 
     def run(folder, **settings):
         named = {"input_file": text, "held_out_documents": 8, "corpus_dir": text.parent / "corpus", **settings}
-        status = pretrain.main(["pretrain", *texts.flags(project, folder, **named)])
+        status = classifier.pretraining(["pretrain", *texts.flags(project, folder, **named)])
         return status, [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
 
     return run
@@ -59,7 +59,7 @@ def trained(project, text, tmp_path_factory):
     """The folder of a run of two phases that was evaluated on the way and at its end."""
     folder = tmp_path_factory.mktemp("trained") / "out"
     named = {"input_file": text, "held_out_documents": 8, "corpus_dir": text.parent / "corpus"}
-    assert pretrain.main(["pretrain", *texts.flags(project, folder, **named, **SAVED, **PHASES)]) == 0
+    assert classifier.pretraining(["pretrain", *texts.flags(project, folder, **named, **SAVED, **PHASES)]) == 0
     return folder
 
 
@@ -123,9 +123,7 @@ def test_a_run_goes_on_to_the_same_bits_in_either_phase_and_at_the_border(step, 
 def test_the_command_of_the_record_means_the_same_run(trained):
     program, *flags = shlex.split(of(trained, "run_config.json")["command"])[3:]
     assert program == "pretrain"
-    config = pretrain_config.configured(
-        **pretrain.classifier_flags.given_settings([program, *flags], pretrain_config.GROUPS)[0]
-    )
+    config = classifier_flags.pretraining([program, *flags])
     assert config.of_task.pretraining.phase2_num_train_steps == THEN
     assert config.train.num_train_steps == STEPS
 
@@ -239,7 +237,7 @@ def test_a_row_that_is_damaged_ends_training_in_one_line(run, project, text, tmp
     """Its checksum is looked at when it is drawn."""
     shard = tmp_path / "rows.tfrecord"
     made = {"input_file": text, "output_file": shard, "vocab_file": project.vocab_file, "max_seq_length": 24, "workers": 1}
-    pretraining_data.make(pretraining_data_config.configured(**made, dupe_factor=1, max_predictions_per_seq=5))
+    bert_tf.make_pretraining_data(**made, dupe_factor=1, max_predictions_per_seq=5)
     whole = bytearray(shard.read_bytes())
     whole[-200] ^= 255
     shard.write_bytes(whole)

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.commands import pretraining_data as command
 from bert_tf.corpus import documents, rows, shards
 from bert_tf.corpus.records import Records
 from bert_tf.tokenization.vocabulary import Vocabulary
+from tests import classifier
 from tests.corpus.conftest import TOKENS
 
 SHARDS = 3
@@ -56,7 +56,7 @@ def contents(folder):
 def made(source, tmp_path_factory):
     """What one process writes that nobody stops."""
     folder = tmp_path_factory.mktemp("made")
-    assert command.main(arguments(source, folder / "x.tfrecord")) == 0
+    assert classifier.pretraining_data(arguments(source, folder / "x.tfrecord")) == 0
     return contents(folder)
 
 
@@ -85,13 +85,13 @@ def test_rows_are_those_of_the_text(source, made, tmp_path):
 def test_shards_do_not_depend_on_workers(source, made, tmp_path, monkeypatch, workers):
     monkeypatch.setattr(documents, "PIECE", 1 << 12)
     monkeypatch.setattr(rows, "_TASK", 1 << 10)
-    assert command.main(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
     assert contents(tmp_path) == made
 
 
 def test_shards_do_not_depend_on_blocks(source, made, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "_BLOCK", 8)
-    assert command.main(arguments(source, tmp_path / "x.tfrecord")) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord")) == 0
     assert contents(tmp_path) == made
 
 
@@ -107,7 +107,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     monkeypatch.setattr(rows, "_TASK", 64)
     program = f"""
         import os, signal, sys
-        from bert_tf.commands import pretraining_data
+        from bert_tf.__main__ import main
         from bert_tf.corpus import appending, documents, rows, shards, store
         def at(of, name, time):
             work, times = getattr(of, name), iter(range(time))
@@ -118,7 +118,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
             setattr(of, name, killing)
         rows._TASK = {rows._TASK}
         {KILLED[moment]}
-        sys.exit(pretraining_data.main(sys.argv[1:]))
+        sys.exit(main(["", *sys.argv[1:]]))
         """
     flags = arguments(source, tmp_path / "x.tfrecord")
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(program), *flags], check=False)
@@ -127,7 +127,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     whole = [path for path in tmp_path.glob("x-*.tfrecord") if path.is_file()]
     assert len(whole) == (moment == "shards")
     times = [path.stat().st_mtime_ns for path in whole]
-    assert command.main(flags) == 0
+    assert classifier.pretraining_data(flags) == 0
     assert [path.stat().st_mtime_ns for path in whole] == times
     assert contents(tmp_path) == made
 
@@ -138,24 +138,24 @@ def test_a_full_disk_leaves_nothing(source, tmp_path, capsys, monkeypatch, call)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, call, full)
-    assert command.main(arguments(source, tmp_path / "x.tfrecord")) == 2
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord")) == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith("nothing was changed")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_same_command_again_writes_nothing(source, tmp_path, capsys):
     flags = arguments(source, tmp_path / "x.tfrecord")
-    assert command.main(flags) == 0
+    assert classifier.pretraining_data(flags) == 0
     first, times = capsys.readouterr().out, [path.stat().st_mtime_ns for path in tmp_path.iterdir()]
-    assert command.main(flags) == 0
+    assert classifier.pretraining_data(flags) == 0
     assert capsys.readouterr().out == first
     assert [path.stat().st_mtime_ns for path in tmp_path.iterdir()] == times
-    assert command.main(arguments(source, tmp_path / "x.tfrecord", random_seed=1)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord", random_seed=1)) == 0
     assert capsys.readouterr().out != first
 
 
 def test_says_what_the_shards_hold(source, tmp_path, capsys):
-    assert command.main(arguments(source, tmp_path / "x.tfrecord", num_shards=1)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord", num_shards=1)) == 0
     said = capsys.readouterr().out
     assert "documents      100, with 900 sentences" in said
     assert re.search(r"masked +1[45]\.\d% of tokens: (79|8[01])\.\d% \[MASK\]", said)
@@ -163,7 +163,7 @@ def test_says_what_the_shards_hold(source, tmp_path, capsys):
 
 
 def test_without_next_sentences_rows_have_one_segment(source, tmp_path, capsys):
-    assert command.main(arguments(source, tmp_path / "x.tfrecord", num_shards=1, nsp=False)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x.tfrecord", num_shards=1, nsp=False)) == 0
     vocabulary = Vocabulary.from_file(source / "vocab.txt")
     records = Records.open([str(tmp_path / "x.tfrecord")], vocabulary, folder=tmp_path / "index")
     found = records.read(np.arange(len(records)))
@@ -174,7 +174,7 @@ def test_without_next_sentences_rows_have_one_segment(source, tmp_path, capsys):
 
 def test_files_with_commas_are_the_shards(source, tmp_path):
     names = [str(tmp_path / name) for name in ("a", "b")]
-    assert command.main(arguments(source, ",".join(names), num_shards=1)) == 0
+    assert classifier.pretraining_data(arguments(source, ",".join(names), num_shards=1)) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "a.json", "b.json"}
 
 
@@ -214,7 +214,7 @@ def test_a_pipe_is_made_anew_each_time(source, tmp_path):
     ],
 )
 def test_what_cannot_be_used_is_one_line(source, tmp_path, capsys, flags, said):
-    assert command.main(arguments(source, **{"output": tmp_path / "x", **flags})) == 2
+    assert classifier.pretraining_data(arguments(source, **{"output": tmp_path / "x", **flags})) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("error: ")
     assert said in error
@@ -234,14 +234,14 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, capsys, flags, said):
 )
 def test_text_that_cannot_be_used_is_one_line(source, tmp_path, capsys, name, data, said):
     (tmp_path / name).write_bytes(data)
-    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / name)) == 2
+    assert classifier.pretraining_data(arguments(source, tmp_path / "out", input_file=tmp_path / name)) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_text_is_not_overwritten(source, capsys):
     before = contents(source)
-    assert command.main(arguments(source, source / "text.txt", num_shards=1)) == 2
+    assert classifier.pretraining_data(arguments(source, source / "text.txt", num_shards=1)) == 2
     assert "text.txt: is the input and the output" in capsys.readouterr().err
     assert contents(source) == before
 
@@ -257,32 +257,32 @@ def test_text_is_not_overwritten(source, capsys):
 def test_an_output_replaces_neither_the_vocabulary_nor_another_output(source, tmp_path, monkeypatch, capsys, output, said):
     monkeypatch.chdir(tmp_path)
     shutil.copy(source / "vocab.txt", tmp_path)
-    assert command.main(arguments(source, output, vocab_file="vocab.txt", num_shards=None)) == 2
+    assert classifier.pretraining_data(arguments(source, output, vocab_file="vocab.txt", num_shards=None)) == 2
     assert said in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
 
 def test_few_places_for_masks_are_warned_of(source, tmp_path, caplog):
-    assert command.main(arguments(source, tmp_path / "x", max_predictions_per_seq=2)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x", max_predictions_per_seq=2)) == 0
     assert "--max_predictions_per_seq=2 is less than --masked_lm_prob=0.15 of 32 tokens" in caplog.text
 
 
 def test_one_document_is_warned_of(source, tmp_path, caplog):
     (tmp_path / "x.txt").write_text("a b\nc\nd e\n")
-    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
     assert "all text is one document" in caplog.text
 
 
 def test_wrapped_text_is_warned_of(source, tmp_path, caplog):
     (tmp_path / "x.txt").write_text("a b c d e f g\n" * 30)
-    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
     assert "lines look hard-wrapped" in caplog.text
 
 
 @pytest.mark.parametrize(("text", "warned"), [("你好 世界\n世界\n\na b\n", True), ("a b\n" * 20 + "\n世界\n", False)])
 def test_a_vocabulary_of_another_language_is_warned_of(text, warned, source, tmp_path, caplog):
     (tmp_path / "x.txt").write_text(text, encoding="utf-8")
-    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert classifier.pretraining_data(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
     assert ("% of the pieces are [UNK]" in caplog.text) == warned
 
 
@@ -298,5 +298,5 @@ def test_the_library_writes_what_the_command_writes(source, made, tmp_path, caps
 def test_raw_text_needs_a_package_that_is_named(source, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     documents.sentences._segment.cache_clear()
-    assert command.main(arguments(source, tmp_path / "x", input_format="book")) == 2
+    assert classifier.pretraining_data(arguments(source, tmp_path / "x", input_format="book")) == 2
     assert "pip install 'sentencex" in capsys.readouterr().err

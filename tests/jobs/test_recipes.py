@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.commands import classifier_flags
 from bert_tf.jobs import recipes
 from bert_tf.tasks.registry import get_task
+from tests import classifier_flags
 
 FAMILY = get_task("MRPC").family
 

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.commands import classifier, classifier_flags
 from bert_tf.errors import FlagError, TrainingError
 from bert_tf.estimator.run import Outcome
 from bert_tf.jobs import fine_tune, seeds, training
@@ -19,6 +18,7 @@ from bert_tf.jobs.fine_tune import FineTuned
 from bert_tf.jobs.seeds import Series
 from bert_tf.jobs.seeds_table import table
 from bert_tf.tasks.evaluation import Evaluation
+from tests import classifier, classifier_flags
 from tests.tiny import write_project
 
 ACCURACIES = {1: 0.5, 2: 0.75, 3: 0.875}

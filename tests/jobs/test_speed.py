@@ -9,13 +9,13 @@ import logging
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import classifier_flags
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs import speed
 from bert_tf.jobs.settings import SpeedSettings
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.machine import Machine, Plan
+from tests import classifier_flags
 
 CPU = Machine(tf.compat.v1.ConfigProto())
 GPU = Machine(tf.compat.v1.ConfigProto(gpu_options={"visible_device_list": "0"}))

@@ -11,10 +11,10 @@ import pytest
 
 from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, classifier_flags
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.jobs import trained
+from tests import classifier, classifier_flags
 from tests.tiny import SIZES, TOKENS, random_weights, write_project
 
 

@@ -2,73 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 
 import pytest
 
 import bert_tf
-from bert_tf.__main__ import _MODULES, _OPERATIONS, COMMANDS
-from bert_tf.cli.command_line import flags_of
-from bert_tf.commands import (
-    checkpoint,
-    classifier_flags,
-    data,
-    devices,
-    encode,
-    evaluate,
-    fill_mask,
-    memory,
-    memory_plan,
-    predict,
-    pretraining_data,
-    profile,
-    report,
-    reproduce,
-    serve,
-    vocabulary,
-)
 from bert_tf.errors import FlagError
-from bert_tf.jobs import pretrain_config
-from bert_tf.operations import search
+from bert_tf.operations import fine_tune
+from tests import declared
 
-CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
-
-# Of each command, or of each of its actions, the function, and the flags.
-PAIRS = {
-    "fine-tune": ("fine_tune", CLASSIFIER),
-    "pretrain": ("pretrain", [row for rows in pretrain_config.GROUPS.values() for row in rows]),
-    "pretraining-data": ("make_pretraining_data", pretraining_data.FLAGS),
-    "evaluate": ("evaluate", evaluate.FLAGS),
-    "predict": ("predict_files", predict.FLAGS),
-    "encode": ("encode_file", encode.FLAGS),
-    "fill-mask": ("fill_mask", fill_mask.FLAGS),
-    "search": ("search", flags_of(search.COMMAND)),
-    **{
-        f"checkpoint {action}": (f"{action}_checkpoint{'s' * (action in ('diff', 'average'))}", row.flags)
-        for action, row in checkpoint.ACTIONS.items()
-    },
-    "serve": ("serve", serve.FLAGS),
-    **{f"vocabulary {action}": (f"{action}_vocabulary", row.flags) for action, row in vocabulary.ACTIONS.items()},
-    "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
-    "data check": ("check_data", data.ACTIONS["check"].flags),
-    "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
-    "memory plan": ("memory_plan", memory_plan.FLAGS),
-    "memory report": ("memory_report", memory.ACTIONS["report"].flags),
-    "memory peak": ("memory_peak", memory.ACTIONS["peak"].flags),
-    "memory diff": ("memory_diff", memory.ACTIONS["diff"].flags),
-    "report": ("write_report", report.FLAGS),  # bert_tf.report is the package that makes the page
-    "profile": ("profile", profile.FLAGS),
-    "reproduce": ("reproduce", reproduce.FLAGS),
+FLAGS = declared.flags()
+# Functions that are not named as their command, or ACTION_COMMAND.
+NAMES = {
+    "pretraining-data": "make_pretraining_data",
+    "predict": "predict_files",
+    "encode": "encode_file",
+    "checkpoint diff": "diff_checkpoints",
+    "checkpoint average": "average_checkpoints",
+    "report": "write_report",  # bert_tf.report is the package that makes the page
+    **{f"memory {action}": f"memory_{action}" for action in ("plan", "report", "peak", "diff")},
 }
 WITHOUT_FUNCTION = {
     "export": "is a method of a model: bert_tf.load(...).export(...)",
-    "benchmark": "belongs to a clone: it is not installed with the package",
 }
+TPU = dict.fromkeys((row.name for row in fine_tune.TPU), "of the published script, without effect")
 # Flags without a keyword argument.
 WITHOUT_ARGUMENT = {
-    "fine-tune": {"task_name": "the argument `task`, which may be an object"},
-    "pretrain": {"seeds": "call it for each"},
+    "fine-tune": {"task_name": "the argument `task`, which may be an object", **TPU},
+    "pretrain": {"seeds": "call it for each", **TPU},
     "pretraining-data": {"verbosity": "of the log of a command"},
     "evaluate": {"verbosity": "of the log of a command"},
     "predict": {"verbosity": "of the log of a command"},
@@ -102,18 +63,11 @@ WITHOUT_ARGUMENT = {
 WITHOUT_FLAG = {"data fetch": {"source_dir"}, "vocabulary extend": {"checkpoint", "corpus"}}
 
 
-def actions():
-    """Yields each command, those with actions once for each."""
-    for command in COMMANDS:
-        for action in actions_of(_MODULES.get(command, command).replace("-", "_")):
-            yield f"{command} {action}" if action else command
-    yield f"memory {memory.PLAN}"
+def name_of(command):
+    return NAMES.get(command) or "_".join(reversed(command.replace("-", "_").split()))
 
 
-def actions_of(module):
-    if module in _OPERATIONS:
-        return getattr(importlib.import_module(f"bert_tf.operations.{module}").COMMAND, "actions", {None: None})
-    return getattr(importlib.import_module(f"bert_tf.commands.{module}"), "ACTIONS", {None: None})
+PAIRS = {command: (name_of(command), flags) for command, flags in FLAGS.items() if command not in WITHOUT_FUNCTION}
 
 
 def arguments(function):
@@ -123,7 +77,7 @@ def arguments(function):
 
 
 def test_every_command_and_action_is_a_function_or_says_why_not():
-    assert set(actions()) == PAIRS.keys() | WITHOUT_FUNCTION.keys()
+    assert {name for name, _ in PAIRS.values()} <= set(bert_tf.__all__)
 
 
 @pytest.mark.parametrize("command", PAIRS)

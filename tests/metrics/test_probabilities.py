@@ -21,5 +21,5 @@ def test_probabilities_of_labels():
 
 
 def test_settings_and_tasks_are_there_without_scipy():
-    code = "import sys; import bert_tf.commands.classifier_flags; print(sorted({'scipy', 'sklearn'} & sys.modules.keys()))"
+    code = "import sys; import bert_tf.operations.fine_tune; print(sorted({'scipy', 'sklearn'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.commands import classifier_flags
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
 from bert_tf.jobs import memory_preflight, preparation
@@ -28,6 +27,7 @@ from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from tests import classifier_flags
 from tests.profiling import bfc_events, steps
 from tests.profiling.bfc import Allocator, OutOfMemoryError, rounded
 from tests.profiling.bfc_events import Event

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.commands import classifier_flags
 from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.reproduction.facts import GTX1060, digest
+from tests import classifier_flags
 
 
 def test_digest_is_the_sha256_of_tokens_joined_by_blanks():

@@ -34,12 +34,9 @@ _OUTPUT_LINE = re.compile(rf"Output {_NUMBER} {_NUMBER} {_NUMBER} (\S+) {_NUMBER
 
 class Output(NamedTuple):
     slot: int
-    # bytes
     requested: int  # bytes
-    # bytes
     allocated: int  # bytes; 0 where the memory was there before the step
     allocator: str
-    # microseconds
     time: int  # microseconds
 
 

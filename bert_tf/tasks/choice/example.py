@@ -14,7 +14,6 @@ class ChoiceExample:
     context: str  # what is read before the question: a passage, a sentence
     question: str  # may have a blank, `_`, that the options fill; else they follow it. May be empty, as the context may
     options: tuple[str, ...]
-    # index of the right option
     label: int | None = None  # number of the right option, from 0; None where it is to be predicted
 
     @property

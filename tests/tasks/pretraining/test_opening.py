@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.errors import DataError, FlagError, VocabularyError
-from bert_tf.jobs import pretraining_data, pretraining_data_config
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
 from bert_tf.tasks.pretraining.opening import SplitFiles
@@ -96,11 +96,10 @@ def test_the_digest_is_of_the_text_and_not_of_its_place(text, tokenizer, tmp_pat
 
 def make_shards(text, tokenizer, folder, **settings):
     (folder / "vocab.txt").write_text(tokenizer.vocabulary.to_text())
-    config = pretraining_data_config.configured(
+    bert_tf.make_pretraining_data(
         input_file=str(text), output_file=str(folder / "rows.tfrecord"), vocab_file=str(folder / "vocab.txt"),
         max_seq_length=LENGTH, max_predictions_per_seq=5, dupe_factor=1, workers=1, **settings,
     )  # fmt: skip
-    pretraining_data.make(config)
     return folder / "rows.tfrecord"
 
 

@@ -1,4 +1,4 @@
-"""Makes shards of masked rows for pre-training, from settings to files.
+"""Pretraining-data: text becomes shards of masked rows, as by the published create_pretraining_data.py.
 
 Text becomes a store of tokens, then a table of rows, then shards. Each survives if the command is killed, and the
 same command resumes from it; at the end only the shards and their manifest remain.
@@ -15,19 +15,25 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import atomic, documents, lock
 from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
 from bert_tf.corpus.documents import Corpus, find, warn_of_lines
+from bert_tf.corpus.masking import Masking
 from bert_tf.corpus.records import manifest_of
+from bert_tf.corpus.rows import RowSettings
+from bert_tf.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.corpus.shards import ShardPlan, Tally
 from bert_tf.corpus.store import TokenStore
 from bert_tf.errors import BertError, FlagError
 from bert_tf.jobs.counted import counted
-from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
+from bert_tf.library.beam_runner import Arguments, runner
+from bert_tf.library.keywords import takes
 from bert_tf.log_form import log
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import group, read, setting
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -37,6 +43,48 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of what is in shards
 _COUNTS = "documents", "sentences", "pieces"
+_MOST_DUPLICATES = 1000
+_MOST_SHARDS = 99_999  # names have five digits
+_MOST_WORKERS = 1024
+SHORTEST = 5  # [CLS], [SEP], [SEP] and a piece of either sentence
+
+
+@dataclasses.dataclass(frozen=True)
+class TextSettings(CorpusSettings):
+    vocab_file: str | None = setting(None, "vocabulary of the model", required=True)
+    do_lower_case: bool = setting(True, "lower-case the text; false for cased models")
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskSettings(MaskedRowSettings):
+    """Rows and masks: all flags of the published script, with its defaults."""
+
+    max_seq_length: int = setting(128, "most tokens of a row", lowest=SHORTEST, highest=LONGEST_ROW)
+    dupe_factor: int = setting(
+        10, "how often the text becomes rows, other ones with other masks each time", lowest=1, highest=_MOST_DUPLICATES
+    )
+
+    def rows(self) -> RowSettings:
+        return RowSettings(self.max_seq_length, self.short_seq_prob, self.nsp, self.random_seed, self.dupe_factor)
+
+    def masking(self, vocabulary: Vocabulary) -> Masking:
+        return Masking(vocabulary, self.masked_lm_prob, self.max_predictions_per_seq, self.do_whole_word_mask, self.random_seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardSettings:
+    output_file: str | None = setting(None, "TFRecord file, or files with commas", required=True)
+    num_shards: int = setting(1, "files NAME-00000-of-00004.SUFFIX instead of one", lowest=1, highest=_MOST_SHARDS)
+    workers: int | None = setting(
+        None, "processes at most; else one on each core; they do not change the shards", lowest=1, highest=_MOST_WORKERS
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingDataSettings:
+    text: TextSettings = group(TextSettings, input_file={"required": True})
+    shards: ShardSettings = group(ShardSettings)
+    masks: MaskSettings = group(MaskSettings)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +113,26 @@ class Written:
         return "\n".join(self.lines()) + "\n"
 
 
-def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
+@takes(PretrainingDataSettings)
+def make_pretraining_data(*, beam: Arguments = False, **settings: Any) -> Written:
+    """Writes text as shards of masked rows; as `python -m bert_tf pretraining-data`.
+
+        bert_tf.make_pretraining_data(input_file="texts/*.txt", output_file="rows.tfrecord", vocab_file="vocab.txt")
+
+    Args:
+      beam: arguments of Apache Beam, to run as a pipeline; True for none.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The `paths` of the shards, the counts of `documents`, `sentences` and `pieces`, and a `tally` of the rows.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    return make(read(PretrainingDataSettings, settings), beam=runner(beam))
+
+
+def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Written:
     """Writes the shards, except those already written by the same command; Beam workers replace local processes."""
     corpus, tokenizer = config.text.corpus(find(str(config.text.input_file))), _tokenizer(config)
     names = shards.names(str(config.shards.output_file), config.shards.num_shards)
@@ -138,7 +205,7 @@ def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ..
 
 
 def _make(
-    config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceTokenizer, output: _Output, makers: _Makers
+    config: PretrainingDataSettings, corpus: Corpus, tokenizer: WordPieceTokenizer, output: _Output, makers: _Makers
 ) -> Written:
     unfinished = Path(f"{output.paths[0]}.unfinished")
     if not corpus.can_be_read_again:
@@ -172,7 +239,7 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     return Written(output.paths, *counts, Tally.sum(tallies), masks.nsp)
 
 
-def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
+def _tokenizer(config: PretrainingDataSettings) -> WordPieceTokenizer:
     """Raises BertError if the vocabulary is unusable or clearly of the other case."""
     vocabulary, lower_case = Vocabulary.from_file(str(config.text.vocab_file)), config.text.do_lower_case
     found = casing.find(vocabulary)
@@ -205,12 +272,12 @@ def _warn_of_few_masks(masks: MaskSettings) -> None:
         )
 
 
-def _key(config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceTokenizer, paths: Sequence[str]) -> str:
+def _key(config: PretrainingDataSettings, corpus: Corpus, tokenizer: WordPieceTokenizer, paths: Sequence[str]) -> str:
     said = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(paths)]
     return hashlib.sha256(documents.to_json(said).encode()).hexdigest()
 
 
-def _write_manifest(written: Written, key: str, config: PretrainingDataConfig, tokenizer: WordPieceTokenizer) -> None:
+def _write_manifest(written: Written, key: str, config: PretrainingDataSettings, tokenizer: WordPieceTokenizer) -> None:
     """Writes the contents and vocabulary of the shards beside them; `records` checks it."""
     content = {
         "key": key,
@@ -235,3 +302,17 @@ def _there(paths: tuple[str, ...], key: str) -> Written | None:
     except (OSError, documents.DocumentError, LookupError, TypeError):  # there is none, or of another kind
         return None
     return None
+
+
+def _print(call: Call) -> None:
+    print(make(call.settings, beam=call.beam), end="")
+
+
+COMMAND = Command(
+    "Makes masked rows to pre-train on (docs/pretraining.md), by the flags of create_pretraining_data.py:\n"
+    "python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt",
+    PretrainingDataSettings,
+    _print,
+    has_beam=True,
+    stopped="stopped; the same command goes on where it was; pipes start anew",
+)

@@ -1,4 +1,4 @@
-"""Pre-training as a call."""
+"""Pretrain: trains on unlabelled text, with the defaults of the published run_pretraining.py."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bert_tf import progress, run_layout
 from bert_tf.errors import FlagError
-from bert_tf.jobs import fine_tune as job
-from bert_tf.jobs.pretrain_config import SETTINGS, configured
-from bert_tf.library.fine_tuning import TURN
+from bert_tf.jobs.pretrain_config import SECTIONS, SETTINGS, configured
 from bert_tf.library.keywords import takes
-from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.operations import fine_tune
 
 
 @takes(row for row in SETTINGS if row.name != "seeds")
@@ -40,11 +37,12 @@ def pretrain(
     """
     if "seeds" in settings:
         raise FlagError("seeds: call it once for each seed, with an output_dir of its own")
-    config = configured(**{**settings, "input_file": input_file, "output_dir": output_dir})
-    with TURN:
-        WALL.restart()
-        done = job.fine_tune(config, environment=os.environ)
-    if done.stopped_by is not None:
-        raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
-    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / run_layout.PAGE}")
-    return done.output_dir
+    return fine_tune.train(configured(**{**settings, "input_file": input_file, "output_dir": output_dir})).output_dir
+
+
+COMMAND = fine_tune.command(
+    "Learns from text without labels: python -m bert_tf pretrain --input_file='texts/*.txt' --output_dir=out/mine",
+    "Rows, masks and the order of both are functions of the seeds: the same command goes on where it was, to the same bits.",
+    SECTIONS,
+    configured,
+)

@@ -1,0 +1,208 @@
+"""Fine-tune: trains, evaluates and predicts on a labelled text task; `run_classifier.py` and `bert_tf.fine_tune`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from bert_tf import progress, run_layout
+from bert_tf.errors import DataError, FlagError
+from bert_tf.jobs.fine_tune_config import SECTIONS, SETTINGS, FineTuneConfig, configured
+from bert_tf.jobs.settings import ActionSettings
+from bert_tf.library.keywords import seeds_text, takes
+from bert_tf.log_form import log
+from bert_tf.operations.command import STOPPED, Call, Command
+from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.settings import Setting, settings_of
+from bert_tf.tasks import families
+from bert_tf.tasks.base import DEV, Task
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.jobs.fine_tune import FineTuned
+    from bert_tf.library.model import Model
+    from bert_tf.library.seed_runs import SeedRuns
+
+_ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
+
+# Flags of the published script that command lines may hold; there is no TPU here.
+TPU = (
+    Setting("use_tpu", bool, False, ""),
+    Setting("tpu_name", str, None, "", may_be_empty=True),
+    Setting("tpu_zone", str, None, "", may_be_empty=True),
+    Setting("gcp_project", str, None, "", may_be_empty=True),
+    Setting("master", str, None, "", may_be_empty=True),
+    Setting("num_tpu_cores", int, 8, ""),
+    Setting("iterations_per_loop", int, 1000, ""),
+)
+_ELSEWHERE = ("use_tpu", "master")  # would compute on another machine; --tpu_name has no effect without the first
+_ABBREVIATED = re.compile(r"^(--?(?:no)?)do_lower(?==|$)")
+
+
+@overload
+def fine_tune(
+    task: str | Task | None = None, *, output_dir: str | os.PathLike[str] | None = None, seeds: None = None, **settings: Any
+) -> Model: ...
+
+
+@overload
+def fine_tune(
+    task: str | Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: str | Iterable[int],
+    **settings: Any,
+) -> SeedRuns: ...
+
+
+@takes(row for row in SETTINGS if row.name != "task_name")
+def fine_tune(
+    task: str | Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: str | Iterable[int] | None = None,
+    **settings: Any,
+) -> Model | SeedRuns:
+    """Trains a model and evaluates it if there is evaluation data; as `run_classifier.py`.
+
+    The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
+    Threads take turns; Ctrl-C reaches only the main thread.
+
+    Args:
+      task: a name such as MRPC, or an object such as a `SentenceTask`.
+      output_dir: for checkpoints and results; by default out/TASK.
+      seeds: several, as "1-3", [1, 2] or range(1, 4): one run for each, in sequence.
+      **settings: the command's flags, by name: `num_train_epochs=3`, `learning_rate=2e-5`,
+        `init_checkpoint="uncased_L-12_H-768_A-12"`.
+
+    Returns:
+      The trained model, the best one if the run was evaluated during training. With `seeds`, all runs.
+
+    Raises:
+      BertError: invalid settings or input, such as an unknown setting; the message is one line.
+      KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
+    """
+    own = None if task is None or isinstance(task, str) else _checked(task)
+    given = {**settings, "output_dir": output_dir, "seeds": seeds_text(seeds)}
+    if own is not None and not _ACTIONS & given.keys():
+        given.update(do_train=True, do_eval=_has_dev(own))
+    if isinstance(task, str):
+        given["task_name"] = task
+    config = configured(own, **given)
+    if config.train.seed_numbers:
+        return _seed_runs(config, own)
+    done = train(config, own)
+    from bert_tf.library.loading import load
+
+    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
+
+
+def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
+    """Trains in this process; raises KeyboardInterrupt if it was stopped."""
+    from bert_tf.jobs import fine_tune as job
+
+    with job.TURN:
+        WALL.restart()
+        done = job.fine_tune(config, environment=os.environ, task=task)
+    if done.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
+    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / run_layout.PAGE}")
+    return done
+
+
+def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
+    from bert_tf.jobs import fine_tune as job
+    from bert_tf.jobs import seeds
+    from bert_tf.library.seed_runs import SeedRuns
+
+    with job.TURN:
+        WALL.restart()
+        series = seeds.fine_tune_seeds(config, environment=os.environ, task=own)
+    if series.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped after {len(series.results)} seeds; the same call continues there")
+    folder = config.output.folder
+    progress.say(f"the runs are in {folder}, their page in {folder / run_layout.PAGE}")
+    trained = series.first.job if series.first else None
+    return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.folder if trained else None)
+
+
+def _checked(task: Task) -> Task:
+    if not hasattr(task, "family"):
+        kind = type(task).__name__
+        raise FlagError(f"task is a {kind}: give a name, as MRPC, or a task; rows in memory are SentenceTask(train=rows)")
+    if not families.is_known(task.family.kind):  # else the trained model could not be loaded
+        raise FlagError(
+            f"{task.name}: no family of the kind {task.family.kind!r} is known; register it (tasks.families.register)"
+        )
+    return task
+
+
+def _has_dev(task: Task) -> bool:
+    try:
+        return bool(task.splits("", DEV))
+    except DataError:
+        return False
+
+
+def command(title: str, note: str, sections: Mapping[str, Sequence[Setting]], make: Callable[..., FineTuneConfig]) -> Command:
+    """Returns a command that trains."""
+    published = ", ".join(f"--{row.name}" for row in TPU)
+    return Command(
+        title,
+        None,
+        run,
+        sections=sections,
+        make=make,
+        own=TPU,
+        note=f"{note}\n\nOf the published script, without effect, since there is no TPU here:\n  {published}",
+        rewrite=rewrite,
+        has_log=False,
+        stopped="stopped at once; the same command continues from the last checkpoint",
+        log_of=lambda config: (config.output.verbosity, config.output.log_form),
+        reports_to=lambda config: config.output.folder,
+    )
+
+
+def run(call: Call) -> int:
+    for name in _ELSEWHERE:
+        if call.own[name]:
+            raise FlagError(f"--{name}: there is no TPU here, only GPUs and the CPU of this machine; leave the flag out")
+    idle = [f"--{row.name}" for row in TPU if row.name in call.given]
+    if idle:
+        log.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
+    from bert_tf.jobs import fine_tune, seeds, seeds_table
+
+    config = call.settings
+    if not config.train.seed_numbers:
+        return STOPPED if fine_tune.fine_tune(config, environment=os.environ).stopped_by else 0
+    series = seeds.fine_tune_seeds(config, environment=os.environ)
+    if series.stopped_by:
+        return STOPPED
+    print("\n".join(seeds_table.table(series.results)))
+    return 0
+
+
+def rewrite(argv: Sequence[str]) -> list[str]:
+    """Replaces --train_batch_size=auto with --fit_memory, which keeps the batch size, and expands --do_lower.
+
+    The published README writes --do_lower; other abbreviations are rejected, since they may be mistakes.
+    """
+    words = [_ABBREVIATED.sub(r"\1do_lower_case", word) for word in argv]
+    for place, word in enumerate(words):
+        name, equals, value = word.lstrip("-").partition("=")
+        if name != "train_batch_size" or not word.startswith("-"):
+            continue
+        if equals and value == "auto":
+            words[place] = "--fit_memory"
+        elif not equals and words[place + 1 : place + 2] == ["auto"]:
+            words[place : place + 2] = ["--fit_memory"]
+    return words
+
+
+COMMAND = command(
+    "Fine-tunes BERT on a labelled text task: python run_classifier.py --task_name=MRPC",
+    "--task_name=XNLI measures each language and their mean; the published script's XNLI is XNLI-zh here.",
+    SECTIONS,
+    configured,
+)
