@@ -50,7 +50,6 @@ def kernels():
 # Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.
 _BEGUN_FIRST = (
     "estimator/test_replicas.py",
-    "integration/test_multi_worker.py",
     "integration/test_devices.py",
     "integration/test_together.py",
     "export/test_saved_model.py",

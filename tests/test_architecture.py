@@ -48,7 +48,7 @@ TOUCHES_MACHINE = {"runtime"}
 # Each does without where TensorFlow has dropped the name, and a test fails then; the last is of types alone.
 PRIVATE = {
     "inputs/autotune.py",
-    "estimator/save_only.py",
+    "estimator/saver.py",
     "profiling/operations/chrome_trace.py",
     "runtime/determinism.py",
     "checkpoints/saved.py",

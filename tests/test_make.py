@@ -233,7 +233,7 @@ def test_ci_tests_the_oldest_and_the_newest(machine):
     result = machine.run(".ci/run")
     assert result.returncode == 0, result.stderr
     assert [line for line in machine.done() if line.startswith("venv")] == ["venv 3.13", "venv 3.9"]
-    assert [line.split()[0] for line in machine.done()].count("pytest") == 4  # architecture and all tests, twice
+    assert [line.split()[0] for line in machine.done()].count("pytest") == 6  # architecture, all tests, several machines, twice
 
 
 def test_ci_says_which_tensorflow_it_leaves_out(machine):
@@ -250,5 +250,7 @@ def test_ci_fails_when_a_suite_fails_and_runs_the_other(machine):
     assert result.returncode == 1
     assert [line.partition(" PYTHON")[0] for line in result.stderr.splitlines() if line.startswith("failed:")] == [
         "failed: make test TF=newest",
+        "failed: make test-machines TF=newest",
         "failed: make test TF=2.15",
+        "failed: make test-machines TF=2.15",
     ]

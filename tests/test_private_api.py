@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from bert_tf.estimator import save_only
+from bert_tf.estimator.saver import save_only
 from bert_tf.inputs import autotune
 from bert_tf.profiling.operations import chrome_trace
 from bert_tf.runtime import determinism
@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 def test_savers_can_be_built_without_operations_that_restore():
     with tf.Graph().as_default() as graph:
         tf1.get_variable("weights", [3])
-        tf1.train.Saver(sharded=True, builder=save_only.builder())
+        tf1.train.Saver(sharded=True, builder=save_only())
     assert "RestoreV2" not in {op.type for op in graph.get_operations()}
 
 
@@ -31,7 +31,7 @@ def test_a_step_can_be_drawn_as_chrome_shows_it():
 def test_methods_that_are_called_or_overridden_are_there():
     assert hasattr(tf1.train.Saver, "_MaybeDeleteOldCheckpoints")  # `saver.RunSaver` puts checkpoints on the disk before it
     assert hasattr(tf.Operation, "_add_control_input")  # `stamps.wait_at_gate`
-    assert {"_save", "_get_saver"} <= set(dir(tf1.train.CheckpointSaverHook))  # `hooks.CheckpointHook`
+    assert {"_save", "_get_saver"} <= set(dir(tf1.train.CheckpointSaverHook))  # `saver.CheckpointHook`
 
 
 def test_whether_determinism_is_demanded_can_be_asked():

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
-from bert_tf.estimator import best
+from bert_tf.estimator import kept
 from bert_tf.log_form import log
 
 ALL = ":all"
@@ -35,7 +35,7 @@ class Named(NamedTuple):
 def named(names: Iterable[str]) -> list[Named]:
     """Resolves names to checkpoints, each once, in order of names, then of steps.
 
-    A name is a prefix or one of its files; a folder, for the best checkpoint of its run (`best.of_run`); `FOLDER:all`; or a
+    A name is a prefix or one of its files; a folder, for the best checkpoint of its run (`best_or_newest`); `FOLDER:all`; or a
     pattern of checkpoints or folders.
     """
     return list(dict.fromkeys(found for name in names for found in _of(name)))
@@ -70,7 +70,7 @@ def _in(pattern: str) -> Iterator[str]:
 
 def _of_run(folder: str) -> str | None:
     published = Path(folder, CHECKPOINT_NAME)
-    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else best.of_run(folder)
+    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else kept.best_or_newest(folder)
 
 
 def _by_step(prefix: str) -> tuple[str, int, str]:

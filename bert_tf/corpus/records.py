@@ -100,11 +100,7 @@ class Records:
 
     @classmethod
     def open(cls, paths: Sequence[str], vocabulary: Vocabulary, *, folder: str | os.PathLike[str]) -> Records:
-        """Opens shards; the first time reads each file once to write the row index to `folder`, its only content.
-
-        Raises DataError for unreadable, truncated or foreign files, VocabularyError for another vocabulary, OutputError for
-        the index.
-        """
+        """Opens shards; the first time reads each file once to write the row index to `folder`, its only content."""
         for path in paths:
             _check_fingerprint(path, vocabulary)
         made = cls(tuple(paths), _index(paths, Path(folder)), vocabulary)
@@ -125,10 +121,7 @@ class Records:
         return len(self._features(0)["masked_lm_ids"].int64_list.value)
 
     def read(self, numbers: npt.NDArray[np.integer[Any]]) -> Read:
-        """Reads rows `numbers` [B] in any order.
-
-        Raises DataError with file and row for a damaged or foreign row, VocabularyError for one of another vocabulary.
-        """
+        """Reads rows `numbers` [B] in any order."""
         rows = [self._row(int(number)) for number in numbers]
         ids, mask, segments, positions, true_ids, weights, labels = (np.array(column, np.int32) for column in zip(*rows))
         return Read(ids, mask, segments, weights.sum(axis=1, dtype=np.int32), positions, true_ids, labels[:, 0])

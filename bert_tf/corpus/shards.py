@@ -1,25 +1,116 @@
-"""Writes shards of masked rows independently: a shard depends only on its number and the settings."""
+"""Shards of masked rows and their statistics; a shard depends only on its number and the settings."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf import atomic, documents
-from bert_tf.corpus.masking import Masking
-from bert_tf.corpus.order import RandomOrder
+from bert_tf.corpus.masking import Bits, Masked, Masking, splitmix64
 from bert_tf.corpus.records import framed, serialized
-from bert_tf.corpus.rows import Rows
+from bert_tf.corpus.rows import Batch, Rows
 from bert_tf.corpus.store import Int64Array
-from bert_tf.corpus.tally import Tally
 from bert_tf.errors import FlagError
+from bert_tf.features.columns import IntArray
+from bert_tf.tokenization.vocabulary import Vocabulary
 
+_ROUNDS = 4  # of a Feistel network: as many make it hard to tell from a random order
+_QUANTILES = 0.1, 0.5, 0.9
 _BLOCK = 256  # rows
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomOrder:
+    """A permutation of 0, 1, ..., size - 1.
+
+    A Feistel network permutes numbers of twice as many bits as needed for a half; a result outside the range goes
+    through again until it is inside (cycle walking).
+    """
+
+    size: int
+    seed: int
+
+    def __call__(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Row numbers at indices `places` [n] of the permutation."""
+        found = self._once(places.astype(np.uint64))
+        while (outside := found >= self.size).any():
+            found[outside] = self._once(found[outside])
+        return found.astype(np.int64)
+
+    @functools.cached_property
+    def _half(self) -> int:
+        return max(1, ((self.size - 1).bit_length() + 1) // 2)
+
+    def _once(self, numbers: Bits) -> Bits:
+        bits, mask = np.uint64(self._half), np.uint64((1 << self._half) - 1)
+        left, right = numbers >> bits, numbers & mask
+        for turn in range(_ROUNDS):
+            key = splitmix64(np.array([(self.seed * _ROUNDS + turn) & (1 << 64) - 1], np.uint64))
+            left, right = right, left ^ (splitmix64(right ^ key) & mask)
+        return (left << bits) | right
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """Counts of rows."""
+
+    rows: int
+    tokens: int  # with [CLS] and [SEP], without padding
+    unknown: int  # [UNK] among these, before masking
+    masks: int  # places to predict
+    as_mask: int  # of these, shown as [MASK]
+    as_they_were: int  # of these, left unchanged
+    random_next: int  # rows whose B does not follow A
+    lengths: tuple[int, ...]  # [T + 1] rows by number of tokens
+
+    @classmethod
+    def of(cls, batch: Batch, masked: Masked, random_next: IntArray, vocabulary: Vocabulary) -> Tally:
+        """Counts a batch [B, T]; `random_next` is [B]."""
+        lengths = batch.input_mask.sum(axis=1)
+        real = np.arange(masked.positions.shape[1]) < masked.slots[:, None]
+        seen = np.take_along_axis(masked.input_ids, masked.positions, axis=1)[real]
+        return cls(
+            rows=len(lengths),
+            tokens=int(lengths.sum()),
+            unknown=int(((batch.input_ids == vocabulary.unk_id) & (batch.input_mask > 0)).sum()),
+            masks=int(masked.slots.sum()),
+            as_mask=int((seen == vocabulary.mask_id).sum()),
+            as_they_were=int((seen == masked.ids[real]).sum()),
+            random_next=int(random_next.sum()),
+            lengths=tuple(np.bincount(lengths, minlength=batch.input_ids.shape[1] + 1).tolist()),
+        )
+
+    @classmethod
+    def sum(cls, tallies: Iterable[Tally]) -> Tally:
+        found = list(tallies)
+        columns = {name: [getattr(one, name) for one in found] for name in (field.name for field in dataclasses.fields(cls))}
+        lengths = tuple(map(sum, zip(*columns.pop("lengths"))))
+        return cls(**{name: sum(values) for name, values in columns.items()}, lengths=lengths)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Tally:
+        """Inverse of `dataclasses.asdict`, after JSON."""
+        return cls(**{**values, "lengths": tuple(values["lengths"])})
+
+    def lines(self, *, next_sentence: bool) -> Iterator[str]:
+        places = np.searchsorted(np.cumsum(self.lengths), [share * self.rows for share in _QUANTILES])
+        quantiles = ", ".join(f"{share:.0%} have up to {place}" for share, place in zip(_QUANTILES, places))
+        drawn = self.masks - self.as_mask - self.as_they_were
+        yield f"tokens a row   {self.tokens / self.rows:.1f} on average; {quantiles}"
+        yield f"[UNK]          {self.unknown / self.tokens:.2%} of tokens"
+        yield (
+            f"masked         {self.masks / self.tokens:.1%} of tokens: {self.as_mask / self.masks:.1%} [MASK],"
+            f" {self.as_they_were / self.masks:.1%} as they were, {drawn / self.masks:.1%} another piece"
+        )
+        if next_sentence:
+            yield f"next           {1 - self.random_next / self.rows:.1%} of the pairs follow each other, the others are random"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -132,10 +132,7 @@ def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPiec
 
 
 def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
-    """Joins separately tokenized files into the store that `build` makes, and deletes their folders.
-
-    Raises DataError if there is no text in any file, OutputError if the store cannot be written.
-    """
+    """Joins separately tokenized files into the store that `build` makes, and deletes their folders."""
     key, record = key_of(corpus, tokenizer), appending.record(folder)
     if record is None or record["key"] != key:
         each = [_folder_of_file(folder, number) for number in range(len(corpus.files))]

@@ -12,13 +12,14 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
-from bert_tf.estimator import averaged, best, evaluations
+from bert_tf.estimator import evaluations, kept
+from bert_tf.estimator.evaluations import Clock, Target
 from bert_tf.estimator.forward import Forward
-from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
-from bert_tf.estimator.time_to_target import Clock, Target
+from bert_tf.estimator.hooks import StopOnSignalHook
+from bert_tf.estimator.progress_hook import write_scalars
 from bert_tf.log_form import log
 from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
-from bert_tf.run_layout import EMA
+from bert_tf.run_layout import BEST, EMA
 
 tf1 = tf.compat.v1
 
@@ -79,10 +80,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         return self._plan.make_forward()
 
     def catch_up(self, step: int) -> None:
-        """Drops evaluations after the resumed step and completes what a kill interrupted there.
-
-        Raises OutputError if evaluations.jsonl is damaged or not writable, CheckpointError if the checkpoint is damaged.
-        """
+        """Drops evaluations after the resumed step and completes what a kill interrupted there."""
         lines = evaluations.read(self._folder, up_to=step)
         evaluations.write(self._folder, lines)
         self._keep_best(lines)
@@ -94,7 +92,6 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     @WALL.span(EVALUATIONS)
     def after_save(self, session: tf1.Session | None, global_step_value: int) -> bool:
         """Evaluates the checkpoint if due; returns whether training should end now."""
-        del session
         step = int(global_step_value)
         self._note_time(step)  # before all else, so that what a kill leaves of this step has its time
         if step % self._plan.every_n_steps and step != self._total:
@@ -112,9 +109,9 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _of_average(self, step: int) -> dict[str, float]:
         """Returns the moving average's results, such as `eval_accuracy_ema`; empty if the run has none."""
-        if averaged.of_run(self._folder, EMA) != averaged.moving(self._checkpoint(step)):
+        if kept.checkpoint(self._folder, EMA) != kept.moving_average(self._checkpoint(step)):
             return {}
-        self._forward.load(averaged.moving(self._checkpoint(step)))
+        self._forward.load(kept.moving_average(self._checkpoint(step)))
         return {f"{name}_{EMA}": value for name, value in self._plan.measure(self._forward).items()}
 
     def _note_time(self, step: int) -> None:
@@ -131,16 +128,16 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
         """Makes the folder of the best checkpoint agree with the evaluations."""
-        line, kept = evaluations.best(lines, self._plan.metric), best.checkpoint(self._folder)
+        line, prefix = evaluations.best(lines, self._plan.metric), kept.checkpoint(self._folder, BEST)
         wanted = self._checkpoint(evaluations.step_of(line)) if line else ""
-        if kept is not None and Path(kept).name == Path(wanted).name:
-            saved.go_on_from(kept)  # a kill may have left the one before it
+        if prefix is not None and Path(prefix).name == Path(wanted).name:
+            saved.go_on_from(prefix)  # a kill may have left the one before it
             return
         if line and Path(f"{wanted}.index").is_file():
-            best.replace(self._folder, self._forward, self._forward.load(wanted))
-        elif kept is not None:  # someone has the run go on from before it
-            log.warning("%s: deleted, its evaluation is no longer part of the run", kept)
-            best.remove(self._folder)
+            kept.replace_best(self._folder, self._forward, self._forward.load(wanted))
+        elif prefix is not None:  # someone has the run go on from before it
+            log.warning("%s: deleted, its evaluation is no longer part of the run", prefix)
+            kept.remove_best(self._folder)
 
     def _gives_up(self, step: int) -> bool:
         return self._plan.stopped_at(self._folder, up_to=step) is not None

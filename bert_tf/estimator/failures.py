@@ -23,7 +23,7 @@ from bert_tf.errors import (
     TrainingError,
     VocabularyError,
 )
-from bert_tf.estimator.hooks import ProgressHook
+from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.runtime import gpu_failures

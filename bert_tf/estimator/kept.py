@@ -1,26 +1,99 @@
-"""Folders of a run that hold one checkpoint each, as complete trained models."""
+"""Checkpoints that a run keeps in folders of their own, each as a complete trained model: DIR/best, DIR/ema, DIR/average."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bert_tf import atomic
-from bert_tf.checkpoints import optimizer_state, saved
-from bert_tf.run_layout import CHECKPOINTS, CONFIG, RECORD, VOCABULARY
+from bert_tf import atomic, files
+from bert_tf.checkpoints import mean, optimizer_state, saved
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.errors import UnreadableError
+from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, VOCABULARY, of_step
+
+if TYPE_CHECKING:
+    from bert_tf.estimator.forward import Forward
 
 BESIDE = (VOCABULARY, CONFIG, RECORD)  # the checkpoint of a model
 
 
-def keep_alone(checkpoint: Path, output_dir: Path) -> None:
+def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:
+    """Returns the checkpoint in a folder of a run, BEST or a kind of `run_layout.AVERAGES`; None if the run has none."""
+    return saved.newest(Path(output_dir) / kind).prefix
+
+
+def best_or_newest(output_dir: str | os.PathLike[str]) -> str | None:
+    """Returns the best checkpoint of a run, else the newest, else None; raises UnreadableError if access is denied."""
+    for path in (Path(output_dir), Path(output_dir) / BEST):  # TensorFlow treats unreadable files as missing
+        why = files.missing_folder(path) or files.missing(path / LIST)
+        if why not in (None, files.NO_FOLDER, files.NO_FILE):
+            raise UnreadableError(f"{path}: cannot read the checkpoints: {why}")
+    return checkpoint(output_dir, BEST) or saved.newest(output_dir).prefix
+
+
+def replace_best(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:
+    """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
+    best = atomic.make_folder(Path(output_dir) / BEST) / of_step(CHECKPOINTS, step)
+    forward.save(best)
+    keep_alone(best, Path(output_dir))
+
+
+def remove_best(output_dir: str | os.PathLike[str]) -> None:
+    shutil.rmtree(Path(output_dir) / BEST, ignore_errors=True)
+
+
+def moving_average(prefix: str) -> str:
+    """Returns the name of a checkpoint's moving average, whether it exists or not."""
+    path = Path(prefix)
+    return str(path.parent / EMA / path.name)
+
+
+def settle_average(prefix: str) -> None:
+    """Makes a complete checkpoint's moving average that of the run, if it has one; raises OutputError."""
+    average = Path(moving_average(prefix))
+    if Path(f"{average}.index").is_file():
+        keep_alone(average, average.parent.parent)
+
+
+def delete_average(prefix: str) -> None:
+    """Deletes the moving average of a checkpoint that failed to save, since it may fill the disk."""
+    for path in _average_files(prefix):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def average_size(prefix: str) -> int:
+    return sum(path.stat().st_size for path in _average_files(prefix))
+
+
+def _average_files(prefix: str) -> list[Path]:
+    average = Path(moving_average(prefix))
+    return list(average.parent.glob(f"{average.name}.*"))
+
+
+def keep_mean(output_dir: str | os.PathLike[str], checkpoints: Sequence[str], step: int) -> str:
+    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
+    folder = atomic.make_folder(Path(output_dir) / AVERAGE)
+    name = folder / of_step(CHECKPOINTS, step)
+    entries = mean.of(checkpoints)
+    with atomic.readable_errors(folder):
+        write_checkpoint(name, entries)
+    keep_alone(name, Path(output_dir))
+    return os.fspath(name)
+
+
+def keep_alone(prefix: Path, output_dir: Path) -> None:
     """Makes a complete checkpoint the only one of its folder: lists it, deletes others, copies its companion files.
 
     `output_dir` is the run's folder; raises OutputError if the folder cannot be written.
     """
-    folder, name = checkpoint.parent, checkpoint.name
+    folder, name = prefix.parent, prefix.name
     with atomic.readable_errors(folder):
-        optimizer_state.to_disk(os.fspath(checkpoint))  # before others are deleted: the power may fail
+        optimizer_state.to_disk(os.fspath(prefix))  # before others are deleted: the power may fail
     for beside in BESIDE:
         if (output_dir / beside).is_file():
             atomic.write_text(folder / beside, (output_dir / beside).read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from bert_tf.checkpoints.restore import RestorePlan, starting_from
 from bert_tf.config import BertConfig
 from bert_tf.estimator import api, stamps
 from bert_tf.estimator.describe import log_graph
-from bert_tf.estimator.replica_check import watch_variables
+from bert_tf.estimator.hooks import DIFFERING
 from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
 from bert_tf.head_spec import HeadSpec
@@ -49,7 +49,7 @@ class Model:
     optimization: Optimization | None = None
     restore: RestorePlan | None = None
     max_seq_length: int | None = None  # of the features; batches are shorter where they are cut to their longest row
-    check_replicas: bool = False  # adds what `replica_check.ReplicaCheckHook` reads
+    check_replicas: bool = False  # adds what `hooks.ReplicaCheckHook` reads
 
 
 def make_model_fn(model: Model) -> ModelFn:
@@ -81,7 +81,7 @@ def make_model_fn(model: Model) -> ModelFn:
             loss, train_op = update.minimize(loss_of, features)
         _describe(model, head, features)
         if model.check_replicas:
-            watch_variables()
+            tf.identity(replicas.differing(tf1.trainable_variables()), name=DIFFERING)
         return api.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
 
     def model_fn(features: Features, mode: str) -> api.EstimatorSpec:  # an Estimator reads the names of the arguments

@@ -16,22 +16,14 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
-from bert_tf.estimator import api, averaged, best
+from bert_tf.estimator import api, kept
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
+from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.estimator.hooks import (
-    CheckpointHook,
-    EndHook,
-    ProgressHook,
-    StopOnSignalHook,
-    WatchHook,
-    write_scalars,
-    write_text,
-)
+from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
-from bert_tf.estimator.replica_check import ReplicaCheckHook
-from bert_tf.estimator.saver import SaverHook, Saving
-from bert_tf.estimator.time_to_target import Clock
+from bert_tf.estimator.progress_hook import ProgressHook, write_scalars, write_text
+from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.columns import TrainingRows
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Phase, Schedule, train_input_fn
@@ -54,7 +46,7 @@ class Training:
     """How to train, apart from the model's own settings."""
 
     schedule: Schedule
-    save_checkpoints_steps: int | None = None  # None for the pace of `pace.Pace`
+    save_checkpoints_steps: int | None = None  # None for the pace of `saver.Pace`
     log_every_n_steps: int = 50
     keep_optimizer_slots: bool = False
     keep_checkpoint_max: int = 5
@@ -134,8 +126,14 @@ def train(
     if start:
         log.info("continuing from step %d of %d", start, steps)
     timing = StepTimingHook(timer, training.setting)
-    progress = _progress(folder if writes else None, training, timer)
-    saver = _run_saver(folder, training, watch)
+    own = folder if writes else None
+    progress = ProgressHook(own, units=training.units, total_steps=steps, every_n_steps=training.log_every_n_steps, timer=timer)
+    saver = SaverHook(
+        total_steps=steps,
+        keep_slots=training.keep_optimizer_slots,
+        keep_max=training.keep_checkpoint_max,
+        restores=watch is not None or bool(saved.listed(folder)),  # with several machines all restore the chief's checkpoint
+    )
     savers = _savers(folder, training, listeners, stop) if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
     batching, then = training.batching, training.then
@@ -143,7 +141,7 @@ def train(
     try:
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
             _fit(estimator, input_fn, between_steps, steps, watch)
-            _report_timing(folder if writes else None, timing, training.setting)
+            _report_timing(own, timing, training.setting)
             if writes:
                 _report_saving(folder, saver.saving)
     finally:
@@ -160,7 +158,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
     checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.steps))
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
-        averaged.settle(checkpoint)
+        kept.settle_average(checkpoint)
         optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     return _step(checkpoint)
 
@@ -216,33 +214,12 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     return guards
 
 
-def _progress(folder: str | None, training: Training, timer: StepTimer) -> ProgressHook:
-    return ProgressHook(
-        folder, units=training.units, total_steps=training.steps, every_n_steps=training.log_every_n_steps, timer=timer
-    )
-
-
-def _run_saver(folder: str, training: Training, watch: Watch | None) -> SaverHook:
-    """Returns the hook that saves and restores; with several machines all restore the chief's checkpoint."""
-    return SaverHook(
-        total_steps=training.steps,
-        keep_slots=training.keep_optimizer_slots,
-        keep_max=training.keep_checkpoint_max,
-        restores=watch is not None or bool(saved.listed(folder)),
-    )
-
-
 def _savers(folder: str, training: Training, listeners: Sequence[EvaluationListener], stop: StopOnSignalHook) -> list[Hook]:
     """Returns the hooks that decide when to save; `Training.at_end` starts before the last checkpoint is written."""
-    saver = _saver(folder, training, listeners)
-    return [saver] if training.at_end is None else [EndHook(training.at_end, stop), saver]
-
-
-def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListener]) -> CheckpointHook:
     evaluated = training.evaluation.every_n_steps if training.evaluation else None
     every = [steps for steps in (training.save_checkpoints_steps, evaluated) if steps]
-    by_pace = training.save_checkpoints_steps is None
-    return CheckpointHook(folder, every_n_steps=every, by_pace=by_pace, listeners=listeners)
+    saver = CheckpointHook(folder, every_n_steps=every, by_pace=training.save_checkpoints_steps is None, listeners=listeners)
+    return [saver] if training.at_end is None else [EndHook(training.at_end, stop), saver]
 
 
 def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, float], step: int, *, checkpoint: str) -> None:
@@ -256,7 +233,7 @@ def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:
     """Returns the best checkpoint of a run evaluated during training, else the newest; CheckpointError if there is none."""
-    checkpoint = best.of_run(folder)
+    checkpoint = kept.best_or_newest(folder)
     if checkpoint is None:
         raise CheckpointError(
             f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"

@@ -7,8 +7,11 @@ checkpoint, and read back. So weights do not depend on when checkpoints are save
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +20,21 @@ import tensorflow as tf
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.restore import unwrapped
 from bert_tf.checkpoints.saved import delete_set_aside, problem_of
-from bert_tf.estimator import averaged, save_only
+from bert_tf.errors import OutputError
+from bert_tf.estimator import kept
+from bert_tf.estimator.progress_hook import event_writer
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.log_form import log
 from bert_tf.optimization import averaging
 from bert_tf.optimization.deferred import DEFERRED
+from bert_tf.profiling.timing.wall_clock import SAVES, WALL
 
 tf1 = tf.compat.v1
 
 _ALL = 2**31 - 1  # checkpoints; TensorFlow's own 0 lists only the newest, and what is not in the list is deleted later
+STEPS, SECONDS = 1000, 600.0  # after so many steps, as published, or so much time, whichever comes first
+SHARE = 0.02  # of the time that saving may take
+_BYTES_PER_SECOND = 1e9  # of a good disk, until the run's own has been seen
 
 
 @dataclasses.dataclass
@@ -42,6 +51,24 @@ class Saving:
         self.bytes += size
         self.seconds += seconds
         self.last = seconds
+
+
+try:
+    from tensorflow.python.training.saver import BulkSaverBuilder
+
+    class _SaveOnlyBuilder(BulkSaverBuilder):
+        def _AddShardedRestoreOps(self, *_: Any) -> tf.Operation:  # noqa: N802  (TensorFlow's name)
+            return tf.debugging.Assert(False, ["the run began without a checkpoint to restore"])
+
+    def save_only() -> Any:
+        """Returns the `builder` of a saver without restore operations, 10 % of a new run's graph."""
+        return _SaveOnlyBuilder()
+
+except ImportError:
+
+    def save_only() -> Any:
+        """Returns None, TensorFlow's own builder: savers can restore too."""
+        return None
 
 
 class RunSaver(tf1.train.Saver):
@@ -63,7 +90,7 @@ class RunSaver(tf1.train.Saver):
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
         saved = [*weights, *moments] if keep_slots else weights
-        builder = None if restores else save_only.builder()
+        builder = None if restores else save_only()
         super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True, builder=builder)
         self._weights = _saver(weights, builder) if keep_slots and restores else self
         self._moments, self._rows = _saver(moments, builder), _saver(rows)
@@ -89,19 +116,19 @@ class RunSaver(tf1.train.Saver):
             if goes_on and not self._keep_slots:
                 _write(self._moments, sess, optimizer_state.moments(prefix))
             if self._averages is not None:
-                _write(self._averages, sess, averaged.moving(prefix))
+                _write(self._averages, sess, kept.moving_average(prefix))
             super().save(sess, save_path, global_step, **settings)
         except BaseException:
             if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
                 optimizer_state.delete(prefix)
-                averaged.delete(prefix)
+                kept.delete_average(prefix)
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
         delete_set_aside(prefix)
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] if goes_on else [])
-        averaged.settle(prefix)
-        self.saving.add(optimizer_state.size(prefix) + averaged.size(prefix), time.monotonic() - began)
+        kept.settle_average(prefix)
+        self.saving.add(optimizer_state.size(prefix) + kept.average_size(prefix), time.monotonic() - began)
         return prefix
 
     def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)
@@ -168,5 +195,91 @@ class SaverHook(tf1.train.SessionRunHook):
         tf1.get_collection_ref(tf1.GraphKeys.SAVERS)[:] = [self._saver]
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        del coord
         self._saver.restore_rows(session)
+
+
+class Pace:
+    """Decides when a checkpoint is due.
+
+    Saving takes at most 2 % of wall time, counting this checkpoint and the last one; a slow save waits until it fits.
+    """
+
+    def __init__(self, saver: RunSaver, step: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._saver = saver
+        self._clock = clock
+        self._step = step
+        self._began = self._saved = clock()
+
+    def is_due(self, step: int) -> bool:
+        now, saving = self._clock(), self._saver.saving
+        if step // STEPS == self._step // STEPS and now - self._saved < SECONDS:
+            return False
+        expected = saving.last or self._saver.bytes / _BYTES_PER_SECOND
+        return saving.seconds + 2 * expected <= SHARE * (now - self._began)
+
+    def saved(self, step: int) -> None:
+        self._step, self._saved = step, self._clock()
+
+
+class CheckpointHook(tf1.train.CheckpointSaverHook):
+    """Saves checkpoints during a run and at its end; `saver.RunSaver` decides what is saved."""
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str],
+        *,
+        every_n_steps: Sequence[int] = (),
+        by_pace: bool = False,
+        listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
+    ) -> None:
+        """Saves multiples of any of `every_n_steps`, and with `by_pace` also when `pace.Pace` asks for it.
+
+        Listeners hear of each checkpoint and may end training.
+        """
+        super().__init__(os.fspath(output_dir), save_steps=1, save_graph_def=False, listeners=list(listeners))
+        self._every = tuple(every_n_steps)
+        self._by_pace = by_pace
+        self._pace: Pace | None = None
+        self._step = 0
+        self._drawing: threading.Thread | None = None
+
+    def begin(self) -> None:
+        event_writer(self._checkpoint_dir)
+        super().begin()
+        self._global_step_tensor = tf1.train.get_global_step()  # as the other hooks: a session prepares for each set of fetches
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Saves nothing: the starting point is on disk already."""
+        self._step = int(session.run(self._global_step_tensor))
+        self._pace = Pace(self._get_saver(), self._step) if self._by_pace else None
+        self._timer.update_last_triggered_step(self._step)
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
+        """Fetches nothing, since steps are counted here; writes TensorBoard's graph during the first step."""
+        if self._drawing is None:
+            graph, writer = run_context.session.graph, event_writer(self._checkpoint_dir)
+            self._drawing = threading.Thread(target=writer.add_graph, args=[graph], name="graph for TensorBoard")
+            self._drawing.start()  # it is Python's work, and the session's that prepares the step is not
+
+    def end(self, session: tf1.Session) -> None:
+        if self._drawing is not None:
+            self._drawing.join()
+        super().end(session)
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        self._step += 1
+        if any(self._step % steps == 0 for steps in self._every) or (self._pace and self._pace.is_due(self._step)):
+            self._timer.update_last_triggered_step(self._step)
+            if self._save(run_context.session, self._step):
+                run_context.request_stop()
+
+    @WALL.span(SAVES)
+    def _save(self, session: tf1.Session, step: int) -> bool:
+        try:
+            ends = super()._save(session, step)
+        except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session takes it for the end of the data
+            reason = os.strerror(errno.EFBIG)
+            raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; the last whole checkpoint is kept") from error
+        if self._pace:
+            self._pace.saved(step)
+        return ends

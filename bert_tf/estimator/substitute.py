@@ -146,5 +146,4 @@ class _InitializerHook(tf1.train.SessionRunHook):
         self._initializer = initializer
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        del coord
         session.run(self._initializer)

@@ -51,11 +51,9 @@ class StepTimingHook(tf1.train.SessionRunHook):
                 stamps.wait_at_gate(name, moment, scope)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        del session, coord
         self._step = 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
-        del run_context
         if not self._step:
             WALL.rename(BETWEEN)  # the session is ready
         self._step += 1
@@ -66,7 +64,6 @@ class StepTimingHook(tf1.train.SessionRunHook):
         return tf1.train.SessionRunArgs(self._fetched, options=options)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        del run_context
         batch, moments = time.monotonic() - self._began, run_values.results
         WALL.leave()
         last = {name: max(values) for name, values in moments.items() if name in _STAMPS}
@@ -83,7 +80,6 @@ class StepTimingHook(tf1.train.SessionRunHook):
 
     def end(self, session: tf1.Session) -> None:
         """Separates the end of training from its steps in the wall-time account."""
-        del session
         WALL.rename(CLOSING)
 
     def _look_into(self, times: StepTimes, metadata: tf1.RunMetadata) -> None:

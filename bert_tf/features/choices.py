@@ -6,14 +6,13 @@ of all of them, N rows; N = R unless long texts become windows.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bert_tf.features.columns import Features, IntArray, ranges
+from bert_tf.features.columns import Features, IntArray
+from bert_tf.features.layout import copy, joined, marked_rows, total
 from bert_tf.features.long_text import CUTS, TRUNCATE, Span
 from bert_tf.fields import Field
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -36,17 +35,6 @@ class Choice(NamedTuple):
     options: Sequence[str]
 
 
-class _Pieces(NamedTuple):
-    """Word pieces of some texts, concatenated."""
-
-    ids: IntArray
-    lengths: IntArray
-    starts: npt.NDArray[np.int64]
-
-    def of(self, texts: IntArray) -> _Pieces:
-        return _Pieces(self.ids, self.lengths[texts], self.starts[texts])
-
-
 def build(
     choices: Sequence[Choice],
     answers: Sequence[int],
@@ -62,10 +50,10 @@ def build(
     """
     counts = np.array([len(choice.options) for choice in choices], np.int32)
     question_of = np.repeat(np.arange(len(choices), dtype=np.int32), counts)  # [R]
-    context = _pieces([choice.context for choice in choices], tokenizer)
-    before = _pieces([choice.before for choice in choices], tokenizer)
-    after = _pieces([choice.after for choice in choices], tokenizer)
-    options = _pieces([option for choice in choices for option in choice.options], tokenizer)
+    context = joined(tokenizer.ids(choice.context) for choice in choices)
+    before = joined(tokenizer.ids(choice.before) for choice in choices)
+    after = joined(tokenizer.ids(choice.after) for choice in choices)
+    options = joined(tokenizer.ids(option) for choice in choices for option in choice.options)
     room = max_seq_length - _SPECIAL
     kept = np.minimum(options.lengths, most_of_option(room))  # [R]
     asked = before.lengths + after.lengths  # [E]
@@ -74,13 +62,13 @@ def build(
     rows = question_of[option_of]  # [N] the question of each row
     own = (Span(np.zeros_like(option_of), kept[option_of]),)
     heads, tails = _around(cut.second, before.lengths[rows])
-    seconds = [(before.of(rows), heads), (options.of(option_of), own), (after.of(rows), tails)]
-    first_lengths = _total(cut.first) + np.int32(2)
-    lengths = first_lengths + sum(_total(spans) for _, spans in seconds) + np.int32(1)
-    token_ids = _marked(lengths, tokenizer)
-    starts = np.cumsum(lengths, dtype=np.int64) - lengths
-    _copy([(context.of(rows), cut.first)], token_ids, starts + 1)
-    _copy(seconds, token_ids, starts + first_lengths)
+    first_lengths = total(cut.first) + np.int32(2)
+    lengths = first_lengths + total(heads) + own[0].lengths + total(tails) + np.int32(1)
+    token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
+    copy(context.of(rows), cut.first, token_ids, starts + 1)
+    end = copy(before.of(rows), heads, token_ids, starts + first_lengths)
+    end = copy(options.of(option_of), own, token_ids, end)
+    copy(after.of(rows), tails, token_ids, end)
     right = np.concatenate([np.arange(count) == answer for count, answer in zip(counts, answers)] or [np.zeros(0, np.bool_)])
     return Features(
         token_ids=token_ids,
@@ -94,13 +82,6 @@ def build(
     )
 
 
-def _pieces(texts: Sequence[str], tokenizer: WordPieceTokenizer) -> _Pieces:
-    ids = [tokenizer.ids(text) for text in texts]
-    lengths = np.fromiter(map(len, ids), np.int32, len(ids))
-    joined = np.fromiter(itertools.chain.from_iterable(ids), np.int32, int(lengths.sum(dtype=np.int64)))
-    return _Pieces(joined, lengths, np.cumsum(lengths, dtype=np.int64) - lengths)
-
-
 def _around(spans: Sequence[Span], before: IntArray) -> tuple[list[Span], list[Span]]:
     """Pieces of each row's question before and after the blank, the latter counted from it; `before` [N]."""
     heads, tails = [], []
@@ -109,26 +90,6 @@ def _around(spans: Sequence[Span], before: IntArray) -> tuple[list[Span], list[S
         heads.append(Span(np.minimum(start, before), np.minimum(end, before) - np.minimum(start, before)))
         tails.append(Span(np.maximum(start - before, 0), np.maximum(end - before, 0) - np.maximum(start - before, 0)))
     return heads, tails
-
-
-def _total(spans: Sequence[Span]) -> IntArray:
-    return np.asarray(np.sum([span.lengths for span in spans], axis=0, dtype=np.int32))
-
-
-def _marked(lengths: IntArray, tokenizer: WordPieceTokenizer) -> IntArray:
-    """Row tokens with [CLS] first and [SEP] everywhere else."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    token_ids = np.full(ends[-1] if len(ends) else 0, tokenizer.vocabulary.sep_id, np.int32)
-    token_ids[ends - lengths] = tokenizer.vocabulary.cls_id
-    return token_ids
-
-
-def _copy(parts: Sequence[tuple[_Pieces, Sequence[Span]]], token_ids: IntArray, to: npt.NDArray[np.int64]) -> None:
-    """Writes each row's spans of pieces one after the other, starting at `to` [N] in `token_ids`."""
-    for pieces, spans in parts:
-        for span in spans:
-            token_ids[ranges(to, span.lengths)] = pieces.ids[ranges(pieces.starts + span.starts, span.lengths)]
-            to = to + span.lengths
 
 
 def _longest(lengths: IntArray, counts: IntArray) -> IntArray:

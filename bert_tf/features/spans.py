@@ -6,7 +6,6 @@ different texts, P pieces of all of these, N rows (windows).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.features.columns import Array, Features, IntArray, ranges
+from bert_tf.features.layout import joined, marked_rows, starts_of
 from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.wordpiece import Pieces, WordPieceTokenizer
 
@@ -56,15 +56,6 @@ class Question(NamedTuple):
     answer: tuple[int, int] = NO_ANSWER  # start, end (exclusive); or NO_ANSWER, UNUSABLE
 
 
-class _Asked(NamedTuple):
-    """The pieces of all questions, concatenated."""
-
-    ids: IntArray
-    starts: Longs  # [E] first piece of each
-    lengths: IntArray  # [E]
-    truncated: int  # how many were cut off
-
-
 class _Texts(NamedTuple):
     """The pieces of all distinct texts, concatenated."""
 
@@ -87,18 +78,17 @@ def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows:
 
     Rows of a question whose answer is in no window, or whose data are faulty, have weight 0.
     """
-    asked = _asked(questions, tokenizer, min(windows.max_query_length, longest_question(windows.max_seq_length)))
+    longest = min(windows.max_query_length, longest_question(windows.max_seq_length))
+    uncut = [tokenizer.ids(question.question) for question in questions]
+    asked = joined(ids[:longest] for ids in uncut)
     texts = _cut(questions, tokenizer)
     room = np.int32(windows.max_seq_length - _SPECIAL) - asked.lengths
     rows = _windows(texts.lengths[texts.number], room, windows.doc_stride)
-    first_lengths = asked.lengths[rows.example] + np.int32(2)
+    question = asked.of(rows.example)
+    first_lengths = question.lengths + np.int32(2)
     lengths = first_lengths + rows.length + np.int32(1)
-    row_starts = np.cumsum(lengths, dtype=np.int64) - lengths
-
-    token_ids = np.full(int(lengths.sum(dtype=np.int64)), tokenizer.vocabulary.sep_id, np.int32)
-    token_ids[row_starts] = tokenizer.vocabulary.cls_id
-    of_question = asked.lengths[rows.example]
-    token_ids[ranges(row_starts + 1, of_question)] = asked.ids[ranges(asked.starts[rows.example], of_question)]
+    token_ids, row_starts = marked_rows(lengths, tokenizer.vocabulary)
+    token_ids[ranges(row_starts + 1, question.lengths)] = asked.ids[ranges(question.starts, question.lengths)]
     places = ranges(row_starts + first_lengths, rows.length)  # of the tokens of texts
     source = ranges(texts.starts[texts.number][rows.example] + rows.start, rows.length)
     token_ids[places] = texts.pieces.ids[source]
@@ -111,7 +101,7 @@ def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows:
         fields=FIELDS,
         example_ids=rows.example,
         weights=counted,
-        truncated=asked.truncated,
+        truncated=sum(len(ids) > longest for ids in uncut),
     )
 
 
@@ -124,13 +114,6 @@ def _of_tokens(total: int, places: Longs, texts: _Texts, source: Longs, rows: _R
     return columns
 
 
-def _asked(questions: Sequence[Question], tokenizer: WordPieceTokenizer, longest: int) -> _Asked:
-    ids = [tokenizer.ids(question.question) for question in questions]
-    lengths = np.fromiter((min(len(one), longest) for one in ids), np.int32, len(ids))
-    flat = np.fromiter(itertools.chain.from_iterable(one[:longest] for one in ids), np.int32, int(lengths.sum()))
-    return _Asked(flat, np.cumsum(lengths, dtype=np.int64) - lengths, lengths, sum(len(one) > longest for one in ids))
-
-
 def longest_question(max_seq_length: int) -> int:
     room = max_seq_length - _SPECIAL
     return room - max(1, room // _WINDOW_PARTS)
@@ -140,10 +123,10 @@ def _cut(questions: Sequence[Question], tokenizer: WordPieceTokenizer) -> _Texts
     numbers: dict[str, int] = {}
     of_question = [numbers.setdefault(question.text, len(numbers)) for question in questions]
     cut = [tokenizer.pieces(text) for text in numbers]
-    lengths = np.fromiter((len(pieces.ids) for pieces in cut), np.int32, len(cut))
+    lengths = np.fromiter((len(one.ids) for one in cut), np.int32, len(cut))
     none = np.zeros(0, np.int32)
-    joined = Pieces(*(np.concatenate([none, *column]) for column in zip(*cut))) if cut else Pieces(none, none, none)
-    return _Texts(joined, np.cumsum(lengths, dtype=np.int64) - lengths, lengths, np.array(of_question, np.int64))
+    pieces = Pieces(*(np.concatenate([none, *column]) for column in zip(*cut))) if cut else Pieces(none, none, none)
+    return _Texts(pieces, starts_of(lengths), lengths, np.array(of_question, np.int64))
 
 
 def _windows(lengths: IntArray, room: IntArray, stride: int) -> _Rows:

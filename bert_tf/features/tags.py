@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.features.columns import Features, IntArray, ranges
+from bert_tf.features.layout import joined, marked_rows
 from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -45,21 +46,17 @@ def build(
     than a row is cut. A word without pieces, as of control characters, is in no row.
     """
     room = max_seq_length - _SPECIAL
-    uncut = [tokenizer.ids(word) for words in sentences for word in words]
+    uncut = [tokenizer.ids(word) for sentence in sentences for word in sentence]
     ids = [pieces[:room] for pieces in uncut]
     counts = np.fromiter(map(len, sentences), np.int64, len(sentences))  # [E]
     begins = np.concatenate([[0], np.cumsum(counts)])  # [E + 1] first word of each sentence
-    pieces = np.concatenate([[0], np.cumsum([len(of_word) for of_word in ids], dtype=np.int64)])  # [W + 1] first piece of each
+    words = joined(ids)
+    pieces = np.append(words.starts, len(words.ids))  # [W + 1] first piece of each
     windows = _windows(begins, pieces, room)
     read = (pieces[windows.end] - pieces[windows.first]).astype(np.int32)  # [N]
     lengths = read + np.int32(_SPECIAL)
-    starts = np.cumsum(lengths, dtype=np.int64) - lengths
-
-    token_ids = np.full(int(lengths.sum(dtype=np.int64)), tokenizer.vocabulary.sep_id, np.int32)
-    token_ids[starts] = tokenizer.vocabulary.cls_id
-    flat = np.fromiter(itertools.chain.from_iterable(ids), np.int32, int(pieces[-1]))
-    token_ids[ranges(starts + 1, read)] = flat[ranges(pieces[windows.first], read)]
-
+    token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
+    token_ids[ranges(starts + 1, read)] = words.ids[ranges(pieces[windows.first], read)]
     row, word = _chosen(windows, begins, pieces)
     places = starts[row] + 1 + pieces[word] - pieces[windows.first[row]]
     targets = {field.name: np.full(len(token_ids), NO_TAG, np.int32) for field in FIELDS}

@@ -130,10 +130,7 @@ def train_input_fn(
     batching: Batching = TO_LONGEST,
     then: Sequence[Phase] = (),
 ) -> InputFn:
-    """Input function for training, fully shuffled each epoch, from `start_step` to the end, then phases `then`.
-
-    Raises ValueError if a schedule has another number of rows or the batches of phases differ in fields.
-    """
+    """Input function for training, fully shuffled each epoch, from `start_step` to the end, then phases `then`."""
     phases = (Phase(features, schedule, batching), *then)
     for phase in phases:
         if phase.rows.units != phase.schedule.rows:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from bert_tf import run_layout
-from bert_tf.estimator import averaged
+from bert_tf.estimator import kept
 from bert_tf.jobs.job import Job
 from bert_tf.log_form import log
 
@@ -19,8 +19,8 @@ def keep(job: Job, step: int) -> None:
     there = [prefix for prefix in wanted if Path(f"{prefix}.index").is_file()]
     if len(there) < count:
         log.warning("--average_last=%d: the mean of %d checkpoints: no others are there", count, len(there))
-    kept = averaged.keep_mean(job.output_dir, there, step)
-    log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), kept)
+    average = kept.keep_mean(job.output_dir, there, step)
+    log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), average)
 
 
 def _steps(job: Job, last: int) -> list[int]:

@@ -10,7 +10,7 @@ from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.tensors import SHARDS, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator import best
+from bert_tf.estimator import kept
 
 _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
 _OF_PYTORCH = (".bin", ".pt", ".pth")
@@ -45,7 +45,7 @@ def prefix_in(folder: Path) -> str:
     for name in (CHECKPOINT_NAME, _SAVED_MODEL):
         if (folder / f"{name}.index").is_file():
             return str(folder / name)
-    found = best.of_run(folder)
+    found = kept.best_or_newest(folder)
     if found is None:
         why = files.missing_folder(folder)
         pickled = any(path.suffix in _OF_PYTORCH for path in folder.iterdir()) if why is None else False

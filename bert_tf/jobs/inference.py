@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.restore import RestorePlan
-from bert_tf.estimator import averaged, best, run, time_to_target
+from bert_tf.estimator import evaluations, kept, run
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
 from bert_tf.jobs import results, speed, training
@@ -96,9 +96,9 @@ class Inference:
     def _averages(self) -> dict[str, str]:
         """Averages of the run; empty unless its own task is evaluated with its default checkpoint."""
         job = self._job
-        if job.results_dir != job.output_dir or self._checkpoint != best.of_run(job.output_dir):
+        if job.results_dir != job.output_dir or self._checkpoint != kept.best_or_newest(job.output_dir):
             return {}
-        found = {kind: averaged.of_run(job.output_dir, kind) for kind in run_layout.AVERAGES}
+        found = {kind: kept.checkpoint(job.output_dir, kind) for kind in run_layout.AVERAGES}
         return {kind: average for kind, average in found.items() if average is not None}
 
     @WALL.span(PREDICTION)
@@ -143,6 +143,6 @@ def _time_to_target(job: Job) -> dict[str, Any]:
     """Logs and returns the entry on --target_metric of eval_results.json; empty if it is not set."""
     if job.target is None:
         return {}
-    found = time_to_target.summary(job.run_dir, job.target, up_to=run.last_step(job.run_dir))
+    found = evaluations.time_to_target(job.run_dir, job.target, up_to=run.last_step(job.run_dir))
     log.info("%s", wording.time_to_target(found))
     return {"time_to_target": found}

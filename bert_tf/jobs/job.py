@@ -12,7 +12,7 @@ from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
-from bert_tf.estimator.time_to_target import Target
+from bert_tf.estimator.evaluations import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.jobs import objectives

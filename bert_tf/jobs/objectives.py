@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.estimator.time_to_target import Target
+from bert_tf.estimator.evaluations import Target
 from bert_tf.features.columns import Features
 from bert_tf.jobs.settings import TrainSettings
 from bert_tf.modeling.heads import registry as heads

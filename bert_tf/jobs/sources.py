@@ -190,11 +190,11 @@ def _model(
 
 
 def _checkpoint_in(folder: Path) -> Path:
-    from bert_tf.estimator import best
+    from bert_tf.estimator import kept
 
     if (folder / "bert_model.ckpt.index").is_file():
         return folder / "bert_model.ckpt"
-    trained = best.of_run(folder)
+    trained = kept.best_or_newest(folder)
     if trained is None:
         raise CheckpointError(f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder")
     return Path(trained)

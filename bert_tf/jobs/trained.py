@@ -12,7 +12,7 @@ from bert_tf.checkpoints.names import has_task_head
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, CheckpointError, FlagError
-from bert_tf.estimator import best, run, run_folder
+from bert_tf.estimator import kept, run, run_folder
 from bert_tf.jobs import sources
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.modeling.heads import registry as heads
@@ -32,7 +32,7 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str], task: Task | 
     the task's head has no variables, as for vectors, a pretrained model suffices. FlagError if the output folder holds
     another run than the named one.
     """
-    if best.of_run(settings.output.folder) is None and not _is_learned(task or _task(settings)):
+    if kept.best_or_newest(settings.output.folder) is None and not _is_learned(task or _task(settings)):
         checkpoint = sources.find_model(settings.model, environment=environment).checkpoint
         return Found(checkpoint, Path(checkpoint).parent)
     return _trained(settings, environment)
@@ -54,7 +54,8 @@ def _trained(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
     output_dir = settings.output.folder
     if "init_checkpoint" not in settings.given:
         return Found(run.require_checkpoint(output_dir), output_dir)
-    named, own = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment), best.of_run(output_dir)
+    named = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment)
+    own = kept.best_or_newest(output_dir)
     if own is None or named.resolve().parent in run_layout.own_folders(output_dir):
         _refuse_without_head(named)
         return Found(str(named), named.parent)

@@ -9,14 +9,12 @@ from collections.abc import Callable
 from bert_tf import atomic, run_layout
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.restore import RestorePlan
-from bert_tf.estimator import describe, metrics_log, run, run_folder
+from bert_tf.estimator import describe, run, run_folder
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
-from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
 from bert_tf.estimator.model_fn import Model
-from bert_tf.estimator.placement_log import PlacementHook
-from bert_tf.estimator.profile_hook import ProfileHook
-from bert_tf.estimator.rates_hook import RatesHook
+from bert_tf.estimator.progress_hook import RatesHook, log_interval
+from bert_tf.estimator.trace_hooks import MemoryTraceHook, PlacementHook, ProfileHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.inputs.pipeline import Phase, Schedule
@@ -73,7 +71,7 @@ def train(
     training = run.Training(
         schedule,
         settings.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
-        settings.log_every_n_steps or metrics_log.interval(steps),
+        settings.log_every_n_steps or log_interval(steps),
         settings.keep_optimizer_slots,
         settings.keep_checkpoint_max,
         check_every,

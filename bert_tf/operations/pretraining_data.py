@@ -25,9 +25,8 @@ from bert_tf.corpus.masking import Masking
 from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.rows import RowSettings
 from bert_tf.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
-from bert_tf.corpus.shards import ShardPlan
+from bert_tf.corpus.shards import ShardPlan, Tally
 from bert_tf.corpus.store import TokenStore
-from bert_tf.corpus.tally import Tally
 from bert_tf.errors import BertError, FlagError
 from bert_tf.library.beam_runner import Arguments, runner
 from bert_tf.library.keywords import takes

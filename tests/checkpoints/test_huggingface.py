@@ -115,24 +115,22 @@ def test_a_missing_file(folder):
         read(folder)
 
 
-@pytest.mark.parametrize("prefix", ["", "bert."])
-def test_reads_names_with_and_without_the_prefix(folder, prefix):
-    rewrite(folder, lambda name, array: (prefix + name, array))
-    assert_original(read(folder))
+OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
-def test_a_head_beside_the_encoder_is_left_out(folder):
-    rewrite(folder, lambda name, array: (f"bert.{name}", array))
+@pytest.mark.parametrize(
+    "renamed",
+    [lambda name: name, lambda name: f"bert.{name}", lambda name: re.sub("|".join(OLD), lambda match: OLD[match[0]], name)],
+    ids=["plain", "with a prefix", "of the first PyTorch files"],
+)
+def test_reads_all_names_and_leaves_out_a_head_beside_the_encoder(folder, renamed):
+    rewrite(folder, lambda name, array: (renamed(name), array))
     path = folder / "model.safetensors"
     tensors = safetensors.numpy.load_file(path)
     safetensors.numpy.save_file({**tensors, "classifier.weight": np.ones([2, 8], np.float32)}, path)
-    assert read(folder).keys() == set(NAMES.values())
-
-
-def test_reads_the_names_of_the_first_pytorch_files(folder):
-    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-    rewrite(folder, lambda name, array: (re.sub("|".join(old), lambda match: old[match[0]], name), array))
-    assert_original(read(folder))
+    found = read(folder)
+    assert found.keys() == set(NAMES.values())
+    assert_original(found)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float64, ml_dtypes.bfloat16], ids=lambda kind: kind.__name__)
@@ -143,24 +141,29 @@ def test_other_float_types_become_float32(folder, kind):
     np.testing.assert_allclose(value, random_weights(CONFIG)["bert/pooler/dense/kernel"], rtol=0.01)
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.int8, bool], ids=lambda kind: kind.__name__)
-def test_tensors_that_are_no_floats_are_refused(folder, kind):
-    rewrite(folder, lambda name, array: (name, array.astype(kind) if name == BIAS else array))
-    with pytest.raises(CheckpointError, match=rf"safetensors: not the encoder .*: {BIAS} is of type \w+, not floats$"):
-        read(folder)
+NOT_FINITE = r"safetensors: weights that are NaN or infinite: bert/pooler/dense/bias; take another checkpoint$"
+OTHER = r"safetensors: not the encoder that its configuration describes: "
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_tensors_that_are_not_finite_are_refused(folder, value):
-    rewrite(folder, lambda name, array: (name, np.full_like(array, value) if name == BIAS else array))
-    message = r"model\.safetensors: weights that are NaN or infinite: bert/pooler/dense/bias; take another checkpoint$"
-    with pytest.raises(CheckpointError, match=message):
-        read(folder)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(
+            (lambda a, kind=kind: a.astype(kind), rf"{OTHER}{BIAS} is of type \w+, not floats$")
+            for kind in (np.int64, np.int8, bool)
+        ),
+        *((lambda a, value=value: np.full_like(a, value), NOT_FINITE) for value in (np.nan, np.inf)),
+        (lambda _: None, rf"{OTHER}{BIAS} is missing$"),
+        (lambda a: a[:5], rf"{OTHER}{BIAS} gives \(5,\), not \(8,\)$"),
+    ],
+    ids=["int64", "int8", "bool", "nan", "inf", "missing", "shape"],
+)
+def test_a_tensor_that_cannot_be_used_is_named(folder, change, message):
+    def changed(name, array):
+        array = change(array) if name == BIAS else array
+        return None if array is None else (name, array)
 
-
-def test_a_missing_tensor_is_named(folder):
-    rewrite(folder, lambda name, array: (name, array) if name != BIAS else None)
-    message = rf"safetensors: not the encoder that its configuration describes: {BIAS} is missing$"
+    rewrite(folder, changed)
     with pytest.raises(CheckpointError, match=message):
         read(folder)
 
@@ -171,35 +174,20 @@ def test_many_missing_tensors_are_counted(folder):
         read(folder)
 
 
-def test_a_tensor_of_another_shape_is_named(folder):
-    rewrite(folder, lambda name, array: (name, array[:5] if name == BIAS else array))
-    with pytest.raises(CheckpointError, match=rf"describes: {BIAS} gives \(5,\), not \(8,\)$"):
-        read(folder)
-
-
 @pytest.fixture
 def target(folder, tmp_path):
     huggingface.convert(folder, tmp_path / "tf")
     return tmp_path / "tf"
 
 
-def test_a_converted_checkpoint_holds_the_same_weights_by_published_names(target):
+def test_a_converted_folder_holds_the_same_weights_configuration_and_vocabulary(folder, target):
     reader = CheckpointReader(target / "bert_model.ckpt")
     assert reader.shapes.keys() == set(NAMES.values())
     assert_original(reader)
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("intermediate.dense.weight")])
-def test_kernels_are_transposed(folder, target, name):
-    there = safetensors.numpy.load_file(folder / "model.safetensors")[name]
-    np.testing.assert_array_equal(CheckpointReader(target / "bert_model.ckpt")[NAMES[name]], there.T)
-
-
-def test_the_converted_configuration_says_the_same(folder, target):
+    there = safetensors.numpy.load_file(folder / "model.safetensors")
+    for name in (name for name in NAMES if name.endswith("intermediate.dense.weight")):
+        np.testing.assert_array_equal(reader[NAMES[name]], there[name].T)
     assert BertConfig.from_json_file(target / "bert_config.json") == BertConfig.from_json_file(folder / "config.json")
-
-
-def test_the_vocabulary_is_copied_byte_by_byte(folder, target):
     assert (target / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
 
 

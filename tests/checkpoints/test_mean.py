@@ -14,22 +14,12 @@ def checkpoint(folder, number, **entries):
     return str(folder / f"model.ckpt-{number}")
 
 
-def test_by_hand(tmp_path):
-    found = mean.of([checkpoint(tmp_path, number) for number in (1, 2, 6)])
-    assert found["bert/w"].tolist() == [3.0, 3.0]
-    assert found["bert/w"].dtype == np.float32
-    assert found["global_step"] == 6
-
-
-def test_some_may_count_more_than_others(tmp_path):
-    names = [checkpoint(tmp_path, number) for number in (1, 2, 6)]
-    assert mean.of(names, [1, 0, 3])["bert/w"].tolist() == [4.75, 4.75]
-
-
-@pytest.mark.parametrize("size", [1e308, 1e-320])
-def test_only_the_ratio_of_weights_counts(tmp_path, size):
-    names = [checkpoint(tmp_path, number) for number in (2, 4)]
-    assert mean.of(names, [size, size])["bert/w"].tolist() == [3.0, 3.0]
+@pytest.mark.parametrize(
+    ("shares", "expected"), [(None, 3.0), ([1, 0, 3], 4.75), ([1e308, 1e308, 1e308], 3.0), ([1e-320, 1e-320, 1e-320], 3.0)]
+)
+def test_only_the_ratio_of_shares_counts(tmp_path, shares, expected):
+    found = mean.of([checkpoint(tmp_path, number) for number in (1, 2, 6)], shares)
+    assert (found["bert/w"].tolist(), found["bert/w"].dtype, found["global_step"]) == ([expected] * 2, np.float32, 6)
 
 
 def test_the_mean_of_one_has_its_bits(tmp_path):

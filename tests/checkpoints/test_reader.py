@@ -37,55 +37,42 @@ def prefix(request, tmp_path):
     return tmp_path / "model.ckpt"
 
 
-def test_knows_the_shapes(prefix):
-    assert CheckpointReader(prefix).shapes == {"scope/large": (10, 100), "small": (2,)}
-
-
-@pytest.mark.parametrize("name", ENTRIES)
-def test_reads_what_was_written(prefix, name):
-    value = CheckpointReader(prefix)[name]
-    assert value.dtype == ENTRIES[name].dtype
-    np.testing.assert_array_equal(value, ENTRIES[name])
-
-
-def test_an_entry_that_is_not_there(prefix):
+def test_reads_what_was_written(prefix):
+    reader = CheckpointReader(prefix)
+    assert reader.shapes == {"scope/large": (10, 100), "small": (2,)}
+    for name, value in ENTRIES.items():
+        assert reader[name].dtype == value.dtype
+        np.testing.assert_array_equal(reader[name], value)
     with pytest.raises(CheckpointError, match=f"^{re.escape(str(prefix))}: no entry bias$"):
-        CheckpointReader(prefix)["bias"]
+        reader["bias"]
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_cut_short(tmp_path, file, kept):
-    WRITERS[file[:2]](tmp_path / "model.ckpt")
-    damaged = tmp_path / FILES[file]
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[: int(kept * len(whole))])
-    with pytest.raises(CheckpointError, match=r"^\S+model\.ckpt: damaged [^\n]+$"):
-        read_all(tmp_path / "model.ckpt")
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_flipped_bit(tmp_path, file):
-    WRITERS[file[:2]](tmp_path / "model.ckpt")
-    damaged = tmp_path / FILES[file]
-    content = bytearray(damaged.read_bytes())
+def flipped(content):
+    content = bytearray(content)
     content[20] ^= 4
-    damaged.write_bytes(content)
+    return content
+
+
+DAMAGES = {f"{kept} kept": lambda content, kept=kept: content[: int(kept * len(content))] for kept in (0.0, 0.01, 0.5, 0.99)}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "flipped bit"])
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_file(tmp_path, file, damage):
+    WRITERS[file[:2]](tmp_path / "model.ckpt")
+    damaged = tmp_path / FILES[file]
+    damaged.write_bytes(DAMAGES.get(damage, flipped)(damaged.read_bytes()))
     with pytest.raises(CheckpointError, match=r"^\S+model\.ckpt: damaged [^\n]+$"):
         read_all(tmp_path / "model.ckpt")
 
 
-def test_names_the_entry_that_is_damaged(tmp_path):
+def test_names_the_entry_that_is_damaged_or_gone(tmp_path):
     write_checkpoint(tmp_path / "model.ckpt", ENTRIES)
     data = tmp_path / FILES["V2"]
     data.write_bytes(data.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match="damaged at small: Read less bytes than requested; fetch it again$"):
         read_all(tmp_path / "model.ckpt")
-
-
-def test_the_data_file_is_not_there(tmp_path):
-    write_checkpoint(tmp_path / "model.ckpt", ENTRIES)
-    (tmp_path / FILES["V2"]).unlink()
+    data.unlink()
     with pytest.raises(CheckpointError, match="damaged at small: .*No such file or directory"):
         CheckpointReader(tmp_path / "model.ckpt")["small"]
 

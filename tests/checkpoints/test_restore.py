@@ -34,15 +34,12 @@ def resized(**sizes):
     return dataclasses.replace(CONFIG, **sizes)
 
 
-def test_a_fitting_checkpoint_is_loaded_whole(plan):
+def test_a_fitting_checkpoint_is_loaded_whole_and_the_head_newly_initialized(plan):
     found = plan()
     assert set(found.loaded) == set(encoder_shapes(CONFIG))
-    assert (found.missing, found.misshaped, found.unexpected) == ((), {}, ())
+    assert (found.missing, found.misshaped, found.unexpected, found.initialized) == ((), {}, (), HEAD)
     assert found.problems() == []
-
-
-def test_the_head_is_newly_initialized(plan):
-    assert plan().initialized == HEAD
+    assert found.summary() == "39 loaded, 2 newly initialized (output_weights, output_bias)"
 
 
 def test_the_head_of_pretraining_is_loaded_as_far_as_it_is_there(plan):
@@ -54,16 +51,10 @@ def test_the_head_of_pretraining_is_loaded_as_far_as_it_is_there(plan):
     assert plan(head=tuple(head)).initialized == tuple(head)
 
 
-def test_what_pretraining_and_fine_tuning_leave_is_expected(plan):
+def test_only_entries_of_no_known_use_are_unexpected(plan):
     extras = ("cls/predictions/output_bias", "global_step", "output_weights", f"{WORDS}/adam_m", f"{WORDS}/adam_v")
-    assert plan({**random_weights(CONFIG), **{name: np.zeros(1) for name in extras}}).unexpected == ()
-
-
-def test_entries_of_no_known_use_are_unexpected(plan):
-    assert plan({**random_weights(CONFIG), "zebra": np.zeros(1), "gpt/kernel": np.zeros(1)}).unexpected == (
-        "gpt/kernel",
-        "zebra",
-    )
+    others = ("gpt/kernel", "zebra")
+    assert plan({**random_weights(CONFIG), **{name: np.zeros(1) for name in (*extras, *others)}}).unexpected == others
 
 
 def test_missing_variables_are_counted_and_the_first_named(plan):
@@ -75,44 +66,45 @@ def test_missing_variables_are_counted_and_the_first_named(plan):
     assert "model.ckpt: 2 encoder variables are missing, bert/pooler/dense/kernel first" in found.problems()[0]
 
 
-def test_a_checkpoint_that_is_no_bert(plan):
-    (line,) = plan({"kernel": np.zeros(1)}).problems()
-    assert re.search(r"39 encoder variables are missing, .* first; is this a BERT checkpoint, and the right folder\?$", line)
+LARGE = {"hidden_size": 16, "num_hidden_layers": 4, "intermediate_size": 32}
 
 
-def test_a_large_checkpoint_with_a_base_configuration_names_the_cause(plan):
-    found = plan(random_weights(resized(hidden_size=16, num_hidden_layers=4, intermediate_size=32)))
-    assert set(found.misshaped) == set(encoder_shapes(CONFIG))
-    assert found.misshaped[WORDS] == ((32, 16), (32, 8))
-    (line,) = found.problems()
-    assert re.search(
-        r"39 variables .*word_embeddings is \[32, 16\], expected \[32, 8\]; .*another model size \(Base with Large\)", line
-    )
-
-
-def test_another_vocabulary_size_names_the_cause(plan):
-    found = plan(config=resized(vocab_size=40))
-    assert list(found.misshaped) == [WORDS]
-    (line,) = found.problems()
-    assert re.search(
-        r"1 variables .*is \[32, 8\], expected \[40, 8\]; the vocabulary size of the configuration is another", line
-    )
-
-
-def test_a_configuration_with_more_layers_names_the_cause(plan):
-    found = plan(config=resized(num_hidden_layers=3))
-    assert all(name.startswith("bert/encoder/layer_2/") for name in found.missing)
-    (line,) = found.problems()
-    assert re.search(r"16 encoder variables are missing, .*; has the configuration more layers than the checkpoint\?", line)
+@pytest.mark.parametrize(
+    ("entries", "config", "lines"),
+    [
+        (
+            lambda: {"kernel": np.zeros(1)},
+            {},
+            [r"39 encoder variables are missing, .* first; is this a BERT checkpoint, and the right folder\?$"],
+        ),
+        (
+            lambda: random_weights(resized(**LARGE)),
+            {},
+            [r"39 variables .*word_embeddings is \[32, 16\], expected \[32, 8\]; .*another model size \(Base with Large\)"],
+        ),
+        (
+            lambda: None,
+            {"vocab_size": 40},
+            [r"1 variables .*is \[32, 8\], expected \[40, 8\]; the vocabulary size of the configuration is another"],
+        ),
+        (
+            lambda: None,
+            {"num_hidden_layers": 3},
+            [r"16 encoder variables are missing, .*layer_2/.*; has the configuration more layers than the checkpoint\?"],
+        ),
+        (lambda: None, {"num_hidden_layers": 3, "vocab_size": 40}, ["the vocabulary size", "more layers"]),
+    ],
+    ids=["no BERT", "Large with Base", "another vocabulary", "more layers", "two misfits"],
+)
+def test_misfits_are_named_with_their_cause(plan, entries, config, lines):
+    found = plan(entries(), resized(**config)).problems()
+    assert len(found) == len(lines)
+    assert all(re.search(wanted, line) for wanted, line in zip(lines, found)), found
 
 
 def test_a_checkpoint_with_more_layers_has_the_rest_unexpected(plan):
     found = plan(config=resized(num_hidden_layers=1))
     assert set(found.unexpected) == set(encoder_shapes(CONFIG)) - {pair.published for pair in name_pairs(1)}
-
-
-def test_all_kinds_of_misfit_are_reported_at_once(plan):
-    assert len(plan(config=resized(num_hidden_layers=3, vocab_size=40)).problems()) == 2
 
 
 def test_the_summary_counts_every_kind_and_names_what_is_new_or_unexpected(plan):
@@ -129,47 +121,27 @@ def test_the_summary_counts_every_kind_and_names_what_is_new_or_unexpected(plan)
     ]
 
 
-def test_the_summary_leaves_out_what_there_is_none_of(plan):
-    assert plan().summary() == "39 loaded, 2 newly initialized (output_weights, output_bias)"
-
-
-def test_variables_start_with_the_values_of_the_checkpoint(plan):
-    found = plan()
-    with tf.Graph().as_default(), tf1.Session() as session:
+def test_variables_start_with_the_values_of_the_checkpoint_and_the_head_from_its_own_initializer(plan):
+    found = plan({**random_weights(CONFIG), "output_bias": np.ones(2, np.float32)})
+    with tf.Graph().as_default() as graph, tf1.Session() as session:
         with starting_from(found):
             variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
-        session.run(tf1.global_variables_initializer())
-        values = session.run(variables)
-    for name, value in random_weights(CONFIG).items():
-        np.testing.assert_array_equal(values[name], value, err_msg=name)
-
-
-def test_the_head_starts_from_its_own_initializer(plan):
-    found = plan({**random_weights(CONFIG), "output_bias": np.ones(2, np.float32)})
-    with tf.Graph().as_default(), tf1.Session() as session:
-        with starting_from(found):
-            for name, shape in encoder_shapes(CONFIG).items():
-                tf1.get_variable(name, shape)
             bias = tf1.get_variable("output_bias", [2], initializer=tf1.zeros_initializer())
         session.run(tf1.global_variables_initializer())
+        values = session.run(variables)
         np.testing.assert_array_equal(session.run(bias), [0, 0])
+        kinds = [operation.type for operation in graph.get_operations()]
+    for name, value in random_weights(CONFIG).items():
+        np.testing.assert_array_equal(values[name], value, err_msg=name)
+    # One operation reads the checkpoint, and nothing random is built.
+    assert kinds.count("RestoreV2") == 1
+    assert not [kind for kind in kinds if "Random" in kind or "Normal" in kind]
 
 
 def test_a_plan_for_another_graph_is_refused(plan):
     found = plan()
     with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"), starting_from(found):
         pass
-
-
-def test_one_operation_reads_the_checkpoint_and_nothing_random_is_built(plan):
-    found = plan()
-    with tf.Graph().as_default() as graph:
-        with starting_from(found):
-            for name, shape in encoder_shapes(CONFIG).items():
-                tf1.get_variable(name, shape)
-        kinds = [operation.type for operation in graph.get_operations()]
-    assert kinds.count("RestoreV2") == 1
-    assert not [kind for kind in kinds if "Random" in kind or "Normal" in kind]
 
 
 def test_replicas_start_with_the_values_of_the_checkpoint_too(plan):

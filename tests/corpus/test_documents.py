@@ -23,12 +23,38 @@ def file(tmp_path):
     return write
 
 
+LONG = "word " * module.WRAPPED
+
+
 def read(path, form=None):
     return list(documents(Corpus((path,), form)))
 
 
-def test_lines_are_sentences_and_blank_lines_divide_documents(file):
-    assert read(file("\ufeffa b\r\nc\n\n\n \nd\n")) == [("a b", "c"), ("d",)]
+@pytest.mark.parametrize(
+    ("name", "data", "form", "expected"),
+    [
+        ("x.txt", "\ufeffa b\r\nc\n\n\n \nd\n", None, [("a b", "c"), ("d",)]),
+        ("x.txt.gz", gzip.compress(b"a\n\nb\n", mtime=0), None, [("a",), ("b",)]),
+        ("x.txt", "One. Two?\n\nThree.\n", PARAGRAPHS, [("One.", "Two?"), ("Three.",)]),
+        ("x.txt", "It is\nlong. It\nends.\n\nA new one.\n", BOOK, [("It is long.", "It ends.", "A new one.")]),
+        ("x.txt", f"{LONG}\nNext\n", BOOK, [(LONG.strip(), "Next")]),  # long lines of a book are paragraphs
+        (
+            "x.jsonl",
+            '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n',
+            None,
+            [("One.", "Two."), ("a. b", "c")],
+        ),
+        (  # half a character is replaced
+            "x.jsonl",
+            '{"text": "a\\ud800 b\\ud83d\\ude00."}\n{"text": ["\\udc00a"]}\n',
+            None,
+            [("a\ufffd b\U0001f600.",), ("\ufffda",)],
+        ),
+    ],
+    ids=range(7),
+)
+def test_documents_of_each_form(file, name, data, form, expected):
+    assert read(file(data, name), form) == expected
 
 
 def test_every_file_begins_a_document(file):
@@ -55,35 +81,6 @@ def test_lines_that_are_no_sentences_are_warned_of_unless_they_are_asked_for(fil
     caplog.clear()
     warn_of_lines(dataclasses.replace(corpus, form=SENTENCES))
     assert not caplog.messages
-
-
-def test_a_paragraph_a_line_is_cut(file):
-    assert read(file("One. Two?\n\nThree.\n"), PARAGRAPHS) == [("One.", "Two?"), ("Three.",)]
-
-
-def test_a_book_is_one_document_whose_wrapped_lines_are_joined(file):
-    assert read(file("It is\nlong. It\nends.\n\nA new one.\n"), BOOK) == [("It is long.", "It ends.", "A new one.")]
-
-
-def test_long_lines_of_a_book_are_paragraphs(file):
-    line = "word " * module.WRAPPED
-    assert read(file(f"{line}\nNext\n"), BOOK) == [(line.strip(), "Next")]
-
-
-def test_json_lines_hold_text_or_sentences(file):
-    text = '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n'
-    assert read(file(text, "x.jsonl")) == [("One.", "Two."), ("a. b", "c")]
-
-
-def test_half_a_character_is_replaced(file):
-    assert read(file('{"text": "a\\ud800 b\\ud83d\\ude00."}\n{"text": ["\\udc00a"]}\n', "x.jsonl")) == [
-        ("a\ufffd b\U0001f600.",),
-        ("\ufffda",),
-    ]
-
-
-def test_gz_is_unpacked(file):
-    assert read(file(gzip.compress(b"a\n\nb\n", mtime=0), "x.txt.gz")) == [("a",), ("b",)]
 
 
 def test_a_pipe_is_read(tmp_path):

@@ -74,6 +74,8 @@ def test_no_special_piece_is_masked_or_drawn(batch, tokenizer):
     ids, mask = batch
     vocabulary = tokenizer.vocabulary
     found = Masking(vocabulary, probability=0.9, max_predictions_per_seq=99)(ids, mask, rows=np.arange(ROWS))
+    few = Masking(vocabulary, 0.5, max_predictions_per_seq=3)(ids, mask, rows=np.arange(ROWS))
+    assert (few.slots.max(), few.positions.shape) == (3, (ROWS, 3))  # no row has more masks than allowed
     special = np.isin(ids, [vocabulary.cls_id, vocabulary.sep_id]) | (mask == 0)
     assert (found.input_ids[special] == ids[special]).all()
     drawn = found.input_ids[(found.input_ids != ids) & (found.input_ids != vocabulary.mask_id)]
@@ -117,10 +119,3 @@ def test_nothing_but_seed_epoch_and_row_decides(batch, tokenizer, whole_words):
     assert (masking(ids[order], mask[order], rows=order + 1, epoch=3).input_ids != part.input_ids).any()
     other = Masking(tokenizer.vocabulary, whole_words=whole_words, seed=1)
     assert (other(ids[order], mask[order], rows=order, epoch=3).input_ids != part.input_ids).any()
-
-
-def test_no_row_has_more_masks_than_allowed(batch, tokenizer):
-    ids, mask = batch
-    found = Masking(tokenizer.vocabulary, 0.5, max_predictions_per_seq=3)(ids, mask, rows=np.arange(ROWS))
-    assert found.slots.max() == 3
-    assert found.positions.shape == (ROWS, 3)

@@ -41,11 +41,17 @@ def test_rows_do_not_depend_on_workers_or_tasks(tmp_path, tokens, monkeypatch):
         assert build(tmp_path / f"of {workers}", tokens, settings, workers=workers).table.tobytes() == first
 
 
-def test_no_row_is_too_long_and_none_is_empty(tmp_path, tokens):
-    rows = build(tmp_path / "rows", tokens, RowSettings(16), workers=1)
+def test_b_begins_where_a_ends_and_no_row_is_too_long_or_empty(tmp_path, tokens):
+    rows = build(tmp_path / "short", tokens, RowSettings(16), workers=1)
     assert rows.lengths().max() == 16
     assert rows.table["a_length"].min() >= 1
     assert rows.table["b_length"].min() >= 1
+    rows = build(tmp_path / "long", tokens, RowSettings(512, short_seq_prob=0), workers=1)  # nothing is cut off
+    ends = rows.table["a_start"] + rows.table["a_length"]
+    follows = rows.next_sentence_labels() == 0
+    assert (rows.table["b_start"] == ends)[follows].all()
+    assert np.isin(rows.table["a_start"], tokens.sentence_starts).all()
+    assert np.isin(ends, tokens.sentence_starts).all()
 
 
 def test_half_of_the_pairs_follow_each_other(tmp_path, tokens):
@@ -73,16 +79,9 @@ def test_every_sentence_of_the_other_document_can_be_a_random_b(tmp_path, tokeni
     assert found == {(one, b) for one in range(3) for b in starts if document_of(tokens, b) != one}
 
 
-def test_b_begins_where_a_ends(tmp_path, tokens):
-    rows = build(tmp_path / "rows", tokens, RowSettings(512, short_seq_prob=0), workers=1)  # nothing is cut off
-    ends = rows.table["a_start"] + rows.table["a_length"]
-    follows = rows.next_sentence_labels() == 0
-    assert (rows.table["b_start"] == ends)[follows].all()
-    assert np.isin(rows.table["a_start"], tokens.sentence_starts).all()
-    assert np.isin(ends, tokens.sentence_starts).all()
-
-
-def test_what_a_random_b_displaces_begins_the_next_row(tmp_path, tokens):
+@pytest.mark.parametrize("stretch", [module._STRETCH, 2])
+def test_what_a_random_b_displaces_begins_the_next_row(tmp_path, tokens, monkeypatch, stretch):
+    monkeypatch.setattr(module, "_STRETCH", stretch)
     rows = build(tmp_path / "rows", tokens, RowSettings(512), workers=1)
     covered = np.zeros(tokens.tokens, int)
     for start, length in spans(rows, "a"):
@@ -100,6 +99,8 @@ def test_full_sentences_hold_each_token_once(tmp_path, tokens):
     assert (starts[1:] == ends[:-1]).all()
     assert (document_of(tokens, starts) == document_of(tokens, ends - 1)).all()
     assert rows.lengths().max() == 8
+    short = build(tmp_path / "short", tokens, RowSettings(5, 0.5, next_sentence=False, duplicates=50), workers=1)
+    assert set(short.table["a_length"]) == {1, 2, 3}  # a share of the rows
 
 
 def test_documents_that_are_held_out_are_in_no_row(tmp_path, tokens):
@@ -107,16 +108,6 @@ def test_documents_that_are_held_out_are_in_no_row(tmp_path, tokens):
     rows = build(tmp_path / "rows", tokens, RowSettings(32, duplicates=5), documents=used, workers=1)
     found = np.concatenate([document_of(tokens, rows.table[name]) for name in ("a_start", "b_start")])
     assert set(found) == set(used)
-
-
-def test_a_document_of_many_stretches_is_used_whole(tmp_path, tokens, monkeypatch):
-    monkeypatch.setattr(module, "_STRETCH", 2)
-    test_what_a_random_b_displaces_begins_the_next_row(tmp_path, tokens)
-
-
-def test_a_share_of_the_rows_is_short(tmp_path, tokens):
-    rows = build(tmp_path / "rows", tokens, RowSettings(5, 0.5, next_sentence=False, duplicates=50), workers=1)
-    assert set(rows.table["a_length"]) == {1, 2, 3}
 
 
 @pytest.mark.parametrize(("a", "b", "most"), [(9, 3, 8), (3, 9, 8), (6, 6, 7), (10, 9, 2), (2, 3, 5)])

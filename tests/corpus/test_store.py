@@ -48,19 +48,12 @@ def test_the_last_id_of_a_large_vocabulary_has_room(tmp_path, corpus, pieces, dt
     assert found.ids[1] == pieces - 1
 
 
-@pytest.mark.parametrize("size", [1, 3, 8])
-def test_bytes_do_not_depend_on_pieces(tmp_path, corpus, tokenizer, monkeypatch, size):
+@pytest.mark.parametrize(("size", "workers"), [(1, 1), (3, 1), (3, 2), (8, 1)])
+def test_bytes_depend_neither_on_pieces_nor_on_workers(tmp_path, corpus, tokenizer, monkeypatch, size, workers):
     build(tmp_path / "whole", corpus, tokenizer, workers=1)
     monkeypatch.setattr(documents, "PIECE", size)
-    build(tmp_path / "pieces", corpus, tokenizer, workers=1)
+    build(tmp_path / "pieces", corpus, tokenizer, workers=workers)
     assert contents(tmp_path / "pieces") == contents(tmp_path / "whole")
-
-
-def test_bytes_do_not_depend_on_workers(tmp_path, corpus, tokenizer, monkeypatch):
-    monkeypatch.setattr(documents, "PIECE", 3)
-    for workers in (1, 2):
-        build(tmp_path / f"{workers}", corpus, tokenizer, workers=workers)
-    assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
 
 @pytest.mark.parametrize("stop", range(1, 6))
@@ -96,14 +89,10 @@ def test_a_store_that_is_there_is_used_until_its_text_changes(tmp_path, corpus, 
     assert words(build(tmp_path / "store", corpus, tokenizer, workers=1))[-1] == ["i j"]
 
 
-def test_refuses_another_vocabulary(tmp_path, corpus, tokenizer):
+def test_refuses_another_vocabulary_and_a_file_that_is_cut_off(tmp_path, corpus, tokenizer):
     build(tmp_path / "store", corpus, tokenizer, workers=1)
     with pytest.raises(VocabularyError, match="made with another vocabulary"):
         TokenStore.open(tmp_path / "store", Vocabulary([*TOKENS, "k"]))
-
-
-def test_refuses_a_file_that_is_cut_off(tmp_path, corpus, tokenizer):
-    build(tmp_path / "store", corpus, tokenizer, workers=1)
     os.truncate(tmp_path / "store" / "ids.bin", 4)
     with pytest.raises(DataError, match=r"ids.bin: cut off: 4 of 16 bytes"):
         TokenStore.open(tmp_path / "store", tokenizer.vocabulary)

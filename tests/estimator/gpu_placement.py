@@ -42,15 +42,7 @@ class Copies(NamedTuple):
 
 
 def copies(graph: tf.Graph, fetches: Sequence[tf.Tensor | tf.Operation]) -> Copies:
-    """Returns what one run of a session would copy.
-
-    Args:
-      graph: complete, with initializers.
-      fetches: what is asked for.
-
-    Raises:
-      RuntimeError: this TensorFlow was built without kernels of GPUs.
-    """
+    """Returns what one run of a session of a complete graph would copy."""
     if (GPU, "") not in _kernels("MatMul"):
         raise RuntimeError("this TensorFlow has no kernels of GPUs: the simulation needs the wheel `tensorflow` for Linux")
     wanted = [fetch.op.name if isinstance(fetch, tf.Tensor) else fetch.name for fetch in fetches]
@@ -215,12 +207,7 @@ def _types(node: tf1.NodeDef, side: str) -> list[tf.DType]:
 
 
 def _arguments(node: tf1.NodeDef, side: str) -> Iterator[tuple[str, list[tf.DType]]]:
-    """Yields the names of arguments, each with the types of its tensors.
-
-    Args:
-      node: the operation.
-      side: `input_arg` or `output_arg`.
-    """
+    """Yields the names of arguments, each with the types of its tensors; `side` is `input_arg` or `output_arg`."""
     for argument in getattr(op_def_registry.get(node.op), side):
         if argument.type_list_attr:
             yield argument.name, [tf.as_dtype(kind) for kind in node.attr[argument.type_list_attr].list.type]

@@ -23,7 +23,7 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.estimator import api
 from bert_tf.estimator.model_fn import Model, make_model_fn
-from bert_tf.estimator.placement_log import PlacementHook
+from bert_tf.estimator.trace_hooks import PlacementHook
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator import averaged, run
+from bert_tf.estimator import kept, run
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import POOLER
 from bert_tf.run_layout import AVERAGE, EMA
@@ -53,7 +53,7 @@ def recursion(folder):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_moving_average_is_that_of_the_weights_after_each_step(runs, name):
-    found, wanted = held(averaged.of_run(runs[name], EMA)), recursion(runs[name])
+    found, wanted = held(kept.checkpoint(runs[name], EMA)), recursion(runs[name])
     assert found.keys() == wanted.keys()
     for variable in wanted.keys() - {"global_step"}:
         np.testing.assert_allclose(found[variable], wanted[variable], rtol=0, atol=1e-6, err_msg=variable)
@@ -94,7 +94,7 @@ def test_a_run_that_goes_on_has_the_same_average_to_the_last_bit(stopped, runs, 
     toy.train(stopped, restore=pretrained, average=MovingAverage(DECAY))
     whole = runs["word vectors put off"]
     assert same_bits(toy.entries(stopped, LAST), toy.entries(whole, LAST))
-    assert same_bits(held(averaged.of_run(stopped, EMA)), held(averaged.of_run(whole, EMA)))
+    assert same_bits(held(kept.checkpoint(stopped, EMA)), held(kept.checkpoint(whole, EMA)))
 
 
 def test_a_kill_before_the_last_average_is_listed_is_made_up_for(runs, tmp_path):
@@ -106,8 +106,8 @@ def test_a_kill_before_the_last_average_is_listed_is_made_up_for(runs, tmp_path)
 
 def test_the_mean_of_checkpoints_is_a_model_of_its_own(runs):
     folder = runs["word vectors put off"]
-    name = averaged.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 6, 16)], 16)
-    assert averaged.of_run(folder, AVERAGE) == name == str(folder / AVERAGE / "model.ckpt-16")
+    name = kept.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 6, 16)], 16)
+    assert kept.checkpoint(folder, AVERAGE) == name == str(folder / AVERAGE / "model.ckpt-16")
     found, parts = held(name), [toy.entries(folder, step) for step in (2, 6, 16)]
     for variable in found.keys() - {"global_step"}:
         mean = np.mean([part[variable] for part in parts], axis=0, dtype=np.float64).astype(np.float32)
@@ -119,4 +119,4 @@ def test_an_average_that_is_damaged_is_one_line(runs, tmp_path):
     folder = shutil.copytree(runs["word vectors put off"], tmp_path / "copy")
     (folder / "model.ckpt-3.data-00000-of-00001").write_bytes(b"")
     with pytest.raises(CheckpointError, match="damaged"):
-        averaged.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 3)], 3)
+        kept.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 3)], 3)

@@ -15,7 +15,6 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 tf1 = tf.compat.v1
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "cat", "##s", "sat"])
 PAIR = SentenceExample("train-1", "Cats sat", "cat", "1")
-SINGLE = SentenceExample("test-1", "cat")
 PAIR_OF_CLASSES = HeadSpec(2)
 
 
@@ -45,15 +44,13 @@ def test_an_example_is_described_as_by_the_published_script():
     ]
 
 
-def test_an_example_to_be_predicted_has_no_label_line():
-    lines = described(SINGLE)
-    assert not [line for line in lines if line.startswith("label")]
-    assert "tokens: [CLS] cat [SEP]" in lines
-
-
 @pytest.mark.parametrize(
     ("head", "label", "line"),
-    [(HeadSpec(1, REGRESSION), 3.8, "label: 3.8"), (HeadSpec(2, MULTI_LABEL), ("1", "0"), "label: ('1', '0')")],
+    [
+        (PAIR_OF_CLASSES, None, "segment_ids: 0 0 0 0 0 0 0 0 0 0"),  # an example to be predicted has no label
+        (HeadSpec(1, REGRESSION), 3.8, "label: 3.8"),
+        (HeadSpec(2, MULTI_LABEL), ("1", "0"), "label: ('1', '0')"),
+    ],
 )
 def test_labels_that_are_no_class_have_no_id(head, label, line):
     assert described(SentenceExample("train-1", "cat", label=label), head=head)[-1] == line

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.errors import CheckpointError
-from bert_tf.estimator import best, evaluations, run
+from bert_tf.estimator import evaluations, kept, run
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
-from bert_tf.estimator.time_to_target import Target
+from bert_tf.estimator.evaluations import Target
 from tests.estimator import toy
 
 TOTAL = 10
@@ -86,7 +86,7 @@ def steps(folder):
 
 def best_step(folder):
     """The step of the best checkpoint, which is whole."""
-    prefix = best.checkpoint(folder)
+    prefix = kept.checkpoint(folder, "best")
     if prefix is None:
         return None
     step = int(Path(f"{prefix}.index").read_text())
@@ -98,19 +98,12 @@ RISING = {step: step / 10 for step in range(11)}
 UP_AND_DOWN = {2: 0.5, 4: 0.7, 6: 0.7, 8: 0.6, 10: 0.1}
 
 
-def test_checkpoints_are_evaluated_where_they_are_due_and_at_the_end(tmp_path):
-    follow(tmp_path, RISING, every=4)
-    assert steps(tmp_path) == [4, 8, 10]
-
-
-def test_the_graph_is_made_once(tmp_path):
-    follow(tmp_path, RISING)
-    assert Weights.made == 1
-
-
-def test_no_graph_is_made_where_nothing_is_due(tmp_path):
-    follow(tmp_path, RISING, until=1)
+def test_checkpoints_are_evaluated_where_they_are_due_and_at_the_end_by_one_graph(tmp_path):
+    follow(tmp_path, RISING, every=4, until=3)
     assert Weights.made == 0
+    follow(tmp_path, RISING, every=4, start=3)
+    assert steps(tmp_path) == [4, 8, 10]
+    assert Weights.made == 1
 
 
 @pytest.mark.parametrize(
@@ -165,13 +158,9 @@ def test_several_machines_are_asked_and_end_later(tmp_path):
     assert not stop.asked
     assert follow(tmp_path, UP_AND_DOWN, patience=2, start=6, until=8, stop=stop)[1] is None
     assert stop.asked
-
-
-def test_several_machines_that_were_killed_before_they_ended_are_asked_again(tmp_path):
-    follow(tmp_path, UP_AND_DOWN, patience=2)
-    stop = Stop(at_once=False)
-    listener(tmp_path, {}, patience=2, stop=stop).catch_up(8)
-    assert stop.asked
+    again = Stop(at_once=False)  # those that were killed before they ended are asked again
+    listener(tmp_path, {}, patience=2, stop=again).catch_up(8)
+    assert again.asked
 
 
 def everything(folder):
@@ -193,42 +182,32 @@ def test_a_run_that_was_killed_at_a_checkpoint_ends_as_if_it_had_not_been(tmp_pa
     assert everything(again) == everything(whole)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_best(tmp_path, kept, caplog):
+@pytest.mark.parametrize("keeps", [True, False])
+def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_best(tmp_path, keeps, caplog):
     """Somebody goes on from an earlier checkpoint; that of the best before it is still there, or not."""
     follow(tmp_path, RISING)
-    if not kept:
+    if not keeps:
         (tmp_path / "model.ckpt-4.index").unlink()
     caplog.clear()  # a command that ran before in this process may have asked for the whole log
     with caplog.at_level("WARNING", logger="absl"):
         listener(tmp_path, RISING).catch_up(5)
     assert steps(tmp_path) == [2, 4]
-    assert best_step(tmp_path) == (4 if kept else None)
+    assert best_step(tmp_path) == (4 if keeps else None)
     deleted = f"{tmp_path}/best/model.ckpt-10: deleted, its evaluation is no longer part of the run"
-    assert caplog.messages == ([] if kept else [deleted])
+    assert caplog.messages == ([] if keeps else [deleted])
+    listener(tmp_path, RISING).catch_up(0)  # a run that starts anew
+    assert (steps(tmp_path), best_step(tmp_path)) == ([], None)
 
 
-def test_the_best_of_a_run_that_starts_anew_is_forgotten(tmp_path):
-    follow(tmp_path, RISING)
-    listener(tmp_path, RISING).catch_up(0)
-    assert steps(tmp_path) == []
-    assert best_step(tmp_path) is None
-
-
-def test_the_log_names_step_results_and_the_best(tmp_path, caplog):
-    with caplog.at_level("INFO", logger="absl"):
+def test_log_and_tensorboard_get_step_results_and_the_best_and_no_graph(tmp_path, caplog):
+    with tf.Graph().as_default(), caplog.at_level("INFO", logger="absl"):
+        tf.constant(1.0, name="of_training")
         follow(tmp_path, UP_AND_DOWN, until=6)
     assert caplog.messages == [
         "evaluation at step 2: eval_accuracy = 0.5000 (best so far)",
         "evaluation at step 4: eval_accuracy = 0.7000 (best so far)",
         "evaluation at step 6: eval_accuracy = 0.7000",
     ]
-
-
-def test_tensorboard_gets_the_results_and_no_graph(tmp_path):
-    with tf.Graph().as_default():
-        tf.constant(1.0, name="of_training")
-        follow(tmp_path, RISING, until=2)
     assert toy.summary_tags(tmp_path / "eval") == {"eval_accuracy"}
     (file,) = (tmp_path / "eval").iterdir()
     assert b"of_training" not in file.read_bytes()
@@ -266,13 +245,6 @@ def clock(folder):
     return [json.loads(line) for line in (folder / run_layout.CLOCK).read_text().splitlines()]
 
 
-def test_the_clock_has_the_time_of_each_checkpoint(evaluated):
-    lines = clock(evaluated)
-    assert [line["step"] for line in lines] == [6, 12, 18]
-    assert 0 < lines[0]["training_seconds"] < lines[1]["training_seconds"] < lines[2]["training_seconds"]
-    assert all(line["training_seconds"] < line["seconds"] for line in lines)
-
-
 def test_a_run_ends_at_its_target(tmp_path, pretrained, caplog):
     caplog.set_level("INFO", logger="absl")
     reached = iter((0.5, 0.9))
@@ -284,8 +256,10 @@ def test_a_run_ends_at_its_target(tmp_path, pretrained, caplog):
 
 
 def test_results_are_those_of_an_evaluation_afterwards(evaluated, tmp_path):
-    lines = evaluations.read(evaluated, up_to=LAST)
-    assert [line["step"] for line in lines] == [6, 12, 18]
+    lines, times = evaluations.read(evaluated, up_to=LAST), clock(evaluated)
+    assert [line["step"] for line in lines] == [line["step"] for line in times] == [6, 12, 18]
+    assert 0 < times[0]["training_seconds"] < times[1]["training_seconds"] < times[2]["training_seconds"]
+    assert all(line["training_seconds"] < line["seconds"] for line in times)
     forward = toy.make_forward()
     for line in lines:
         forward.load(f"{evaluated}/model.ckpt-{line['step']}")
@@ -312,7 +286,7 @@ def test_a_run_that_was_killed_while_it_was_evaluated_ends_in_the_same_place(eva
     assert [line["step"] for line in clock(tmp_path)] == [6, 12]  # the time to a checkpoint counts, whatever becomes of that
     assert train(tmp_path, pretrained) == run.Outcome(LAST)
     assert (tmp_path / "evaluations.jsonl").read_bytes() == (evaluated / "evaluations.jsonl").read_bytes()
-    ours, theirs = (Path(best.checkpoint(folder)) for folder in (tmp_path, evaluated))
+    ours, theirs = (Path(kept.checkpoint(folder, "best")) for folder in (tmp_path, evaluated))
     assert ours.name == theirs.name
     for end in ("index", "data-00000-of-00001"):
         assert Path(f"{ours}.{end}").read_bytes() == Path(f"{theirs}.{end}").read_bytes()
@@ -334,41 +308,25 @@ def stopped(tmp_path_factory, pretrained):
     return folder, train(folder, pretrained, measure=planted([0.5, 0.7, 0.7, 0.6]), patience=2, **BY_ACCURACY)
 
 
-def test_a_run_that_ended_early_is_not_trained_on(stopped, pretrained, caplog):
+def test_a_run_that_ended_early_is_not_trained_on_and_its_best_checkpoint_stands_for_it(stopped, pretrained, caplog):
     folder, outcome = stopped
     assert outcome == run.Outcome(16)
+    assert sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("*.index")) == [8, 10, 12, 15, 16]
     before = everything(folder)
     with caplog.at_level("INFO", logger="absl"):
         assert train(folder, pretrained, measure=planted([]), patience=2, **BY_ACCURACY) == outcome
     assert caplog.messages == ["stopped early at step 16 of 18: 2 evaluations in a row without a better eval_accuracy"]
     assert everything(folder) == before
-
-
-def test_evaluated_steps_are_saved_beside_the_others(stopped):
-    assert sorted(int(path.stem.rpartition("-")[2]) for path in stopped[0].glob("*.index")) == [8, 10, 12, 15, 16]
-
-
-def test_more_patience_goes_on_where_it_ended(stopped, tmp_path, pretrained):
-    folder = shutil.copytree(stopped[0], tmp_path / "copy")
-    assert train(folder, pretrained, measure=planted([0.9]), patience=3, **BY_ACCURACY) == run.Outcome(18)
-    found = {line["step"]: line["eval_accuracy"] for line in evaluations.read(folder, up_to=LAST)}
-    assert found == {4: 0.5, 8: 0.7, 12: 0.7, 16: 0.6, 18: 0.9}
-
-
-def test_what_is_measured_afterwards_is_the_best_checkpoint(stopped):
-    folder, _ = stopped
     assert toy.evaluate(folder, DEV)["global_step"] == 8
+    saved, best = toy.entries(folder, 8), toy.entries(folder / "best", 8)
+    assert {name: value.tobytes() for name, value in best.items()} == {name: value.tobytes() for name, value in saved.items()}
 
 
-def test_the_best_checkpoint_is_what_was_saved(stopped):
-    folder, _ = stopped
-    saved, kept = toy.entries(folder, 8), toy.entries(folder / "best", 8)
-    assert kept.keys() == saved.keys()
-    assert all(kept[name].tobytes() == saved[name].tobytes() for name in kept)
-
-
-def test_a_damaged_best_checkpoint_is_named(stopped, tmp_path):
+def test_more_patience_goes_on_where_it_ended_and_a_damaged_best_checkpoint_is_named(stopped, tmp_path, pretrained):
     folder = shutil.copytree(stopped[0], tmp_path / "copy")
+    assert train(folder, pretrained, measure=planted([0.6]), patience=3, **BY_ACCURACY) == run.Outcome(18)
+    found = {line["step"]: line["eval_accuracy"] for line in evaluations.read(folder, up_to=LAST)}
+    assert found == {4: 0.5, 8: 0.7, 12: 0.7, 16: 0.6, 18: 0.6}
     data = folder / "best" / "model.ckpt-8.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="best/model.ckpt-8: damaged at"):

@@ -67,22 +67,18 @@ def expected(tmp_path_factory):
     return toy.logits_alone(folder, EXAMPLES)
 
 
-@pytest.mark.parametrize("batch_size", [None, 1, 5])
-def test_logits_are_those_of_each_example_alone_in_the_order_of_the_examples(forward, checkpoints, expected, batch_size):
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"batch_size": 1}, {"batch_size": 5}, {"batching": Batching(pad_to=16)}],
+    ids=["default", "1", "5", "padded"],
+)
+def test_logits_are_those_of_each_example_alone_in_the_order_of_the_examples(forward, checkpoints, expected, settings):
     forward.load(checkpoints[1])
     assert list(EXAMPLES.lengths) != sorted(EXAMPLES.lengths, reverse=True)
-    np.testing.assert_allclose(forward.outputs(EXAMPLES, batch_size=batch_size)["logits"], expected, atol=1e-6)
-
-
-def test_padding_changes_no_logit(forward, checkpoints, expected):
-    forward.load(checkpoints[1])
-    np.testing.assert_allclose(forward.outputs(EXAMPLES, batching=Batching(pad_to=16))["logits"], expected, atol=1e-6)
-
-
-def test_labels_are_not_looked_at(forward, checkpoints):
-    forward.load(checkpoints[1])
-    other = relabelled(EXAMPLES, np.full(13, 0.25, np.float32))
-    np.testing.assert_array_equal(forward.outputs(other)["logits"], forward.outputs(EXAMPLES)["logits"])
+    found = forward.outputs(EXAMPLES, **settings)["logits"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    other = relabelled(EXAMPLES, np.full(13, 0.25, np.float32))  # labels are not looked at
+    np.testing.assert_array_equal(forward.outputs(other, **settings)["logits"], found)
 
 
 def test_weights_are_exchanged_and_nothing_is_left_of_those_before(forward, checkpoints):
@@ -110,15 +106,16 @@ def test_weights_of_another_model_are_refused(forward, tmp_path, changed, proble
         forward.load(write(tmp_path, 4, **changed))
 
 
-def test_a_damaged_checkpoint_is_named(forward, tmp_path):
-    prefix = write(tmp_path, 4)
+@pytest.mark.parametrize("engine", ["forward", "on_three_devices"])
+def test_a_damaged_checkpoint_is_named(request, engine, tmp_path):
+    prefix, engine = write(tmp_path, 4), request.getfixturevalue(engine)
     data = tmp_path / "model.ckpt-4.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(CheckpointError, match=f"^{prefix}: damaged at [a-z_/]+: Read less bytes than requested"):
-        forward.load(prefix)
+        engine.load(prefix)
     data.unlink()
     with pytest.raises(CheckpointError, match=f"^{prefix}: damaged at .*No such file or directory"):
-        forward.load(prefix)
+        engine.load(prefix)
 
 
 def test_what_is_saved_is_what_was_loaded_without_moments(forward, checkpoints, tmp_path):
@@ -130,23 +127,20 @@ def test_what_is_saved_is_what_was_loaded_without_moments(forward, checkpoints, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.ckpt-4.data-00000-of-00001", "model.ckpt-4.index"]
 
 
-def test_a_folder_that_cannot_be_written_is_named(forward, checkpoints, tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise tf.errors.ResourceExhaustedError(None, None, "model.ckpt-4; No space left on device")
+def test_what_fails_on_the_way_is_named(forward, checkpoints, tmp_path, monkeypatch):
+    def failing(message):
+        def fail(*_, **__):
+            raise tf.errors.ResourceExhaustedError(None, None, message)
+
+        monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
 
     forward.load(checkpoints[0])
-    monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
+    failing("model.ckpt-4; No space left on device")
     with pytest.raises(OutputError, match=f"^{tmp_path}: cannot write: model.ckpt-4; No space left on device"):
         forward.save(tmp_path / "model.ckpt-4")
-
-
-def test_memory_that_is_out_says_what_to_lower(forward, monkeypatch):
-    def fail(*_, **__):
-        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
-
-    monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
+    failing("OOM when allocating")
     with pytest.raises(TrainingError, match="out of memory; lower --eval_batch_size, --predict_batch_size or --max_seq_length"):
-        forward.outputs(EXAMPLES)["logits"]
+        forward.outputs(EXAMPLES)
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 5])
@@ -201,11 +195,3 @@ def test_a_device_that_fails_ends_what_all_compute(on_three_devices, checkpoints
     monkeypatch.setattr(_Tower, "outputs", outputs)
     with pytest.raises(TrainingError, match="^out of memory; lower --eval_batch_size"):
         on_three_devices.outputs(EXAMPLES, batch_size=5)
-
-
-def test_a_damaged_checkpoint_is_named_where_several_devices_load_it(on_three_devices, tmp_path):
-    prefix = write(tmp_path, 4)
-    data = tmp_path / "model.ckpt-4.data-00000-of-00001"
-    data.write_bytes(data.read_bytes()[:100])
-    with pytest.raises(CheckpointError, match=f"^{prefix}: damaged at [a-z_/]+: Read less bytes than requested"):
-        on_three_devices.load(prefix)

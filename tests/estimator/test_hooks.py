@@ -1,18 +1,19 @@
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import signal
-import threading
+from concurrent import futures
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import log_form
 from bert_tf.errors import LostPeerError
-from bert_tf.estimator.hooks import CheckpointHook, EndHook, ProgressHook, StopOnSignalHook, WatchHook
-from bert_tf.estimator.saver import SaverHook
+from bert_tf.estimator.hooks import EndHook, StopOnSignalHook, WatchHook
+from bert_tf.estimator.progress_hook import ProgressHook, RatesHook, log_interval
+from bert_tf.estimator.saver import CheckpointHook, SaverHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.runtime.memory_use import MemoryUse
 from tests.estimator import toy
@@ -86,12 +87,17 @@ def steps_reported(folder):
     return [line["step"] for line in toy.metrics_lines(folder)]
 
 
-def test_a_report_has_what_was_watched(tmp_path):
-    take_steps([progress(tmp_path)])
+def test_a_report_has_what_was_watched_and_is_on_disk_and_in_tensorboard_at_once(tmp_path, capsys):
+    seen = []
+    take_steps([progress(tmp_path)], on_step=lambda _: seen.append(len(toy.metrics_lines(tmp_path))))
+    assert seen == [1, 2, 3, 4, 5, 6]
     line = toy.metrics_lines(tmp_path)[3]
     assert line.pop("examples_per_second") > 0
     assert line.pop("host_memory_mb") > 100
     assert line == {"step": 4, "loss": 0.25, "learning_rate": 0.25, "gradient_norm": 2.0}
+    tags = {"loss", "learning_rate", "gradient_norm", "examples_per_second", "host_memory_mb"}
+    assert toy.summary_tags(tmp_path) == tags
+    assert capsys.readouterr().err == ""  # no bar where the standard error is no terminal
 
 
 def test_a_report_has_the_memory_of_a_gpu_where_there_is_one(tmp_path, monkeypatch):
@@ -103,60 +109,57 @@ def test_a_report_has_the_memory_of_a_gpu_where_there_is_one(tmp_path, monkeypat
     assert {"gpu_memory_mb", "gpu_memory_peak_mb"} <= toy.summary_tags(tmp_path)
 
 
-def test_reports_come_at_multiples_and_at_the_end(tmp_path):
-    take_steps([progress(tmp_path, every=4)])
+def test_reports_come_at_multiples_and_at_the_end_and_the_log_says_how_far_it_is(tmp_path, caplog):
+    with caplog.at_level("INFO"):
+        take_steps([progress(tmp_path, every=4)])
     assert steps_reported(tmp_path) == [4, 6]
-
-
-def test_a_report_is_on_disk_at_once(tmp_path):
-    seen = []
-    take_steps([progress(tmp_path)], on_step=lambda _: seen.append(len(toy.metrics_lines(tmp_path))))
-    assert seen == [1, 2, 3, 4, 5, 6]
-
-
-def count_skipped(_):
-    tf.multiply(tf1.train.get_global_step(), 2, name=SKIPPED_STEPS)
+    assert "step 6 of 6: loss = 0.1667, lr = 0.25, examples/s = " in caplog.text
 
 
 def test_skipped_steps_are_reported_where_there_are_any(tmp_path, caplog):
     with caplog.at_level("INFO"):
-        take_steps([progress(tmp_path, every=6)], build=count_skipped)
+        build = lambda _: tf.multiply(tf1.train.get_global_step(), 2, name=SKIPPED_STEPS)  # noqa: E731
+        take_steps([progress(tmp_path, every=6)], build=build)
     (line,) = toy.metrics_lines(tmp_path)
     assert line["skipped_steps"] in (10, 12)  # read before the step is counted, or after
     assert caplog.messages[-1].endswith(f", skipped steps = {line['skipped_steps']:.0f}")
 
 
 def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
-    ticks = iter(np.arange(0.0, 100.0, 2.0))
-    monkeypatch.setattr("bert_tf.estimator.hooks.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    ticks = itertools.count(0.0, 2.0)
+    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     take_steps([progress(tmp_path, every=3)])
     # 3 steps of 4 examples in 2 seconds; the start and each report look at the clock once.
     assert [line["examples_per_second"] for line in toy.metrics_lines(tmp_path)] == [6.0, 6.0]
 
 
-def test_the_log_says_how_far_it_is(tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [(1, ["global_step/sec: 0.5", "examples/sec: 4"] * 4), (3, ["global_step/sec: 1.5", "examples/sec: 12"])],
+)
+def test_rates_are_logged_as_the_published_script_does(monkeypatch, caplog, every, expected):
+    ticks = itertools.count(0, 2)
+    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    log_form.choose(log_form.PUBLISHED)
+    hook = RatesHook(8, every_n_steps=every)
+    hook.after_create_session(None, None)
     with caplog.at_level("INFO"):
-        take_steps([progress(tmp_path, every=6)])
-    assert "step 6 of 6: loss = 0.1667, lr = 0.25, examples/s = " in caplog.text
+        for _ in range(4):
+            hook.after_run(None, None)
+    assert caplog.messages == expected
 
 
-def test_tensorboard_gets_the_numbers_of_a_report(tmp_path):
-    take_steps([progress(tmp_path)])
-    assert toy.summary_tags(tmp_path) == {
-        "loss", "learning_rate", "gradient_norm", "examples_per_second", "host_memory_mb",
-    }  # fmt: skip
+@pytest.mark.parametrize(("steps", "expected"), [(1, 1), (19, 1), (59, 2), (331, 16), (917, 45), (36_000, 50)])
+def test_a_run_reports_20_times_and_every_50_steps_at_least(steps, expected):
+    assert log_interval(steps) == expected
+    assert steps // log_interval(steps) >= min(steps, 20)
 
 
-def test_the_step_counts_earlier_runs(tmp_path):
+def test_lines_of_steps_that_are_taken_again_are_dropped_and_steps_of_earlier_runs_counted(tmp_path):
+    take_steps([progress(tmp_path)], until=5)
     hook = progress(tmp_path)
     take_steps([hook], start=3)
     assert hook.step == 6
-    assert steps_reported(tmp_path) == [4, 5, 6]
-
-
-def test_lines_of_steps_that_are_taken_again_are_dropped(tmp_path):
-    take_steps([progress(tmp_path)], until=5)
-    take_steps([progress(tmp_path)], start=3)
     assert steps_reported(tmp_path) == [1, 2, 3, 4, 5, 6]
 
 
@@ -166,48 +169,34 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
     assert steps_reported(tmp_path) == [1, 3, 4, 5, 6]
 
 
-def test_no_bar_where_the_standard_error_is_no_terminal(tmp_path, capsys):
-    take_steps([progress(tmp_path)])
-    assert capsys.readouterr().err == ""
-
-
-def test_a_bar_on_a_terminal(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    take_steps([progress(tmp_path)])
-    assert "6/6" in capsys.readouterr().err
+def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path, caplog):
+    os.mkfifo(tmp_path / "metrics.jsonl")
+    assert take_steps([progress(tmp_path, every=2)]) == 6
+    assert any("metrics.jsonl: cannot write: it is a pipe" in message for message in caplog.messages)
 
 
 def test_close_ends_the_line_of_the_bar_of_a_failed_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     hook = progress(tmp_path)
+    hook.close()  # is harmless before the first step, and twice
     with pytest.raises(RuntimeError):
         take_steps([hook, FailAfter(2)])
     hook.close()
-    assert capsys.readouterr().err.endswith("\n")
-
-
-def test_close_is_harmless_before_the_first_step_and_twice(tmp_path):
-    hook = progress(tmp_path)
     hook.close()
-    take_steps([hook])
-    hook.close()
-    assert len(steps_reported(tmp_path)) == 6
+    shown = capsys.readouterr().err
+    assert "2/6" in shown
+    assert shown.endswith("\n")
 
 
-def test_checkpoints_are_saved_on_the_way_and_at_the_end(tmp_path):
-    take_steps([*saver(tmp_path, total=5)], until=5)
-    assert steps_on_disk(tmp_path) == [2, 4, 5]
-
-
-def test_steps_that_are_due_for_two_reasons_are_saved_once(tmp_path):
+@pytest.mark.parametrize(
+    ("every", "settings", "expected"),
+    [((2,), {"until": 5}, [2, 4, 5]), ((2, 3), {}, [2, 3, 4, 6]), ((2,), {"start": 3}, [4, 6]), ((100,), {"until": 3}, [3])],
+    ids=["at the end", "due for two reasons", "a run that continues", "not before the first step"],
+)
+def test_checkpoints_are_saved_on_the_way_and_at_the_end(tmp_path, every, settings, expected):
     saved = Saved()
-    take_steps([*saver(tmp_path, 2, 3, listeners=[saved])])
-    assert saved.steps == steps_on_disk(tmp_path) == [2, 3, 4, 6]
-
-
-def test_a_run_that_continues_saves_where_it_would_have_saved_anyway(tmp_path):
-    take_steps([*saver(tmp_path)], start=3)
-    assert steps_on_disk(tmp_path) == [4, 6]
+    take_steps([*saver(tmp_path, *every, listeners=[saved])], **settings)
+    assert saved.steps == steps_on_disk(tmp_path) == expected
 
 
 def test_who_hears_of_a_checkpoint_finds_it_and_may_end_training(tmp_path):
@@ -216,21 +205,14 @@ def test_who_hears_of_a_checkpoint_finds_it_and_may_end_training(tmp_path):
     assert saved.found == [[2], [2, 4]]
 
 
-def test_nothing_is_saved_before_the_first_step(tmp_path):
-    take_steps([*saver(tmp_path, 100)], until=3)
-    assert steps_on_disk(tmp_path) == [3]
-
-
-def test_the_list_of_checkpoints_names_all_that_are_there(tmp_path):
-    take_steps([*saver(tmp_path)])
-    state = tf.train.get_checkpoint_state(str(tmp_path))
-    assert [os.path.basename(path) for path in state.all_model_checkpoint_paths] == [f"model.ckpt-{n}" for n in (2, 4, 6)]
-
-
-def test_the_list_of_checkpoints_survives_a_move_of_the_folder(tmp_path):
+def test_the_list_of_checkpoints_survives_a_move_of_the_folder_and_tensorboard_gets_the_graph(tmp_path):
     take_steps([*saver(tmp_path / "here")])
-    (tmp_path / "here").rename(tmp_path / "there")
-    assert tf.train.latest_checkpoint(str(tmp_path / "there")) == str(tmp_path / "there" / "model.ckpt-6")
+    there = (tmp_path / "here").rename(tmp_path / "there")
+    state = tf.train.get_checkpoint_state(str(there))
+    assert list(state.all_model_checkpoint_paths) == [f"{there}/model.ckpt-{n}" for n in (2, 4, 6)]
+    events = (event for path in there.glob("events*") for event in tf1.train.summary_iterator(str(path)))
+    *_, graph = (tf1.GraphDef.FromString(event.graph_def) for event in events if event.HasField("graph_def"))
+    assert "weight" in {node.name for node in graph.node}
 
 
 def test_a_failed_run_saves_nothing_more(tmp_path):
@@ -240,12 +222,24 @@ def test_a_failed_run_saves_nothing_more(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_training_after_the_step(number):
-    hook = StopOnSignalHook()
+def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(number):
+    hook, before = StopOnSignalHook(), signal.getsignal(number)
     send = {3: lambda: os.kill(os.getpid(), number)}
     # The signal comes between two steps; the next step still ends.
     assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
     assert hook.stopped_by is number
+    assert signal.getsignal(number) is before
+    again = StopOnSignalHook()
+    assert (take_steps([again]), again.stopped_by) == (6, None)
+    assert signal.getsignal(number) is before
+
+
+def test_release_gives_the_handlers_of_a_failed_run_back():
+    before, hook = signal.getsignal(signal.SIGINT), StopOnSignalHook()
+    with pytest.raises(RuntimeError):
+        take_steps([hook, FailAfter(1)])
+    hook.release()
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(("stopped_by", "done"), [(None, 1), (signal.SIGTERM, 0)])
@@ -262,18 +256,9 @@ def test_what_cannot_be_started_at_the_end_costs_no_checkpoint(tmp_path):
 
 
 def test_training_in_another_thread_catches_no_signals():
-    failed = []
-
-    def catch():
-        try:
-            StopOnSignalHook().after_create_session(None, None)
-        except ValueError as error:  # Python has handlers in the main thread alone
-            failed.append(error)
-
-    thread = threading.Thread(target=catch)
-    thread.start()
-    thread.join()
-    assert not failed
+    """Python has handlers in the main thread alone."""
+    with futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(StopOnSignalHook().after_create_session, None, None).result()
 
 
 def other_machine(told):
@@ -293,54 +278,26 @@ def test_a_machine_stops_when_another_is_told_to_or_ends_early(told, stopped_by)
     assert hook.stopped_by is stopped_by
 
 
-def test_of_several_machines_one_that_ends_early_tells_the_others_with_its_next_step():
+def test_one_machine_ends_early_at_once_and_of_several_one_tells_the_others_with_its_next_step():
+    assert StopOnSignalHook().end_early()
     hook, told = StopOnSignalHook(together=True), []
     steps = take_steps([hook], build=other_machine(0.0), on_step=lambda step: step == 2 and told.append(hook.end_early()))
     assert (steps, told, hook.stopped_by) == (3, [False], None)
 
 
-def test_one_machine_can_end_early_at_once():
-    assert StopOnSignalHook().end_early()
-
-
-def test_without_a_signal_nothing_stops():
-    hook = StopOnSignalHook()
-    assert take_steps([hook]) == 6
-    assert hook.stopped_by is None
-
-
-@pytest.fixture
-def _python_s_handler():
-    """A shell that starts the tests in the background has them ignore SIGINT; this is what Python does otherwise."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_python_s_handler")
 def test_a_second_interrupt_is_not_caught():
     def interrupt(step):
         if step == 3:
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        take_steps([StopOnSignalHook()], on_step=interrupt)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_handlers_are_given_back_at_the_end(number):
-    before = signal.getsignal(number)
-    take_steps([StopOnSignalHook()], on_step=lambda _: None)
-    assert signal.getsignal(number) is before
-
-
-def test_release_gives_the_handlers_of_a_failed_run_back():
-    before, hook = signal.getsignal(signal.SIGINT), StopOnSignalHook()
-    with pytest.raises(RuntimeError):
-        take_steps([hook, FailAfter(1)])
-    hook.release()
-    assert signal.getsignal(signal.SIGINT) is before
+    # A shell that starts the tests in the background has them ignore SIGINT; this is what Python does otherwise.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            take_steps([StopOnSignalHook()], on_step=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Watch(tf1.train.SessionRunHook):
@@ -370,28 +327,3 @@ def test_a_session_that_is_made_anew_ends_training_on_several_machines():
     hook.after_create_session(None, None)
     with pytest.raises(LostPeerError, match="the connection to the other machines was lost; start all workers again"):
         hook.after_create_session(None, None)
-
-
-def test_reports_are_one_json_object_a_line(tmp_path):
-    take_steps([progress(tmp_path)])
-    text = (tmp_path / "metrics.jsonl").read_text()
-    assert text.endswith("\n")
-    assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
-
-
-def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path, caplog):
-    os.mkfifo(tmp_path / "metrics.jsonl")
-    hook = ProgressHook(tmp_path, units=lambda step: 4 * step, total_steps=6, every_n_steps=2)
-    assert take_steps([hook]) == 6
-    assert any("metrics.jsonl: cannot write: it is a pipe" in message for message in caplog.messages)
-
-
-def test_tensorboard_gets_the_graph_of_a_run_that_is_saved(tmp_path):
-    take_steps(saver(tmp_path))
-    graphs = [
-        tf1.GraphDef.FromString(event.graph_def)
-        for path in tmp_path.glob("events*")
-        for event in tf1.train.summary_iterator(str(path))
-        if event.HasField("graph_def")
-    ]
-    assert "weight" in {node.name for node in graphs[-1].node}

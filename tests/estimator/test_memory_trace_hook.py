@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator import run
-from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
+from bert_tf.estimator.trace_hooks import MemoryTraceHook
 from bert_tf.profiling.memory import implied_sizes, live_memory, live_memory_file, peak_report, trace_file, trace_report
 from tests.estimator import toy
 
@@ -59,22 +59,24 @@ def test_only_the_asked_step_is_traced(traced):
     assert [path.name for path in folder.glob("memory_trace*")] == ["memory_trace_step5.txt"]
 
 
-def test_what_is_read_back_are_the_sums_of_the_runtime(traced):
+def test_what_is_read_back_are_the_sums_phases_and_sizes_of_the_step(traced):
     folder, records = traced
-    descriptions = [
-        output.tensor_description.allocation_description
-        for device in records[4].step_stats.dev_stats
-        for node in device.node_stats
-        for output in node.output
-    ]
-    report = trace_report.make_report(trace_file.read(folder / "memory_trace_step5.txt"))
-    assert report.total == (
-        len(descriptions),
-        sum(description.requested_bytes for description in descriptions),
-        sum(description.allocated_bytes for description in descriptions),
-    )
+    trace = trace_file.read(folder / "memory_trace_step5.txt")
+    devices = records[4].step_stats.dev_stats
+    outputs = (output for device in devices for node in device.node_stats for output in node.output)
+    allocated = [output.tensor_description.allocation_description for output in outputs]
+    sums = [sum(getattr(one, name) for one in allocated) for name in ("requested_bytes", "allocated_bytes")]
+    report = trace_report.make_report(trace)
+    assert report.total == (len(allocated), *sums)
     assert report.total.requested_bytes > 100_000
     assert {skipped.problem for skipped in report.skipped} == {trace_file.NO_OUTPUTS}
+    assert list(report.by_phase) == ["weights", "optimizer_state", "forward", "backward", "clip", "update"]
+    kernels = toy.CONFIG.hidden_size * toy.CONFIG.intermediate_size * 4
+    assert report.by_phase["clip"].requested_bytes > 2 * kernels  # the scaled gradients are of it
+    sizes = implied_sizes.infer(trace)
+    found = {name: sizes[name].value for name in ("hidden_size", "intermediate_size", "positions", "batch", "layers")}
+    assert found == {"hidden_size": 8, "intermediate_size": 16, "positions": 16, "batch": 4, "layers": 1}
+    assert sizes["sequence_length"].value <= 12
 
 
 def test_live_memory_of_a_real_step(traced):
@@ -117,35 +119,15 @@ def test_step_without_allocations_leaves_no_file(tmp_path, caplog):
     assert not list(tmp_path.glob("live_memory*"))
 
 
-def test_phases_of_a_real_step(traced):
-    report = trace_report.make_report(trace_file.read(traced[0] / "memory_trace_step5.txt"))
-    assert list(report.by_phase) == ["weights", "optimizer_state", "forward", "backward", "clip", "update"]
-    kernels = toy.CONFIG.hidden_size * toy.CONFIG.intermediate_size * 4
-    assert report.by_phase["clip"].requested_bytes > 2 * kernels  # the scaled gradients are of it
-
-
-def test_sizes_of_a_real_step(traced):
-    sizes = implied_sizes.infer(trace_file.read(traced[0] / "memory_trace_step5.txt"))
-    found = {name: sizes[name].value for name in ("hidden_size", "intermediate_size", "positions", "batch", "layers")}
-    assert found == {"hidden_size": 8, "intermediate_size": 16, "positions": 16, "batch": 4, "layers": 1}
-    assert sizes["sequence_length"].value <= 12
-
-
 def test_training_is_the_same_with_a_trace(traced, tmp_path):
     train(tmp_path / "out", [])
     with_trace, without = (toy.metrics_lines(folder) for folder in (traced[0], tmp_path / "out"))
     assert [line["loss"] for line in with_trace] == [line["loss"] for line in without]
 
 
-def test_says_why_there_is_no_trace_of_a_step_after_the_last(tmp_path, caplog):
+@pytest.mark.parametrize(("start", "asked", "why"), [(0, 9, "the run ended with step 6"), (6, 3, "the run starts with step 7")])
+def test_says_why_there_is_no_trace_of_a_step_that_is_not_taken(tmp_path, caplog, start, asked, why):
     with caplog.at_level(standard_logging.WARNING, "absl"):
-        steps_from(0, 6, MemoryTraceHook(tmp_path, 9))
-    assert "--memory_trace_step=9: no trace, the run ended with step 6" in caplog.text
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_says_why_there_is_no_trace_of_a_step_before_the_first(tmp_path, caplog):
-    with caplog.at_level(standard_logging.WARNING, "absl"):
-        steps_from(6, 2, MemoryTraceHook(tmp_path, 3))
-    assert "--memory_trace_step=3: no trace, the run starts with step 7" in caplog.text
+        steps_from(start, 6, MemoryTraceHook(tmp_path, asked))
+    assert f"--memory_trace_step={asked}: no trace, {why}" in caplog.text
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import run_layout
-from bert_tf.estimator.placement_log import Moved, Placed, PlacementHook, placed_operations, summary
+from bert_tf.estimator.trace_hooks import Moved, Placed, PlacementHook, placed_operations, summary
 from tests import processes
 from tests.estimator.placement_check import VARIANTS
 
@@ -74,15 +74,16 @@ def test_matrix_products_forward_and_backward_run_on_the_device_of_their_layer(r
 
 
 @VARIANT
-def test_nothing_large_runs_where_nobody_placed_it(report, variant):
-    elsewhere = [row for row in computing(report[variant]["rows"]) if row.device == "/CPU:0"]
+def test_nothing_large_runs_or_travels_where_nobody_placed_it_and_weights_are_those_of_one_device(report, variant):
+    found = report[variant]
+    elsewhere = [row for row in computing(found["rows"]) if row.device == "/CPU:0"]
     of_updates = ("Apply", "Scatter", "Square")
     assert not [row.name for row in elsewhere if any(kind in row.type for kind in ("MatMul", *of_updates))]
-    assert len([row for row in elsewhere if row.type == "Mul"]) < len(report[variant]["variables"])  # as many scale gradients
-
-
-def test_gradients_are_scaled_and_used_where_they_are_made(report):
-    assert {variant: report[variant]["travelling"] for variant in VARIANTS} == {variant: [] for variant in VARIANTS}
+    assert len([row for row in elsewhere if row.type == "Mul"]) < len(found["variables"])  # as many scale gradients
+    assert found["travelling"] == []  # gradients are scaled and used where they are made
+    assert found["graphs_of_steps"] == [4, 0, 0, 0, 0, 0]  # the first step alone is asked for its graphs
+    assert found["change"] > 0.01
+    assert found["difference"] < 1e-6
 
 
 def test_deferred_rows_are_made_current_on_the_device_of_the_table(report):
@@ -92,23 +93,11 @@ def test_deferred_rows_are_made_current_on_the_device_of_the_table(report):
     assert {row.device for row in in_loop} == {"/CPU:1"}
 
 
-@VARIANT
-def test_weights_are_those_of_one_device(report, variant):
-    assert report[variant]["change"] > 0.01
-    assert report[variant]["difference"] < 1e-6
-
-
 def test_without_soft_placement_one_device_computes_everything_but_the_input(report):
     rows = computing(report["whole"]["rows"])
     elsewhere = {row.type for row in rows if row.device != "/CPU:1"}
     rows_of_tokens = {"Cast", "Cumsum", "GatherV2", "Greater", "Maximum", "OneHot", "Shape", "Sub", "Sum", "Unpack", "Where"}
     assert elsewhere - HOSTED - rows_of_tokens == {"IteratorV2", "IteratorGetNext", "Assert"}
-
-
-def test_only_the_first_step_is_asked_for_its_graphs(report):
-    first, *later = report["deferred, fused"]["graphs_of_steps"]
-    assert first == 4
-    assert later == [0] * 5
 
 
 def run_steps(folder: Path, steps: int = 1, *, device: str | None = None) -> list[int]:
@@ -132,23 +121,15 @@ def run_steps(folder: Path, steps: int = 1, *, device: str | None = None) -> lis
     return found
 
 
-def test_the_file_has_a_row_for_each_operation_by_name(tmp_path):
-    run_steps(tmp_path)
+def test_the_first_step_has_a_row_for_each_operation_and_a_summary_and_later_ones_run_as_without_the_hook(tmp_path, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        assert run_steps(tmp_path, 3) == [1, 0, 0]
     header, *rows = (tmp_path / run_layout.PLACEMENT).read_text(encoding="utf-8").splitlines()
     assert header == "op\ttype\tdevice"
     assert rows == sorted(rows)
     assert {row.split("\t")[2] for row in rows} == {"/CPU:0"}
     assert "z\tTanh\t/CPU:0" in rows
     assert [row for row in rows if row.startswith("y\t") and "MatMul" in row]
-
-
-def test_later_steps_run_as_without_the_hook(tmp_path):
-    assert run_steps(tmp_path, 3) == [1, 0, 0]
-
-
-def test_the_summary_is_one_record(tmp_path, caplog):
-    with caplog.at_level("INFO", logger="absl"):
-        run_steps(tmp_path, 3)
     (text,) = (message for message in caplog.messages if "where operations run" in message)
     assert str(tmp_path / run_layout.PLACEMENT) in text
     assert "  /CPU:0: " in text

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import OutputError
-from bert_tf.estimator import profile_hook, run, stamps
-from bert_tf.estimator.hooks import CheckpointHook
-from bert_tf.estimator.profile_hook import ProfileHook
+from bert_tf.estimator import run, stamps, trace_hooks
+from bert_tf.estimator.saver import CheckpointHook
+from bert_tf.estimator.trace_hooks import ProfileHook
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling.operations import matmul_peak, operations_file, time_tables
@@ -80,12 +80,9 @@ def recorded(tmp_path_factory):
         return record(tmp_path_factory.mktemp("profile"), (4, 6), save_every=6)
 
 
-def test_tensorflow_s_profile_is_where_tensorboard_looks_for_it(recorded):
+def test_what_is_recorded_is_where_tensorboard_and_chrome_look_for_it(recorded):
     (profile,) = recorded.glob("plugins/profile/*/*.xplane.pb")
     assert b"MatMul" in profile.read_bytes()
-
-
-def test_the_chrome_trace_has_the_operations_of_the_last_step(recorded):
     events = json.loads((recorded / "chrome_trace_step6.json").read_text())["traceEvents"]
     assert "IteratorGetNext" in {event["name"] for event in events}
 
@@ -97,9 +94,7 @@ def test_the_phases_of_the_recorded_steps_are_measured(recorded):
     assert min(phases.values()) > 0
     batch = phases.pop("batch")
     assert 0.3 * batch < sum(phases.values()) <= batch  # the phases follow each other within it
-
-
-def test_the_times_of_recorded_steps_say_nothing_of_the_others(recorded):
+    assert batch < SAVING / 3  # what passes between steps is no part of it
     timing = json.loads((recorded.parent / "timing.json").read_text())
     # Of 12 steps five are the first; 6 is recorded, and 8 looked into for how idle the device is; 11 too if there is time.
     assert timing["traced_steps"] in (2, 3)
@@ -133,21 +128,13 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
         assert graph.get_operation_by_name(stamps.COPIED).device == "/device:CPU:0"
 
 
-@pytest.fixture(scope="module")
-def under_nsight(tmp_path_factory):
-    """Steps 3 to 6, of which two are traced, under Nsight Systems."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile_hook, "_TRACED", 2)
-        return record(tmp_path_factory.mktemp("nsight"), (3, 6), environment={"NSYS_PROFILING_SESSION_ID": "1"})
-
-
-def test_under_nsight_systems_tensorflow_s_profiler_is_left_off(under_nsight):
-    names = sorted(path.name for path in under_nsight.iterdir())
-    assert names == ["chrome_trace_step6.json", "operations.json", "phases.json"]
-
-
-def test_of_a_long_range_the_last_steps_are_traced(under_nsight):
-    assert tables(under_nsight)[0].steps == 2
+def test_under_nsight_systems_tensorflow_s_profiler_is_left_off_and_of_a_long_range_the_last_steps_are_traced(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(trace_hooks, "_TRACED", 2)
+    folder = record(tmp_path, (3, 6), environment={"NSYS_PROFILING_SESSION_ID": "1"})
+    assert sorted(path.name for path in folder.iterdir()) == ["chrome_trace_step6.json", "operations.json", "phases.json"]
+    assert tables(folder)[0].steps == 2
 
 
 def test_what_is_learned_does_not_change(tmp_path, recorded):
@@ -172,33 +159,18 @@ def products_of_encoder(rows, phase):
     return sum(row.gflop or 0 for row in rows if row.scope[:2] == ("bert", "encoder") and row.phase == phase) * 1e9
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def in_full(request, tmp_path_factory):
-    """Number of micro-batches, and the record of a run that leaves nothing out."""
-    plain = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
-    ways = {"execution": plain, "micro_batches": request.param, "data": texts_of_one_length()}
-    return request.param, record(tmp_path_factory.mktemp("in_full"), (3, 5), **ways)
-
-
-def test_operations_of_the_encoder_are_those_counted_by_hand(in_full):
-    micro_batches, folder = in_full
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_operations_of_the_encoder_are_those_counted_by_hand(tmp_path, micro_batches):
+    plain = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)  # nothing is left out
+    folder = record(tmp_path, (3, 5), execution=plain, micro_batches=micro_batches, data=texts_of_one_length())
     found, rows = tables(folder)
     assert found.steps == 3
     assert products_of_encoder(rows, "forward") == pytest.approx(encoder_flops(TOKENS, micro_batches))
     # Each product has two for its gradients.
     assert products_of_encoder(rows, "backward") == pytest.approx(2 * encoder_flops(TOKENS, micro_batches))
     assert {row.calls for row in rows if row.gflop and row.scope[:2] == ("bert", "encoder")} == {micro_batches}
-
-
-def test_micro_batches_take_turns_in_one_phase(in_full):
-    micro_batches, folder = in_full
-    passes = ["forward", "backward"] if micro_batches == 1 else ["forward and backward"]
-    phases = json.loads((folder / "phases.json").read_text())
-    assert list(phases) == ["steps", "data", *passes, "optimizer", "batch"]
-
-
-def test_what_passes_between_steps_is_no_part_of_a_recorded_step(recorded):
-    assert json.loads((recorded / "phases.json").read_text())["batch"] < SAVING / 3
+    passes = ["forward", "backward"] if micro_batches == 1 else ["forward and backward"]  # they take turns in one phase
+    assert list(json.loads((folder / "phases.json").read_text())) == ["steps", "data", *passes, "optimizer", "batch"]
 
 
 @pytest.mark.parametrize("steps", [(10, 20), (30, 40)])
@@ -223,7 +195,7 @@ def test_a_record_that_cannot_be_written_does_not_end_training(tmp_path, monkeyp
     def refuse(path, _text):
         raise OutputError(f"{path}: cannot write: No space left on device")
 
-    monkeypatch.setattr(profile_hook.atomic, "write_text", refuse)
+    monkeypatch.setattr(trace_hooks.atomic, "write_text", refuse)
     small_run(ProfileHook(tmp_path, StepRange(2, 3), environment={}), start=0, steps=5)
     assert "--profile_steps: the record is not whole: " in caplog.text
     assert caplog.text.count("the record is not whole") == 1
@@ -255,15 +227,7 @@ def test_tables_of_a_real_run_agree_with_each_other(recorded):
     assert model.step_us == pytest.approx(1e6 * json.loads((recorded / "phases.json").read_text())["batch"])
     assert all(row.sizes for row in rows if "MatMul" in row.type)  # none of unknown size
     assert set(model.matmul_peak_gflops) == {"float32"}
-
-
-def test_groups_of_a_real_run_are_scopes_of_variables(recorded):
-    paths = {row.path for row in time_tables.group_table(tables(recorded)[1], 5)}
+    paths = {row.path for row in time_tables.group_table(rows, 5)}  # scopes of variables
     assert {"bert/embeddings/LayerNorm", "bert/encoder/layer_0/attention/self", "bert/pooler/dense"} <= paths
-    assert {path.split("/")[0] for path in paths if not path.startswith("(")} == {
-        "bert",
-        "head",
-        "output_bias",
-        "output_weights",
-        "watch",
-    }
+    first = {path.split("/")[0] for path in paths if not path.startswith("(")}
+    assert first == {"bert", "head", "output_bias", "output_weights", "watch"}

@@ -26,22 +26,12 @@ def found():
 @pytest.mark.parametrize("name", EXACT)
 def test_replicas_learn_what_one_device_learns_from_the_same_batches(found, name):
     assert found[name]["to_one_device"] < 1e-5 < 1e-2 < found[name]["to_the_start"]
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_replicas_average_what_one_device_averages(found, name):
     assert found[name]["averages_to_one_device"] < 1e-5
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_losses_and_norms_are_those_of_the_global_batch(found, name):
-    for key in ("losses", "gradient_norms"):
+    for key in ("losses", "gradient_norms"):  # are those of the global batch
         assert len(found[name][key]) == replicas_check.SCHEDULE.steps
         np.testing.assert_allclose(found[name][key], found[replicas_check.alone(name)][key], rtol=1e-5)
-
-
-def test_clipping_was_active(found):
-    assert min(found["one"]["gradient_norms"]) > replicas_check.CLIP_NORM
+    assert found[name]["names"] == found[replicas_check.alone(name) if "masked" in name else "one"]["names"]
+    assert min(found["one"]["gradient_norms"]) > replicas_check.CLIP_NORM  # clipping was active
 
 
 @pytest.mark.parametrize("name", MIRRORED)
@@ -59,24 +49,14 @@ def test_no_strategy_starts_a_thread_that_its_end_waits_for(found):
     assert found["readers"] == [["make_iterator", False], ["multi_device_iterator_init", False]]
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_checkpoints_have_the_same_names_everywhere(found, name):
-    assert found[name]["names"] == found[replicas_check.alone(name) if "masked" in name else "one"]["names"]
-
-
 @MEASURED
-def test_metrics_do_not_depend_on_replicas_and_batches(found, name):
+def test_an_evaluation_while_replicas_train_is_that_of_the_checkpoint_which_does_not_depend_on_them(found, name):
     """13 examples in batches of 4: four for three devices."""
-    assert found[name]["evaluation"] == pytest.approx(found["one"]["evaluation"], rel=1e-5)
-
-
-@MEASURED
-def test_an_evaluation_while_replicas_train_is_that_of_the_checkpoint(found, name):
-    lines = found[name]["on_the_way"]
+    lines, afterwards = found[name]["on_the_way"], found[name]["evaluation"]
     assert [line["step"] for line in lines] == [5, 10, 13]
-    afterwards = found[name]["evaluation"]
     assert lines[-1]["eval_loss"] == pytest.approx(afterwards["loss"], rel=1e-5)
     assert (lines[-1]["eval_accuracy"], lines[-1]["step"]) == (afterwards["accuracy"], afterwards["global_step"])
+    assert afterwards == pytest.approx(found["one"]["evaluation"], rel=1e-5)
 
 
 @MEASURED
@@ -97,4 +77,4 @@ def test_half_precision_stays_close_on_replicas(found, name):
 
 def test_the_seed_repeats_what_replicas_drop(found):
     losses = [found[name]["losses"] for name in ("two, dropout", "two, dropout, again", "one")]
-    assert losses[0] == losses[1] != losses[2]
+    assert losses[0] == losses[1] != losses[2][: len(losses[0])]

@@ -23,22 +23,13 @@ def claimed(tmp_path):
     return tmp_path / "out"
 
 
-def test_a_new_folder_is_made_with_its_parents(tmp_path):
-    claim(tmp_path / "a" / "b", RECORD, overwrite=False)
-    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["run_config.json"]
-
-
-def test_the_record_is_read_back(claimed):
-    assert load_record(claimed) == json.loads(json.dumps(RECORD))
-
-
-def test_the_record_is_for_people_too(claimed):
-    assert '  "command": "python run_classifier.py",\n' in (claimed / "run_config.json").read_text()
-
-
-def test_a_folder_without_a_run_has_no_record(tmp_path):
-    assert load_record(tmp_path) is None
-    assert load_record(tmp_path / "missing") is None
+def test_a_new_folder_is_made_with_a_record_which_is_for_people_too(tmp_path):
+    folder = tmp_path / "a" / "b"
+    assert load_record(folder) is None
+    claim(folder, RECORD, overwrite=False)
+    assert [path.name for path in folder.iterdir()] == ["run_config.json"]
+    assert load_record(folder) == json.loads(json.dumps(RECORD))
+    assert '  "command": "python run_classifier.py",\n' in (folder / "run_config.json").read_text()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"training": 3}', b"\xff\xfe", b"null"])
@@ -46,6 +37,8 @@ def test_a_damaged_record_is_named(claimed, content):
     (claimed / "run_config.json").write_bytes(content)
     with pytest.raises(OutputError, match=r"run_config.json: unreadable record of a run; restore it, or train with --over"):
         load_record(claimed)
+    claim(claimed, RECORD, overwrite=True)
+    assert load_record(claimed)["training"]["seed"] == 1
 
 
 def learned(**changed):
@@ -68,15 +61,12 @@ def test_a_label_stands_once_also_in_older_records(tmp_path):
         load_record(tmp_path)
 
 
-def test_the_same_run_may_come_again(claimed):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_same_run_may_come_again_with_what_does_not_determine_it(claimed, overwrite):
     (claimed / "model.ckpt-5.index").touch()
-    claim(claimed, RECORD, overwrite=False)
-    assert (claimed / "model.ckpt-5.index").exists()
-
-
-def test_what_does_not_determine_the_run_may_change(claimed):
-    claim(claimed, {**RECORD, "command": "another"}, overwrite=False)
+    claim(claimed, {**RECORD, "command": "another"}, overwrite=overwrite)
     assert load_record(claimed)["command"] == "another"
+    assert (claimed / "model.ckpt-5.index").exists()
 
 
 def by(machine):
@@ -112,6 +102,7 @@ def computed_by(tensorflow):
 
 def test_a_run_that_goes_on_with_another_tensorflow_says_so_and_keeps_the_versions_before(claimed, caplog):
     caplog.set_level("INFO", logger="absl")
+    claim(claimed, computed_by("2.13.0"), overwrite=False)  # before the first checkpoint another one begins the run
     for version in ("2.14.0", "2.15.1", "2.15.1", "2.21.0", "2.21.0"):
         claim(claimed, computed_by(version), overwrite=False)
         (claimed / "model.ckpt-5.index").touch()
@@ -121,32 +112,28 @@ def test_a_run_that_goes_on_with_another_tensorflow_says_so_and_keeps_the_versio
     assert versions == {"tensorflow": "2.21.0", "earlier_tensorflow": ["2.14.0", "2.15.1"]}
 
 
-def test_before_the_first_checkpoint_another_tensorflow_begins_the_run(claimed, caplog):
-    caplog.set_level("INFO", logger="absl")
-    for version in ("2.15.1", "2.21.0"):
-        claim(claimed, computed_by(version), overwrite=False)
-    assert (caplog.messages, load_record(claimed)["versions"]) == ([], {"tensorflow": "2.21.0"})
+ALONE = "name another --output_dir, or add --overwrite_output_dir to delete it"
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("changes", "said"),
     [
-        ({"task_name": "SQuAD", "kind": "span"}, "holds a run of another task (None, not SQuAD);"),
-        ({"kind": "tags"}, "holds a run of another kind (None, not tags);"),
+        (
+            {"seed": 2, "learning_rate": 3e-5},
+            f"holds another run (learning_rate was 2e-05, now 3e-05; seed was 1, now 2); {ALONE}",
+        ),
+        ({"new": "x"}, f"holds another run (new was None, now x); {ALONE}"),
+        # Of another task nothing else is named.
+        ({"task_name": "SQuAD", "kind": "span", "seed": 2}, f"holds a run of another task (None, not SQuAD); {ALONE}"),
+        ({"kind": "tags", "seed": 2}, f"holds a run of another kind (None, not tags); {ALONE}"),
     ],
 )
-def test_of_another_task_nothing_else_is_named(claimed, more, said):
+def test_another_run_is_refused_with_every_difference_and_nothing_is_changed(claimed, changes, said):
+    before = (claimed / "run_config.json").read_bytes()
     with pytest.raises(OutputError) as caught:
-        claim(claimed, other(seed=2, **more), overwrite=False)
-    assert said in str(caught.value)
-    assert "seed" not in str(caught.value)
-
-
-def test_every_difference_is_named(claimed):
-    with pytest.raises(OutputError) as caught:
-        claim(claimed, other(seed=2, learning_rate=3e-5), overwrite=False)
-    assert "holds another run (learning_rate was 2e-05, now 3e-05; seed was 1, now 2);" in str(caught.value)
-    assert str(caught.value).endswith("name another --output_dir, or add --overwrite_output_dir to delete it")
+        claim(claimed, other(**changes), overwrite=False)
+    assert str(caught.value) == f"{claimed}: {said}"
+    assert [(path.name, path.read_bytes()) for path in claimed.iterdir()] == [("run_config.json", before)]
 
 
 def test_a_run_that_is_to_be_longer_says_what_to_do(tmp_path):
@@ -160,86 +147,38 @@ def test_a_run_that_is_to_be_longer_says_what_to_do(tmp_path):
     assert "longer" not in str(caught.value)
 
 
-@pytest.mark.parametrize("earlier", [True, False])
-def test_a_setting_that_one_of_two_runs_lacks_is_a_difference(tmp_path, earlier):
-    runs = [RECORD, other(new="x")]
-    claim(tmp_path, runs[earlier], overwrite=False)
-    with pytest.raises(OutputError, match="new was x, now None" if earlier else "new was None, now x"):
-        claim(tmp_path, runs[not earlier], overwrite=False)
-
-
-def test_a_refused_run_leaves_the_folder_as_it_was(claimed):
-    before = (claimed / "run_config.json").read_bytes()
-    with pytest.raises(OutputError):
-        claim(claimed, other(seed=2), overwrite=False)
-    assert [(path.name, path.read_bytes()) for path in claimed.iterdir()] == [("run_config.json", before)]
-
-
-def test_checkpoints_of_an_unknown_run_are_not_touched(tmp_path):
+def test_neither_checkpoints_of_an_unknown_run_nor_a_file_are_touched(tmp_path):
+    (tmp_path / "out").touch()
+    with pytest.raises(OutputError, match="out: cannot write: File exists"):
+        claim(tmp_path / "out", RECORD, overwrite=False)
     (tmp_path / "model.ckpt-5.index").touch()
     with pytest.raises(OutputError, match="holds checkpoints of an unknown run; name another folder or add --overwrite"):
         claim(tmp_path, RECORD, overwrite=False)
     assert (tmp_path / "model.ckpt-5.index").exists()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("checkpoint", "model.ckpt-5.index", "model.ckpt-5.data-00000-of-00001", "graph.pbtxt", "metrics.jsonl"),
-        *("events.out.tfevents.1.host", "eval_results.txt", "eval_results.json", "predictions.tsv", "test_results.tsv"),
-        *("vocab.txt", "bert_config.json", "eval/events.out.tfevents.1.host", "features/MRPC-train-1.safetensors"),
-        *(
-            "evaluations.jsonl",
-            "best/model.ckpt-5.index",
-            "predictions_mismatched.tsv",
-            "submission/MNLI-m.tsv",
-            "submission.zip",
-        ),
-        *("AX/predictions_diagnostic.tsv", "XNLI-sw/eval_results.json", "AX/submission/AX.tsv"),
-        *("memory_trace_step5.txt", "live_memory_step5.tsv", "profile/phases.json", "timing.json", "report.html"),
-    ],
-)
-def test_overwriting_deletes_what_a_run_writes(claimed, name):
-    (claimed / name).parent.mkdir(exist_ok=True, parents=True)
-    (claimed / name).touch()
+WRITTEN = """checkpoint model.ckpt-5.index model.ckpt-5.data-00000-of-00001 graph.pbtxt metrics.jsonl
+    events.out.tfevents.1.host eval_results.txt eval_results.json predictions.tsv test_results.tsv vocab.txt bert_config.json
+    eval/events.out.tfevents.1.host features/MRPC-train-1.safetensors evaluations.jsonl best/model.ckpt-5.index
+    predictions_mismatched.tsv submission/MNLI-m.tsv submission.zip AX/predictions_diagnostic.tsv XNLI-sw/eval_results.json
+    AX/submission/AX.tsv memory_trace_step5.txt live_memory_step5.tsv profile/phases.json timing.json report.html""".split()
+MINE = "notes.txt model.txt data/train.tsv bert_model.ckpt.index seed-1/eval_results.json".split()
+
+
+def test_overwriting_deletes_what_a_run_writes_and_keeps_what_people_put_there(claimed):
+    for name in (*WRITTEN, *MINE):
+        (claimed / name).parent.mkdir(exist_ok=True, parents=True)
+        (claimed / name).write_text(name)
     claim(claimed, other(seed=2), overwrite=True)
-    assert [path.name for path in claimed.iterdir()] == ["run_config.json"]
+    left = {str(path.relative_to(claimed)) for path in claimed.rglob("*") if path.is_file()}
+    assert left == {"run_config.json", *MINE}
+    assert {path.name for path in claimed.iterdir() if path.is_dir()} == {"data", "seed-1"}
     assert load_record(claimed)["training"]["seed"] == 2
-
-
-@pytest.mark.parametrize(
-    "name", ["notes.txt", "model.txt", "data/train.tsv", "bert_model.ckpt.index", "seed-1/eval_results.json"]
-)
-def test_overwriting_keeps_what_people_put_there(claimed, name):
-    (claimed / name).parent.mkdir(exist_ok=True)
-    (claimed / name).write_text("mine")
-    claim(claimed, other(seed=2), overwrite=True)
-    assert (claimed / name).read_text() == "mine"
-
-
-def test_overwriting_mends_a_damaged_record(claimed):
-    (claimed / "run_config.json").write_text("{")
-    claim(claimed, RECORD, overwrite=True)
-    assert load_record(claimed)["training"]["seed"] == 1
-
-
-def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
-    (tmp_path / "out").touch()
-    with pytest.raises(OutputError, match="out: cannot write: File exists"):
-        claim(tmp_path / "out", RECORD, overwrite=False)
-
-
-def test_overwriting_continues_the_same_run(tmp_path):
-    record = {"training": {"seed": 1}}
-    claim(tmp_path, record, overwrite=False)
-    (tmp_path / "model.ckpt-3.index").touch()
-    claim(tmp_path, record, overwrite=True)
-    assert (tmp_path / "model.ckpt-3.index").exists()
 
 
 def test_overwriting_leaves_alone_what_no_run_wrote(tmp_path):
     (tmp_path / "vocab.txt").write_text("published")
-    claim(tmp_path, {"training": {"seed": 1}}, overwrite=True)
+    claim(tmp_path, RECORD, overwrite=True)
     assert (tmp_path / "vocab.txt").read_text() == "published"
 
 

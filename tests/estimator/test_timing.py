@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
-from bert_tf.estimator.hooks import CheckpointHook
+from bert_tf.estimator.saver import CheckpointHook
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
@@ -25,6 +25,11 @@ SCHEDULE = Schedule(rows=24, batch_size=4, epochs=1, fixed_steps=STEPS)
 
 def timing(folder):
     return json.loads((folder / "timing.json").read_text(encoding="utf-8"))
+
+
+def tokens(lines, batch_size):
+    """The tokens of each step, by its rates."""
+    return [batch_size * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +49,13 @@ def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
     assert 0.5 * SLOW < found["reader"]["p50"] < found["batch"]["p50"] < 3 * SLOW
 
 
-def test_many_tiny_operations_make_a_run_host_bound(tiny):
-    found = timing(tiny)["diagnosis"]
-    assert found["kind"] == HOST_BOUND, found["text"]
+def test_many_tiny_operations_make_a_run_host_bound_and_the_first_steps_are_kept_apart(tiny):
+    found = timing(tiny)
+    assert found["diagnosis"]["kind"] == HOST_BOUND, found["diagnosis"]["text"]
+    assert found["first_steps"] == 5
+    assert 1 <= found["traced_steps"] <= 12
+    assert found["steps"] == STEPS - 5 - found["traced_steps"]
+    assert found["first_seconds"] > 5 * found["batch"]["p99"]  # the first builds the graph
 
 
 def test_a_large_model_makes_a_run_device_bound(tmp_path):
@@ -89,34 +98,19 @@ def test_saves_and_evaluations_have_their_own_part_of_the_wall_time(tmp_path, mo
     assert {"graph", "first_steps", "steps", "log", "between", "closing"} < found.parts.keys()
 
 
-def test_the_first_steps_and_those_that_were_traced_are_kept_apart(tiny):
-    found = timing(tiny)
-    assert found["first_steps"] == 5
-    assert 1 <= found["traced_steps"] <= 12
-    assert found["steps"] == STEPS - 5 - found["traced_steps"]
-    assert found["first_seconds"] > 5 * found["batch"]["p99"]  # the first builds the graph
-
-
-def test_reports_have_the_costs_of_their_steps(tiny):
+def test_reports_have_the_costs_of_their_steps_and_count_real_tokens(tiny):
     lines = toy.metrics_lines(tiny)
     assert ["batch_cost" in line for line in lines[:6]] == [False] * 5 + [True]
     assert 0 <= lines[-1]["reader_cost"] <= lines[-1]["batch_cost"]
     assert {"reader_cost", "batch_cost", "batch_cost_p99", "tokens_per_second"} <= toy.summary_tags(tiny)
-
-
-def test_the_rate_of_tokens_counts_real_ones(tiny):
-    data = toy.features(SCHEDULE.rows)
-    lines = toy.metrics_lines(tiny)[:6]  # an epoch
-    tokens = [SCHEDULE.batch_size * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
-    assert sum(tokens) == pytest.approx(data.lengths.sum())
+    assert sum(tokens(lines[:6], SCHEDULE.batch_size)) == pytest.approx(toy.features(24).lengths.sum())  # an epoch
 
 
 def test_micro_batches_are_one_step(tmp_path):
     toy.train(tmp_path, schedule=Schedule(24, 4, 2), micro_batches=2)
     lines = toy.metrics_lines(tmp_path)
     assert len(lines) == 12
-    tokens = [4 * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
-    assert sum(tokens) == pytest.approx(2 * toy.features(24).lengths.sum())
+    assert sum(tokens(lines, 4)) == pytest.approx(2 * toy.features(24).lengths.sum())
 
 
 @pytest.fixture(scope="module")
@@ -127,16 +121,13 @@ def one_core():
     return json.loads(result.stdout)
 
 
-def test_on_one_core_computing_is_not_waiting_for_the_batch(one_core):
+def test_on_one_core_computing_is_not_waiting_for_the_batch_unless_the_reader_is_slow(one_core):
     """There the operations of a step, stamps among them, run in any order."""
     found = one_core["large"]["diagnosis"]
     assert found["kind"] == COMPUTE_BOUND, found["text"]
     assert found["shares"]["reader"] < 0.05
-
-
-def test_on_one_core_a_slow_reader_makes_a_run_input_bound(one_core):
-    found = one_core["slow"]["diagnosis"]
-    assert found["kind"] == INPUT_BOUND, found["text"]
+    slow = one_core["slow"]["diagnosis"]
+    assert slow["kind"] == INPUT_BOUND, slow["text"]
 
 
 def test_a_slow_all_reduce_makes_a_run_communication_bound(one_core):
@@ -149,10 +140,6 @@ def test_a_slow_all_reduce_makes_a_run_communication_bound(one_core):
 
 def test_replicas_share_a_step_and_its_tokens_count_once(one_core):
     assert sum(one_core["timing"][f"{kind}steps"] for kind in ("", "first_", "traced_")) == one_core["steps"]
-    lines = one_core["lines"][:3]  # an epoch: three batches of eight
-    tokens = [8 * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
-    assert sum(tokens) == pytest.approx(toy.features(24).lengths.sum())
-
-
-def test_reports_of_replicas_have_the_cost_of_communication(one_core):
-    assert one_core["lines"][-1]["communication_cost"] > 0.9 * one_core["seconds"]
+    lines = one_core["lines"]
+    assert sum(tokens(lines[:3], 8)) == pytest.approx(toy.features(24).lengths.sum())  # an epoch: three batches of eight
+    assert lines[-1]["communication_cost"] > 0.9 * one_core["seconds"]

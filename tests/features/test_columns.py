@@ -40,55 +40,40 @@ def tagged(**changes) -> Features:
     return dataclasses.replace(features(), **columns)
 
 
-def batch(rows, tokens, name):
-    return features().batch(np.array(rows), tokens)[name].tolist()
-
-
-def test_length_is_the_number_of_examples():
-    assert len(features()) == 3
-
-
-def test_ids_are_padded_with_zero_at_the_end():
-    assert batch([0, 1], 7, "input_ids") == [[2, 11, 3, 12, 13, 3, 0], [2, 14, 3, 0, 0, 0, 0]]
-
-
-def test_mask_is_one_on_tokens_and_zero_on_padding():
-    assert batch([0, 1], 7, "input_mask") == [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0]]
-
-
-def test_segments_are_one_on_the_second_text_only():
-    assert batch([0, 1, 2], 7, "segment_ids") == [[0, 0, 0, 1, 1, 1, 0], [0] * 7, [0, 0, 0, 0, 1, 1, 0]]
-
-
-def test_labels_stay_with_their_rows():
-    assert batch([2, 0], 6, "label_ids") == [2, 1]
-
-
-def test_rows_come_in_the_order_asked_for_and_as_often():
-    assert batch([1, 2, 1], 6, "input_ids") == [[2, 14, 3, 0, 0, 0], [2, 15, 16, 3, 17, 3], [2, 14, 3, 0, 0, 0]]
-
-
-def test_batch_may_be_as_long_as_its_longest_example():
-    assert batch([1], 3, "input_ids") == [[2, 14, 3]]
+@pytest.mark.parametrize(
+    ("rows", "tokens", "expected"),
+    [
+        (
+            [0, 1],
+            7,
+            {
+                "input_ids": [[2, 11, 3, 12, 13, 3, 0], [2, 14, 3, 0, 0, 0, 0]],
+                "input_mask": [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0]],
+                "segment_ids": [[0, 0, 0, 1, 1, 1, 0], [0] * 7],
+                "label_ids": [1, 0],
+            },
+        ),
+        # Rows come in the order asked for and as often.
+        (
+            [2, 1, 2],
+            6,
+            {"input_ids": [[2, 15, 16, 3, 17, 3], [2, 14, 3, 0, 0, 0], [2, 15, 16, 3, 17, 3]], "label_ids": [2, 0, 2]},
+        ),
+        ([1], 3, {"input_ids": [[2, 14, 3]]}),  # as long as the longest example
+        ([], 4, {"input_ids": [], "label_ids": []}),
+    ],
+)
+def test_batches_are_padded_at_the_end(rows, tokens, expected):
+    found = features().batch(np.array(rows, np.int64), tokens)
+    assert {name: found[name].tolist() for name in expected} == expected
+    assert list(found) == [field.name for field in (*INPUTS, LABEL)]
+    for field in (*INPUTS, LABEL):
+        assert (found[field.name].shape, found[field.name].dtype) == (field.shape(len(rows), tokens), np.int32)
 
 
 def test_longer_example_is_refused():
     with pytest.raises(ValueError, match="a row has 6 tokens, the batch is padded to 5"):
         features().batch(np.array([1, 2]), 5)
-
-
-def test_batch_of_no_rows_is_empty():
-    assert features().batch(np.array([], np.int64), 4)["input_ids"].shape == (0, 4)
-
-
-@pytest.mark.parametrize("field", [*INPUTS, LABEL], ids=lambda field: field.name)
-def test_batch_has_the_declared_shapes_in_int32(field):
-    array = features().batch(np.array([0, 2]), 8)[field.name]
-    assert (array.shape, array.dtype) == (field.shape(2, 8), np.int32)
-
-
-def test_batch_has_the_declared_fields_and_no_others():
-    assert list(features().batch(np.array([0]), 6)) == [field.name for field in (*INPUTS, LABEL)]
 
 
 @pytest.mark.parametrize(
@@ -122,26 +107,16 @@ def test_labels_of_any_kind_stay_with_their_rows(labels):
     np.testing.assert_array_equal(found, labels[[2, 0]])
 
 
-def test_values_of_tokens_are_padded_with_the_padding_of_their_field():
-    found = tagged().batch(np.array([1, 0]), 7)["tags"]
-    assert found.tolist() == [[6, 7, 8, -1, -1, -1, -1], [0, 1, 2, 3, 4, 5, -1]]
-
-
-def test_values_of_slots_are_padded_to_the_row_with_most():
-    found = tagged().batch(np.array([1, 2, 0]), 6)
+def test_values_of_tokens_and_slots_are_padded():
+    assert tagged().batch(np.array([1, 0]), 7)["tags"].tolist() == [[6, 7, 8, -1, -1, -1, -1], [0, 1, 2, 3, 4, 5, -1]]
+    found = tagged().batch(np.array([1, 2, 0]), 6)  # to the row with most slots
     assert found[SLOTS.name].tolist() == [0, 1, 2]
     assert found["places"].tolist() == [[0, 0], [2, 0], [4, 1]]
     assert found["hot"].tolist() == [[[0, 0], [0, 0]], [[1, 1], [0, 0]], [[0, 1], [1, 0]]]
-
-
-def test_a_batch_without_slots_has_none():
     assert tagged().batch(np.array([1]), 6)["places"].shape == (1, 0)
-
-
-@pytest.mark.parametrize("field", tagged().batch_fields, ids=lambda field: field.name)
-def test_a_batch_has_the_declared_shapes_on_every_axis(field):
-    array = tagged().batch(np.array([0, 2]), 8)[field.name]
-    assert (array.shape, array.dtype) == (field.shape(2, 8, 2), field.dtype)
+    for field in tagged().batch_fields:
+        array = tagged().batch(np.array([0, 2]), 8)[field.name]
+        assert (array.shape, array.dtype) == (field.shape(2, 8, 2), field.dtype)
 
 
 @pytest.mark.parametrize(
@@ -167,54 +142,35 @@ def test_ranges_follow_each_other():
     assert ranges(np.array([7, 3, 0]), np.array([2, 0, 3])).tolist() == [7, 8, 0, 1, 2]
 
 
-def test_rows_are_examples_where_nothing_else_is_said():
-    assert features().examples == 3
-    assert features().first_rows.tolist() == [0, 1, 2]
+def test_rows_are_examples_unless_several_are_of_one():
+    assert (len(features()), features().examples, features().first_rows.tolist()) == (3, 3, [0, 1, 2])
     assert "example_ids" not in features().columns()
-
-
-def test_several_rows_may_be_of_one_example():
     windows = features(example_ids=[0, 0, 1])
-    assert (len(windows), windows.examples) == (3, 2)
-    assert windows.first_rows.tolist() == [0, 2]
+    assert (len(windows), windows.examples, windows.first_rows.tolist()) == (3, 2, [0, 2])
     assert Features.from_columns(windows.columns(), [LABEL], truncated=0).example_ids.tolist() == [0, 0, 1]
 
 
+LENGTHS = "columns of different lengths"
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("make", "changes", "problem"),
     [
-        {"label_ids": [1, 0]},
-        {"first_lengths": [3, 3, 4, 4]},
-        {"lengths": [6, 3, 5]},
-        {"example_ids": [0, 1]},
-        {"lengths": [6, 3, 6, 1], "first_lengths": [3, 3, 4, 1]},
+        (features, {"label_ids": [1, 0]}, LENGTHS),
+        (features, {"first_lengths": [3, 3, 4, 4]}, LENGTHS),
+        (features, {"lengths": [6, 3, 5]}, LENGTHS),
+        (features, {"example_ids": [0, 1]}, LENGTHS),
+        (features, {"lengths": [6, 3, 6, 1], "first_lengths": [3, 3, 4, 1]}, LENGTHS),
+        (tagged, {"slots": np.array([2, 0, 2], np.int32)}, LENGTHS),
+        (tagged, {"slots": np.array([2, 1], np.int32)}, LENGTHS),
+        (tagged, {"slots": None}, "rows have no slots"),
+        (tagged, {"fields": (TAGS,)}, "targets and their fields differ"),
+        *((features, {"first_lengths": [first, 3, 4]}, "a first segment is longer") for first in (7, 0, -1)),
     ],
 )
-def test_columns_of_different_lengths_are_refused(changes):
-    with pytest.raises(ValueError, match="columns of different lengths"):
-        features(**changes)
-
-
-@pytest.mark.parametrize("slots", [np.array([2, 0, 2], np.int32), np.array([2, 1], np.int32)])
-def test_slots_and_their_values_belong_together(slots):
-    with pytest.raises(ValueError, match="columns of different lengths"):
-        tagged(slots=slots)
-
-
-def test_values_of_slots_without_slots_are_refused():
-    with pytest.raises(ValueError, match="rows have no slots"):
-        tagged(slots=None)
-
-
-def test_targets_are_those_that_fields_declare():
-    with pytest.raises(ValueError, match="targets and their fields differ"):
-        tagged(fields=(TAGS,))
-
-
-@pytest.mark.parametrize("first_lengths", [[3, 4, 4], [0, 3, 4], [-1, 3, 4]])
-def test_first_segment_beyond_its_example_is_refused(first_lengths):
-    with pytest.raises(ValueError, match="a first segment is longer than its row, or empty"):
-        features(first_lengths=first_lengths)
+def test_columns_that_do_not_belong_together_are_refused(make, changes, problem):
+    with pytest.raises(ValueError, match=problem):
+        make(**changes)
 
 
 def together(rows=(3, 1, 2)) -> Features:
@@ -232,27 +188,17 @@ def together(rows=(3, 1, 2)) -> Features:
 
 
 def test_units_are_rows_unless_rows_stay_together():
-    assert (features().units, together().units) == (3, 3)
-    assert features().unit_lengths.tolist() == [6, 3, 6]
+    assert (features().units, features().unit_lengths.tolist()) == (3, [6, 3, 6])
     assert features().rows_of(np.array([2, 0])).tolist() == [2, 0]
-
-
-def test_rows_of_a_unit_follow_each_other():
-    assert together().unit_rows.tolist() == [3, 1, 2]
-    assert together().unit_lengths.tolist() == [3, 4, 6]
-    assert together().rows_of(np.array([2, 0, 2])).tolist() == [4, 5, 0, 1, 2, 4, 5]
-
-
-def test_a_batch_says_which_rows_belong_together():
     found = together()
-    batch = found.batch(found.rows_of(np.array([2, 0, 2])), 6)
+    assert (found.units, found.unit_rows.tolist(), found.unit_lengths.tolist()) == (3, [3, 1, 2], [3, 4, 6])
+    rows = found.rows_of(np.array([2, 0, 2]))
+    assert rows.tolist() == [4, 5, 0, 1, 2, 4, 5]
+    assert found.weight(found.rows_of(np.array([2, 0]))) == 2  # the loss has a term for each unit
+    batch = found.batch(rows, 6)
     assert batch["groups"].tolist() == [0, 0, 1, 1, 1, 2, 2]
-    assert batch["label_ids"].tolist() == [4, 5, 0, 1, 2, 4, 5]
+    assert batch["label_ids"].tolist() == rows.tolist()
     assert [field.name for field in found.batch_fields] == list(batch)
-
-
-def test_the_loss_has_a_term_for_each_unit():
-    assert together().weight(together().rows_of(np.array([2, 0]))) == 2
 
 
 def test_what_lies_beside_batches_stays_out_of_them():

@@ -32,25 +32,24 @@ def rows(features) -> list[list[int]]:
     return [part.tolist() for part in np.split(features.token_ids, np.cumsum(features.lengths))[:-1]]
 
 
-def test_pair_is_cls_a_sep_b_sep():
-    assert one("The cats sat.", "cat").token_ids.tolist() == [2, 5, 6, 8, 7, 9, 3, 6, 3]
-
-
-def test_single_text_is_cls_a_sep():
-    assert one("The cat").token_ids.tolist() == [2, 5, 6, 3]
-
-
-def test_unknown_word_is_unk():
-    assert one("the dog").token_ids.tolist() == [2, 5, 1, 3]
-
-
-def test_first_length_ends_after_the_first_sep():
-    assert one("The cats sat.", "cat").first_lengths.tolist() == [7]
-
-
-def test_single_text_is_all_first_segment():
-    features = one("The cat")
-    assert features.first_lengths.tolist() == features.lengths.tolist() == [4]
+@pytest.mark.parametrize(
+    ("texts", "settings", "row", "first_length", "truncated"),
+    [
+        (("The cats sat.", "cat"), {}, [2, 5, 6, 8, 7, 9, 3, 6, 3], 7, 0),
+        (("The cat",), {}, [2, 5, 6, 3], 4, 0),
+        (("the dog",), {}, [2, 5, 1, 3], 4, 0),
+        (("the cat sat . . .",), {"max_seq_length": 5}, [2, 5, 6, 7, 3], 5, 1),
+        (("the cat sat .", "cat"), {"max_seq_length": 6}, [2, 5, 6, 3, 6, 3], 4, 1),  # the longer text loses
+        (("the cat", "cat sat"), {"max_seq_length": 6}, [2, 5, 6, 3, 6, 3], 4, 1),  # of equals the second
+        (("the cat sat .",), {"max_seq_length": 6}, [2, 5, 6, 7, 9, 3], 6, 0),
+        (("the cat", "sat ."), {"max_seq_length": 7}, [2, 5, 6, 3, 7, 9, 3], 4, 0),
+        (("the cat cats sat . .",), {"max_seq_length": 6, "long_text": "head_tail"}, [2, 5, 7, 9, 9, 3], 6, 1),
+    ],
+)
+def test_rows_worked_out_by_hand(texts, settings, row, first_length, truncated):
+    features = one(*texts, **settings)
+    assert (rows(features), features.first_lengths.tolist(), features.truncated) == ([row], [first_length], truncated)
+    assert features.example_ids is None
 
 
 @pytest.mark.parametrize("long_text", CUTS)
@@ -67,33 +66,6 @@ def test_padded_pair_worked_out_by_hand():
     assert batch["input_ids"].tolist() == [[2, 5, 6, 8, 3, 7, 9, 3, 0]]
     assert batch["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0]]
     assert batch["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 0]]
-
-
-def test_long_single_text_keeps_its_beginning_and_the_sep():
-    assert one("the cat sat . . .", max_seq_length=5).token_ids.tolist() == [2, 5, 6, 7, 3]
-
-
-def test_long_pair_loses_from_the_longer_text():
-    assert one("the cat sat .", "cat", max_seq_length=6).token_ids.tolist() == [2, 5, 6, 3, 6, 3]
-
-
-def test_long_pair_of_equals_loses_from_the_second():
-    assert one("the cat", "cat sat", max_seq_length=6).token_ids.tolist() == [2, 5, 6, 3, 6, 3]
-
-
-@pytest.mark.parametrize(("max_seq_length", "truncated"), [(6, 0), (5, 1)])
-def test_truncated_single_texts_are_counted(max_seq_length, truncated):
-    assert one("the cat sat .", max_seq_length=max_seq_length).truncated == truncated
-
-
-@pytest.mark.parametrize(("max_seq_length", "truncated"), [(7, 0), (6, 1)])
-def test_truncated_pairs_are_counted(max_seq_length, truncated):
-    assert one("the cat", "sat .", max_seq_length=max_seq_length).truncated == truncated
-
-
-def test_examples_follow_each_other_in_the_order_of_the_texts():
-    features = build([("the", None), ("cat", "sat")], (LABEL, np.zeros(2, np.int32)), TOKENIZER, max_seq_length=8)
-    assert rows(features) == [[2, 5, 3], [2, 6, 3, 7, 3]]
 
 
 @pytest.mark.parametrize("labels", [np.array([1, 0], np.int32), np.array([0.5, 4], np.float32), np.eye(2, 3, dtype=np.float32)])
@@ -122,12 +94,6 @@ def test_texts_that_fit_are_the_same_however_long_ones_are_cut(long_text):
     assert (features.truncated, features.targets["label_ids"].tolist()) == (0, [0, 1, 2])
 
 
-def test_head_and_tail_of_a_long_text_are_kept():
-    features = one("the cat cats sat . .", max_seq_length=6, long_text="head_tail")
-    assert rows(features) == [[2, 5, 7, 9, 9, 3]]
-    assert features.truncated == 1
-
-
 def test_windows_of_a_long_text_are_rows_of_its_example():
     texts = [("the", None), ("the cat cats sat .", None), ("cat", None)]
     features = build(texts, (LABEL, np.array([1, 2, 0], np.int32)), TOKENIZER, max_seq_length=6, long_text="windows")
@@ -141,8 +107,3 @@ def test_the_shorter_text_of_a_pair_is_in_every_window():
     features = one("the cat", "sat . sat the", max_seq_length=7, long_text="windows")
     assert rows(features) == [[2, 5, 6, 3, 7, 9, 3], [2, 5, 6, 3, 9, 7, 3], [2, 5, 6, 3, 7, 5, 3]]
     assert features.first_lengths.tolist() == [4, 4, 4]
-
-
-def test_other_ways_than_windows_have_a_row_for_each_example():
-    assert one("the cat sat", long_text="truncate").example_ids is None
-    assert one("the cat sat", long_text="head_tail").example_ids is None

@@ -30,20 +30,18 @@ def targets(features):
     return list(zip(*(features.targets[name].tolist() for name in (spans.START, spans.END, spans.COUNTED))))
 
 
-def test_a_window_starts_every_stride_until_one_ends_with_the_text():
-    assert rows(build(("a?", TEXT))) == [
-        "[CLS] a ? [SEP] a b c d [SEP]",
-        "[CLS] a ? [SEP] c d e f [SEP]",
-        "[CLS] a ? [SEP] e f g h [SEP]",
-    ]
-
-
-def test_the_last_window_may_be_shorter():
-    assert rows(build(("a?", "a b c d e"), stride=3))[1:] == ["[CLS] a ? [SEP] d e [SEP]"]
-
-
-def test_a_stride_beyond_the_window_leaves_nothing_out():
-    assert rows(build(("a?", TEXT), stride=128)) == ["[CLS] a ? [SEP] a b c d [SEP]", "[CLS] a ? [SEP] e f g h [SEP]"]
+@pytest.mark.parametrize(
+    ("text", "stride", "expected"),
+    [
+        (TEXT, 2, ["a b c d", "c d e f", "e f g h"]),
+        ("a b c d e", 3, ["a b c d", "d e"]),  # the last window may be shorter
+        (TEXT, 128, ["a b c d", "e f g h"]),  # a stride beyond the window leaves nothing out
+        *((text, 2, [""]) for text in ("", " ", "\u200b")),
+    ],
+)
+def test_a_window_starts_every_stride_until_one_ends_with_the_text(text, stride, expected):
+    assert rows(build(("a?", text), stride=stride)) == [f"[CLS] a ? [SEP] {row} [SEP]".replace("  ", " ") for row in expected]
+    assert len(build()) == 0
 
 
 def test_the_question_is_the_first_segment():
@@ -52,23 +50,10 @@ def test_the_question_is_the_first_segment():
     assert features.example_ids.tolist() == [0, 0, 0, 1]
 
 
-def test_a_long_question_is_cut_and_counted():
+def test_a_long_question_is_cut_and_counted_and_leaves_room_for_a_window():
     features = build(("a b c?", "d"), query=2)
     assert (rows(features), features.truncated) == (["[CLS] a b [SEP] d [SEP]"], 1)
-
-
-def test_a_question_leaves_room_for_a_window():
-    features = build(("a b c d e f g h", "a"), length=11)
-    assert features.lengths.tolist() == [6 + 3 + 1]
-
-
-@pytest.mark.parametrize("text", ["", " ", "\u200b"])
-def test_a_text_without_pieces_has_an_empty_window(text):
-    assert rows(build(("a", text))) == ["[CLS] a [SEP] [SEP]"]
-
-
-def test_no_questions_no_rows():
-    assert len(build()) == 0
+    assert build(("a b c d e f g h", "a"), length=11).lengths.tolist() == [6 + 3 + 1]
 
 
 def test_each_token_counts_in_the_window_that_shows_most_around_it():
@@ -112,16 +97,16 @@ def test_offsets_are_those_of_the_original_text():
     assert rows(features, spans.AFTER) == [[-1, -1, -1, 1, 2, 8, 10, -1]]
 
 
-def test_positions_count_in_the_row_and_are_0_where_the_window_lacks_the_answer():
-    assert targets(build(("a?", TEXT, (6, 9)))) == [(0, 0, 1), (5, 6, 1), (0, 0, 1)]  # "d e"
-
-
-def test_an_answer_that_ends_within_a_piece_has_the_whole_piece():
-    assert targets(build(("a", "b cafe", (3, 5)))) == [(4, 4, 1)]
-
-
-def test_a_question_without_an_answer_points_at_cls_in_all_windows():
-    assert targets(build(("a?", TEXT, spans.NO_ANSWER))) == [(0, 0, 1)] * 3
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (("a?", TEXT, (6, 9)), [(0, 0, 1), (5, 6, 1), (0, 0, 1)]),  # "d e", which the other windows lack
+        (("a", "b cafe", (3, 5)), [(4, 4, 1)]),  # an answer that ends within a piece has the whole piece
+        (("a?", TEXT, spans.NO_ANSWER), [(0, 0, 1)] * 3),  # points at [CLS]
+    ],
+)
+def test_positions_count_in_the_row(question, expected):
+    assert targets(build(question)) == expected
 
 
 @pytest.mark.parametrize("answer", [(0, 15), spans.UNUSABLE, (1, 2)], ids=["in no window", "wrong", "a blank"])

@@ -40,19 +40,12 @@ def padding(rows):
 
 
 @pytest.mark.parametrize("window", [0, 1, 2])
-def test_a_window_has_the_examples_that_it_has_without_grouping(window):
-    part = slice(window * WINDOW, (window + 1) * WINDOW)
-    assert sorted(np.concatenate(grouped()[part])) == sorted(np.concatenate(plain()[part]))
-
-
-def test_the_windows_make_up_the_whole_run():
+def test_a_window_has_the_examples_that_it_has_without_grouping_and_batches_that_do_not_overlap(window):
     assert len(grouped()) == SCHEDULE.steps == 2 * WINDOW + 21
     assert {len(batch) for batch in grouped()} == {SCHEDULE.batch_size}
-
-
-@pytest.mark.parametrize("window", [0, 1, 2])
-def test_the_batches_of_a_window_do_not_overlap_in_length(window):
-    spans = sorted((LENGTHS[batch].min(), LENGTHS[batch].max()) for batch in grouped()[window * WINDOW : (window + 1) * WINDOW])
+    part = slice(window * WINDOW, (window + 1) * WINDOW)
+    assert sorted(np.concatenate(grouped()[part])) == sorted(np.concatenate(plain()[part]))
+    spans = sorted((LENGTHS[batch].min(), LENGTHS[batch].max()) for batch in grouped()[part])
     assert all(longest <= shortest for (_, longest), (shortest, _) in zip(spans, spans[1:]))
 
 
@@ -72,12 +65,9 @@ def test_grouped_units_start_at_any_step(start):
     assert as_lists(grouped(start_step=start)) == as_lists(grouped()[start:])
 
 
-def test_a_longer_run_has_the_same_whole_windows():
+def test_a_longer_run_has_the_same_whole_windows_and_the_same_seed_groups_in_the_same_way():
     longer = grouped(schedule=Schedule(203, 4, 3.0))
     assert as_lists(longer[: 2 * WINDOW]) == as_lists(grouped()[: 2 * WINDOW])
-
-
-def test_the_same_seed_groups_in_the_same_way():
     assert as_lists(grouped()) == as_lists(grouped())
     assert as_lists(grouped()) != as_lists(grouped(seed=6))
 
@@ -108,7 +98,9 @@ def test_training_input_groups_on_request(start):
     ],
 )
 def test_batches_have_the_length_that_is_asked_for(batching, tokens):
-    found = padded(make_features([3, 5, 9, 2, 4]), 2, batching=batching)
+    found = padded(make_features([3, 5, 9, 2, 4]), 2, batching=batching)  # rows 2, 1; 4, 0; 3
+    assert [batch["input_mask"].sum(axis=1).tolist() for batch in found] == [[9, 5], [4, 3], [2]]
+    assert all((batch["input_ids"] == batch["input_ids"][:, :1] * batch["input_mask"]).all() for batch in found)
     assert [batch["input_ids"].shape for batch in found] == [(2, tokens[0]), (2, tokens[1]), (1, tokens[2])]
 
 
@@ -116,13 +108,6 @@ def test_batches_have_the_length_that_is_asked_for(batching, tokens):
 def test_training_batches_have_the_length_that_is_asked_for(batching, tokens):
     found = batches(train_input_fn(make_features(range(1, 14)), Schedule(13, 4, 2), seed=5, batching=batching))
     assert {batch[name].shape[1] for batch in found for name in ("input_ids", "input_mask", "segment_ids")} == tokens
-
-
-def test_more_padding_is_masked_as_well():
-    features = make_features([3, 1])
-    (batch,) = padded(features, 2, batching=Batching(multiple=4))
-    np.testing.assert_array_equal(batch["input_mask"], [[1, 1, 1, 0], [1, 0, 0, 0]])
-    np.testing.assert_array_equal(batch["input_ids"], [[1, 1, 1, 0], [2, 0, 0, 0]])
 
 
 @pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS % 3 + 1, np.array([4])], ids=["many", "ties", "one"])
@@ -145,8 +130,3 @@ def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, bu
     assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, found))
     # And is not smaller than it must be: one more example of the same length would not fit.
     assert all(size + batch["input_ids"].shape[1] > budget for size, batch in zip(sizes[:-1], found[:-1]))
-
-
-def test_an_example_longer_than_the_tokens_of_a_batch_is_one_of_its_own():
-    found = padded(make_features([3000, 2049, 2048, 1024, 1024]), None)
-    assert [batch["input_ids"].shape for batch in found] == [(1, 3000), (1, 2049), (1, 2048), (2, 1024)]

@@ -58,46 +58,27 @@ def test_epoch_order_holds_every_example_once(examples):
     assert sorted(epoch_order(examples, seed=3, epoch=2)) == list(range(examples))
 
 
-def test_every_epoch_has_its_own_order():
-    orders = [tuple(epoch_order(50, seed=3, epoch=epoch)) for epoch in range(10)]
-    assert len(set(orders)) == 10
-
-
-def test_every_seed_has_its_own_order():
-    orders = [tuple(epoch_order(50, seed=seed, epoch=0)) for seed in range(10)]
-    assert len(set(orders)) == 10
-
-
-def test_seed_and_epoch_do_not_stand_in_for_each_other():
-    assert list(epoch_order(50, seed=1, epoch=2)) != list(epoch_order(50, seed=2, epoch=1))
-
-
-def test_the_same_seed_gives_the_same_rows():
+def test_every_epoch_and_every_seed_has_its_own_order():
+    orders = {(seed, epoch): tuple(epoch_order(50, seed=seed, epoch=epoch)) for seed in range(10) for epoch in range(10)}
+    assert len(set(orders.values())) == len(orders)
     np.testing.assert_array_equal(rows(13, 4), rows(13, 4))
 
 
 @pytest.mark.parametrize(("examples", "batch_size"), SIZES)
-def test_epochs_follow_each_other_without_a_gap(examples, batch_size):
-    taken = np.concatenate(rows(examples, batch_size, epochs=24.0))
+def test_batches_are_full_and_epochs_follow_each_other_without_a_gap(examples, batch_size):
+    found = rows(examples, batch_size, epochs=24.0)
+    assert {len(batch) for batch in found} == {batch_size}
+    taken = np.concatenate(found)
     for epoch in range(len(taken) // examples):
         assert sorted(taken[epoch * examples : (epoch + 1) * examples]) == list(range(examples))
 
 
 @pytest.mark.parametrize(("examples", "batch_size"), SIZES)
-def test_every_training_batch_is_full(examples, batch_size):
-    assert {len(batch) for batch in rows(examples, batch_size, epochs=24.0)} == {batch_size}
-
-
-@pytest.mark.parametrize(("examples", "batch_size"), SIZES)
 def test_starting_at_any_step_continues_exactly(examples, batch_size):
     whole = rows(examples, batch_size, epochs=9.0)
-    for start in range(len(whole) + 1):
+    for start in range(len(whole) + 2):
         rest = rows(examples, batch_size, epochs=9.0, start_step=start)
         assert [list(batch) for batch in rest] == [list(batch) for batch in whole[start:]]
-
-
-def test_starting_after_the_last_step_yields_nothing():
-    assert rows(10, 4, start_step=8) == []
 
 
 def test_label_sorted_data_is_mixed():
@@ -108,42 +89,22 @@ def test_label_sorted_data_is_mixed():
     assert max(ones) <= 19
 
 
-def test_training_input_follows_the_rows():
-    schedule = Schedule(9, 4, 2.0)
-    found = batches(train_input_fn(make_features([3] * 9), schedule, seed=5))
-    assert seen(found) == list(itertools.chain(*(draw.units for draw in training_draws(schedule, seed=5))))
+@pytest.mark.parametrize("start", [0, 3])
+def test_training_input_follows_the_rows_from_where_it_is_told_and_can_be_read_again(start):
+    schedule, labels = Schedule(9, 4, 2.0), np.arange(9) % 2
+    input_fn = train_input_fn(make_features([3] * 9, labels), schedule, seed=5, start_step=start)
+    drawn = list(itertools.chain(*(draw.units for draw in training_draws(schedule, seed=5, start_step=start))))
+    for _ in range(2):
+        found = batches(input_fn)
+        assert seen(found) == drawn
+        assert [int(label) for batch in found for label in batch["label_ids"]] == labels[drawn].tolist()
 
 
-def test_training_input_starts_where_it_is_told():
-    features, schedule = make_features([3] * 9), Schedule(9, 4, 2.0)
-    whole = batches(train_input_fn(features, schedule, seed=5))
-    rest = batches(train_input_fn(features, schedule, seed=5, start_step=3))
-    assert seen(rest) == seen(whole[3:])
-
-
-def test_training_input_can_be_read_again():
-    input_fn = train_input_fn(make_features([3] * 9), Schedule(9, 4, 2.0), seed=5)
-    assert seen(batches(input_fn)) == seen(batches(input_fn))
-
-
-@pytest.mark.parametrize("batch_size", [1, 4, 13, 20])
-def test_evaluation_sees_equal_lengths_in_the_given_order(batch_size):
-    assert seen(padded(make_features([2] * 13), batch_size)) == list(range(13))
-
-
-def test_the_last_evaluation_batch_holds_the_rest():
-    found = padded(make_features([2] * 13), 4)
-    assert [len(batch["label_ids"]) for batch in found] == [4, 4, 4, 1]
-
-
-def test_evaluation_of_whole_batches_has_no_empty_one():
-    found = padded(make_features([2] * 8), 4)
-    assert [len(batch["label_ids"]) for batch in found] == [4, 4]
-
-
-def test_a_batch_is_as_long_as_its_longest_example():
-    found = padded(make_features([3, 5, 2, 2, 9]), 2)
-    assert [batch["input_ids"].shape for batch in found] == [(2, 9), (2, 3), (1, 2)]
+@pytest.mark.parametrize(("examples", "batch_size", "sizes"), [(13, 1, [1] * 13), (13, 4, [4, 4, 4, 1]), (8, 4, [4, 4])])
+def test_evaluation_sees_equal_lengths_in_the_given_order_and_ends_with_the_rest(examples, batch_size, sizes):
+    found = padded(make_features([2] * examples), batch_size)
+    assert seen(found) == list(range(examples))
+    assert [len(batch["label_ids"]) for batch in found] == sizes
 
 
 def test_training_batches_are_padded_to_their_longest():
@@ -151,18 +112,6 @@ def test_training_batches_are_padded_to_their_longest():
     found = batches(train_input_fn(make_features(lengths), Schedule(30, 5, 1.0), seed=5))
     expected = [lengths[batch].max() for batch in rows(30, 5, epochs=1.0)]
     assert [batch["input_ids"].shape[1] for batch in found] == expected
-
-
-def test_the_mask_tells_tokens_from_padding():
-    (batch,) = padded(make_features([3, 1]), 2)
-    np.testing.assert_array_equal(batch["input_mask"], [[1, 1, 1], [1, 0, 0]])
-    np.testing.assert_array_equal(batch["input_ids"], [[1, 1, 1], [2, 0, 0]])
-
-
-def test_labels_stay_with_their_examples():
-    labels = [0, 1, 1, 0, 1, 0, 0]
-    found = batches(train_input_fn(make_features([2] * 7, labels), Schedule(7, 3, 2.0), seed=5))
-    assert [int(label) for batch in found for label in batch["label_ids"]] == [labels[row] for row in seen(found)]
 
 
 def test_a_schedule_of_fewer_examples_than_there_are_rows_is_refused():

@@ -17,6 +17,8 @@ from bert_tf.estimator import run
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
 
+pytestmark = pytest.mark.several_machines
+
 STEPS = 160
 WITHIN = 60.0  # seconds until a job knows that a worker is gone
 

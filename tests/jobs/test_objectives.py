@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.estimator.time_to_target import Target
+from bert_tf.estimator.evaluations import Target
 from bert_tf.jobs import fine_tune, sources
 from bert_tf.jobs.objectives import best_by, target
 from bert_tf.tasks.glue import TASKS

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from bert_tf.tokenization import counting
+from bert_tf.tokenization import counting, fertility
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer, words
 from tests.tokenization import any_text
 
@@ -27,15 +28,11 @@ def test_words_are_cleaned_and_divided_as_the_tokenizer_does(lower_case, expecte
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
-def test_the_pieces_of_the_words_are_those_of_the_text(lower_case):
+def test_counts_and_pieces_of_words_are_those_of_each_text(lower_case):
     tokenizer = WordPieceTokenizer(PIECES, lower_case=lower_case)
     for text in TEXTS:
         by_word = [piece for word in words(text, lower_case=lower_case) for piece in tokenizer.pieces_of_word(word)]
         assert by_word == [piece.token for piece in tokenizer.tokenize(text)]
-
-
-@pytest.mark.parametrize("lower_case", [True, False])
-def test_counts_are_those_of_the_words_of_each_text(lower_case):
     found = counting.count([counting.chunks(TEXTS[:9]), counting.chunks(TEXTS[9:])], lower_case=lower_case)
     assert found.words == Counter(word for text in TEXTS for word in words(text, lower_case=lower_case))
     assert found.texts == len(TEXTS)
@@ -51,3 +48,19 @@ def test_what_occurred_once_is_forgotten_where_there_are_too_many_words():
 def test_words_are_ranked_by_number_then_by_letters():
     counts = counting.count([counting.chunks(["b a c c"])], lower_case=True)
     assert counts.ranked() == [("c", 2), ("a", 1), ("b", 1)]
+
+
+def test_fertility_is_as_counted_by_hand():
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, "un", "##aff", "##able", "rain", "."])
+    counts = counting.count([counting.chunks(["Rain. Unaffable rain.", "Snow rain."])], lower_case=True)
+    found = fertility.of(counts, WordPieceTokenizer(vocabulary))
+    assert (found.words, found.pieces, found.cut, found.unknown, found.texts) == (8, 10, 1, 1, 2)
+    shares = (found.pieces_a_word, found.cut_share, found.unknown_share, found.tokens_a_sentence)
+    assert shares == pytest.approx((1.25, 0.125, 0.125, 5.0))
+
+
+def test_words_that_begin_with_a_new_one_are_cut_otherwise():
+    pieces = [*SPECIAL_TOKENS, "li", "##ght", "##s", "##house"]
+    before, after = (WordPieceTokenizer(Vocabulary(some)) for some in (pieces, [*pieces, "light"]))
+    counts = counting.count([counting.chunks(["Light lights lights li lighthouse snow"])], lower_case=True)
+    assert fertility.cut_otherwise(counts, before, after) == {"lights": 2, "lighthouse": 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bert_tf.errors import VocabularyError
@@ -20,26 +22,12 @@ def text_of(tokens, end="\n") -> bytes:
     return "".join(token + end for token in tokens).encode()
 
 
-def test_id_is_the_position():
-    assert Vocabulary(TOKENS).ids(TOKENS) == list(range(len(TOKENS)))
-
-
-def test_length_is_the_number_of_pieces():
-    assert len(Vocabulary(TOKENS)) == 8
-
-
-def test_unknown_piece_has_the_id_of_unk():
-    assert Vocabulary(TOKENS).id("cat") == 1
-
-
-def test_ids_refuse_an_unknown_piece():
+def test_pieces_have_their_position_as_id_and_unknown_ones_that_of_unk():
+    vocabulary = Vocabulary(TOKENS)
+    assert (vocabulary.ids(TOKENS), len(vocabulary), vocabulary.id("cat")) == (list(range(8)), 8, 1)
+    assert [token in vocabulary for token in ("##s", "s", "The")] == [True, False, False]
     with pytest.raises(KeyError, match="cat"):
-        Vocabulary(TOKENS).ids(["the", "cat"])
-
-
-@pytest.mark.parametrize(("token", "known"), [("##s", True), ("s", False), ("The", False)])
-def test_contains_the_pieces_as_they_are_written(token, known):
-    assert (token in Vocabulary(TOKENS)) is known
+        vocabulary.ids(["the", "cat"])
 
 
 def test_ids_of_special_tokens_follow_the_file():
@@ -48,12 +36,8 @@ def test_ids_of_special_tokens_follow_the_file():
     assert ids == (1, 2, 3, 4, 5)
 
 
-def test_fingerprint_depends_on_the_order():
-    assert Vocabulary([*TOKENS, "a", "b"]).fingerprint != Vocabulary([*TOKENS, "b", "a"]).fingerprint
-
-
-def test_fingerprint_depends_on_where_pieces_are_divided():
-    assert Vocabulary([*TOKENS, "a", "b"]).fingerprint != Vocabulary([*TOKENS, "ab"]).fingerprint
+def test_fingerprint_depends_on_order_and_on_where_pieces_are_divided():
+    assert len({Vocabulary([*TOKENS, *more]).fingerprint for more in (("a", "b"), ("b", "a"), ("ab",))}) == 3
 
 
 @pytest.mark.parametrize(
@@ -64,79 +48,40 @@ def test_fingerprint_depends_on_where_pieces_are_divided():
         text_of(TOKENS, end="\r\n"),
         b"\xef\xbb\xbf" + text_of(TOKENS),
         text_of(TOKENS, end="  \n"),
+        Vocabulary(TOKENS).to_text().encode(),
     ],
-    ids=["plain", "no last line end", "CRLF", "byte order mark", "trailing blanks"],
+    ids=["plain", "no last line end", "CRLF", "byte order mark", "trailing blanks", "to_text"],
 )
 def test_file_is_read_whatever_its_line_ends(tmp_path, data):
-    assert Vocabulary.from_file(written(tmp_path, data)).tokens == TOKENS
+    found = Vocabulary.from_file(written(tmp_path, data))
+    assert (found.tokens, found.fingerprint) == (TOKENS, Vocabulary(TOKENS).fingerprint)
 
 
-def test_only_a_line_feed_ends_a_line(tmp_path):
-    tokens = (*TOKENS, "a\u2028b", "c\x85d", "e\x0bf")
-    assert Vocabulary.from_file(written(tmp_path, text_of(tokens))).tokens == tokens
-
-
-@pytest.mark.parametrize("blank", ["\u2028", "\u3000", "\u00a0", "\x85"], ids=ascii)
-def test_blank_beyond_ascii_is_a_piece(tmp_path, blank):
+def test_only_a_line_feed_ends_a_line_and_blanks_beyond_ascii_are_pieces(tmp_path):
     # The published Chinese vocabulary has a line with U+2028 and nothing else.
-    tokens = (*TOKENS, blank, f"##{blank}")
+    blanks = ("\u2028", "\u3000", "\u00a0", "\x85")
+    tokens = (*TOKENS, "a\u2028b", "c\x85d", "e\x0bf", *blanks, *(f"##{blank}" for blank in blanks))
     assert Vocabulary.from_file(written(tmp_path, text_of(tokens))).tokens == tokens
 
 
-def test_to_text_is_read_back_with_the_same_fingerprint(tmp_path):
-    vocabulary = Vocabulary(TOKENS)
-    assert Vocabulary.from_file(written(tmp_path, vocabulary.to_text().encode())).fingerprint == vocabulary.fingerprint
-
-
-def test_missing_file_is_named(tmp_path):
-    with pytest.raises(VocabularyError) as caught:
-        Vocabulary.from_file(tmp_path / "none.txt")
-    assert str(caught.value) == f"{tmp_path / 'none.txt'}: cannot read the vocabulary: No such file or directory"
-
-
-def test_invalid_utf8_is_named_with_its_line(tmp_path):
-    path = written(tmp_path, text_of(TOKENS) + b"caf\xe9\n")
-    with pytest.raises(VocabularyError) as caught:
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (None, ": cannot read the vocabulary: No such file or directory"),
+        (text_of(TOKENS) + b"caf\xe9\n", ":9: not UTF-8 at byte 3 of the line"),
+        *((text_of([*TOKENS[:6], blank, *TOKENS[6:]]), ":7: blank line in the vocabulary; ") for blank in ("", "  ", "\t")),
+        (b"", ":1: blank line in the vocabulary; "),
+        (text_of([*TOKENS, "the"]), ":9: 'the' is already in line 6; every piece has one id"),
+        (text_of([*TOKENS, "a\0b"]), r":9: 'a\x00b' holds a NUL character"),
+        (text_of(SPECIAL_TOKENS), ": only special and unused pieces, so every word would be"),
+        (text_of([*SPECIAL_TOKENS, "[unused0]"]), ": only special and unused pieces, so every word would be"),
+        *(
+            (text_of(one for one in TOKENS if one != token), f": {token} missing; is this a BERT vocabulary, one piece a line?")
+            for token in SPECIAL_TOKENS
+        ),
+    ],
+)
+def test_what_is_unusable_is_named_with_its_line(tmp_path, data, problem):
+    path = tmp_path / "vocab.txt" if data is None else written(tmp_path, data)
+    with pytest.raises(VocabularyError, match=rf"\A{re.escape(f'{path}{problem}')}"):
         Vocabulary.from_file(path)
-    assert str(caught.value).startswith(f"{path}:9: not UTF-8 at byte ")
-
-
-@pytest.mark.parametrize("blank", ["", "  ", "\t"])
-def test_blank_line_is_named_with_its_line(tmp_path, blank):
-    path = written(tmp_path, text_of([*TOKENS[:6], blank, *TOKENS[6:]]))
-    with pytest.raises(VocabularyError) as caught:
-        Vocabulary.from_file(path)
-    assert str(caught.value).startswith(f"{path}:7: blank line in the vocabulary; ")
-
-
-def test_repeated_piece_is_named_with_both_lines(tmp_path):
-    path = written(tmp_path, text_of([*TOKENS, "the"]))
-    with pytest.raises(VocabularyError) as caught:
-        Vocabulary.from_file(path)
-    assert str(caught.value) == f"{path}:9: 'the' is already in line 6; every piece has one id"
-
-
-@pytest.mark.parametrize("token", SPECIAL_TOKENS)
-def test_missing_special_token_is_named(token):
-    with pytest.raises(VocabularyError) as caught:
-        Vocabulary([piece for piece in TOKENS if piece != token], path="vocab.txt")
-    assert str(caught.value) == f"vocab.txt: {token} missing; is this a BERT vocabulary, one piece a line?"
-
-
-def test_empty_file_is_refused(tmp_path):
-    path = written(tmp_path, b"")
-    with pytest.raises(VocabularyError) as caught:
-        Vocabulary.from_file(path)
-    assert str(caught.value).startswith(f"{path}:1: blank line")
-
-
-def test_a_nul_character_is_named_with_its_line(tmp_path):
-    path = written(tmp_path, text_of([*TOKENS, "a\0b"]))
-    with pytest.raises(VocabularyError, match=rf":{len(TOKENS) + 1}: 'a\\x00b' holds a NUL character"):
-        Vocabulary.from_file(path)
-
-
-@pytest.mark.parametrize("more", [(), ("[unused0]",)])
-def test_a_vocabulary_without_a_piece_of_any_word_is_refused(more):
-    with pytest.raises(VocabularyError, match="only special and unused pieces, so every word would be"):
-        Vocabulary((*SPECIAL_TOKENS, *more))

@@ -1,36 +1,172 @@
-"""Profiles a few training steps; the other steps run unchanged."""
+"""Look into single training steps, the others run unchanged: devices, memory, and a profile of a few steps."""
 
 from __future__ import annotations
 
 import collections
 import functools
 import os
+import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import atomic, documents, run_layout
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, OutputError
 from bert_tf.estimator import stamps
 from bert_tf.host import HOST
 from bert_tf.log_form import log
+from bert_tf.profiling.memory import live_memory, live_memory_file, peak_report, peak_text, trace_file
+from bert_tf.profiling.memory.trace_text import readable
 from bert_tf.profiling.operations import chrome_trace, operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.profiling.operations.operations_file import Record
 from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
 from bert_tf.profiling.timing.step_range import StepRange
+from bert_tf.runtime.placement import short
 
 tf1 = tf.compat.v1
 
+_SHOWN_TYPES, _SHOWN_MOVES = 4, 3
 _BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "forward", "backward"
 _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which take turns
 _TRACED = 10  # steps at the end of the range whose operations are written down: their records are held until it ends
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # Nsight Systems sets it; a GPU has one tracer only
+
+
+class Placed(NamedTuple):
+    """An operation as executed, after TensorFlow has placed, pruned and fused the graph."""
+
+    name: str
+    type: str
+    device: str  # /GPU:0
+
+
+class Moved(NamedTuple):
+    """An operation that runs on another device than requested."""
+
+    name: str
+    asked: str
+    device: str
+
+
+class PlacementHook(tf1.train.SessionRunHook):
+    """Writes device_placement.tsv and logs a summary at its first step; later steps run unchanged."""
+
+    def __init__(self, output_dir: str | os.PathLike[str]) -> None:
+        self._path = Path(output_dir) / run_layout.PLACEMENT
+        self._written = False
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
+        return None if self._written else tf1.train.SessionRunArgs(None, options=tf1.RunOptions(output_partition_graphs=True))
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        if self._written:
+            return
+        self._written = True
+        placed = placed_operations(run_values.run_metadata)
+        rows = [("op", "type", "device"), *placed]
+        atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
+        moved = moved_operations(run_context.session.graph, placed)
+        log.info("where operations run, all of them in %s:\n%s", self._path, "\n".join(summary(placed, moved)))
+
+
+def placed_operations(metadata: tf1.RunMetadata) -> list[Placed]:
+    """Returns the operations of a step, run with `output_partition_graphs`, by name."""
+    return sorted(Placed(node.name, node.op, short(node.device)) for graph in metadata.partition_graphs for node in graph.node)
+
+
+def moved_operations(graph: tf.Graph, placed: Sequence[Placed]) -> list[Moved]:
+    """Returns operations that soft placement moved from the device requested in the graph, by name."""
+    runs_on = {operation.name: operation.device for operation in placed}
+    asked = {op.name: short(op.device) for op in graph.get_operations() if op.device and op.name in runs_on}
+    return sorted(Moved(name, device, runs_on[name]) for name, device in asked.items() if device != runs_on[name])
+
+
+def summary(placed: Sequence[Placed], moved: Sequence[Moved]) -> list[str]:
+    by_device: dict[str, list[str]] = collections.defaultdict(list)
+    for operation in placed:
+        by_device[operation.device].append(operation.type)
+    lines = [_line(device, types) for device, types in sorted(by_device.items())]
+    if moved:
+        examples = ", ".join(f"{m.name} from {m.asked} to {m.device}" for m in moved[:_SHOWN_MOVES])
+        more = ", ..." if len(moved) > _SHOWN_MOVES else ""
+        lines.append(f"  soft placement moved {len(moved)} of them: {examples}{more}")
+    return lines
+
+
+def _line(device: str, types: Sequence[str]) -> str:
+    counts = collections.Counter(types)
+    products = sum(count for name, count in counts.items() if "MatMul" in name)
+    received = sum(count for name, count in counts.items() if name.endswith("Recv"))
+    computing = {name: count for name, count in counts.items() if name != "Const" and not name.endswith(("Send", "Recv"))}
+    often = ", ".join(f"{count} {name}" for name, count in collections.Counter(computing).most_common(_SHOWN_TYPES))
+    return f"  {device}: {len(types)} operations, matrix products: {products}, received tensors: {received}; most often {often}"
+
+
+class MemoryTraceHook(tf1.train.SessionRunHook):
+    """Writes memory_trace_stepN.txt and live_memory_stepN.tsv, read by `python -m bert_tf memory report` and `peak`."""
+
+    def __init__(self, output_dir: str | os.PathLike[str], step: int) -> None:
+        self._path = Path(output_dir) / run_layout.of_step(run_layout.MEMORY_TRACE, step)
+        self._live_path = Path(output_dir) / run_layout.of_step(run_layout.LIVE_MEMORY, step)
+        self._step = step
+        self._next = 0
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        self._next = int(session.run(tf1.train.get_global_step(session.graph))) + 1
+        self._variables = _sizes(session.graph)
+        if self._next > self._step:
+            log.warning("--memory_trace_step=%d: no trace, the run starts with step %d", self._step, self._next)
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
+        if self._next != self._step:
+            return None
+        # The software's records have all allocations; the hardware's would take the GPU's one tracer from other profilers.
+        return tf1.train.SessionRunArgs(None, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE))
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        self._next += 1
+        if self._next != self._step + 1:
+            return
+        try:
+            self._write_trace(run_values.run_metadata)
+            self._write_live_memory(run_values.run_metadata)
+        except OutputError as error:  # training goes on, whatever becomes of what is said of it
+            log.warning("--memory_trace_step=%d: %s", self._step, error)
+
+    def _write_trace(self, metadata: tf1.RunMetadata) -> None:
+        trace = trace_file.from_run_metadata(metadata)
+        trace_file.write(self._path, trace)
+        outputs = sum(len(node.outputs) for node in trace.nodes)
+        log.info("%d outputs of %d operations of step %d are in %s", outputs, len(trace.nodes), self._step, self._path)
+
+    def _write_live_memory(self, metadata: tf1.RunMetadata) -> None:
+        step = live_memory_file.Step(self._step, live_memory.live_memory(metadata), live_memory.held(metadata, self._variables))
+        if not step.memories:
+            log.warning("--memory_trace_step=%d: no %s, the runtime recorded no allocation", self._step, self._live_path)
+            return
+        live_memory_file.write(self._live_path, step)
+        peak = peak_report.make_peak(step)
+        text = "step %d had %s of %s alive at its peak (%s); %s; see python -m bert_tf memory peak %s"
+        shown = (peak_text.phases(peak.moment.by_phase), peak_text.agreement(peak.agreement[peak.allocator]))
+        log.info(text, self._step, readable(peak.moment.live), peak.allocator, *shown, shlex.quote(str(self._live_path)))
+
+    def end(self, session: tf1.Session) -> None:
+        if self._next <= self._step:
+            log.warning("--memory_trace_step=%d: no trace, the run ended with step %d", self._step, self._next - 1)
+
+
+def _sizes(graph: tf.Graph) -> dict[str, int]:
+    """Returns bytes by variable name; per replica for a mirrored variable."""
+    collections = (tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.LOCAL_VARIABLES)
+    variables = [variable for name in collections for variable in graph.get_collection(name)]
+    each = [part for variable in variables for part in getattr(variable, "values", (variable,))]
+    return {part.op.name: part.shape.num_elements() * part.dtype.base_dtype.size for part in each if part.shape.num_elements()}
 
 
 class ProfileHook(tf1.train.SessionRunHook):
@@ -79,7 +215,6 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._peak = MatmulPeak(graph)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        del coord
         start = int(session.run(tf1.train.get_global_step(session.graph)))
         self._next = start + 1
         # The first step of a run that goes on builds and tunes, and says nothing of the others.
@@ -88,7 +223,6 @@ class ProfileHook(tf1.train.SessionRunHook):
             log.warning("--profile_steps: nothing to record, the run starts with step %d", self._next)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
-        del run_context
         step = self._next
         traced = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE)  # by which `StepTimingHook` keeps a step apart
         if step == self._first - 1:  # other fetches have the graph optimized again: that shall not be in the record
@@ -168,7 +302,6 @@ class ProfileHook(tf1.train.SessionRunHook):
 
     def end(self, session: tf1.Session) -> None:
         """Stops a recording cut off by the end of the run; logs it if there is none."""
-        del session
         if self._profiling:
             self._stop_profilers()
         if not self._recorded and self._first <= self._steps.last:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.corpus.order import RandomOrder
+from bert_tf.corpus.shards import RandomOrder
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 16, 17, 1000])
