@@ -18,11 +18,10 @@ from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.host import HOST
 from bert_tf.log_form import log
-from bert_tf.profiling.operations import chrome_trace, operations_file, step_stats
+from bert_tf.profiling.operations import operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.profiling.operations.operations_file import Record
-from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
-from bert_tf.profiling.timing.step_range import StepRange
+from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges, StepRange
 
 tf1 = tf.compat.v1
 
@@ -139,7 +138,7 @@ class ProfileHook(tf1.train.SessionRunHook):
     def _write(self, session: tf1.Session) -> None:
         trace = self._folder / f"chrome_trace_step{self._next}.json"
         self._folder.mkdir(parents=True, exist_ok=True)
-        shown = chrome_trace.text(self._traces[-1])
+        shown = step_stats.chrome_trace(self._traces[-1])
         if shown is not None:
             atomic.write_text(trace, shown)
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bert_tf.jobs import devices
-from bert_tf.runtime import cuda_driver, inventory, nvidia
+from bert_tf.runtime import inventory, nvidia
 from tests.runtime.fake_machine import CUDA_12, DRIVER, SMI_RTX, FakeMachine
 
 
@@ -87,9 +87,9 @@ def test_a_variable_that_shows_a_gpu_does_not_explain_that_there_is_none(answers
 
 def test_where_there_is_no_driver_nothing_is_asked(machine):
     machine.loads()
-    assert cuda_driver.status() is None
+    assert nvidia.status() is None
 
 
 def test_a_library_that_is_no_driver_is_not_asked(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    assert cuda_driver.status() is None
+    assert nvidia.status() is None

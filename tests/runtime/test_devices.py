@@ -58,7 +58,7 @@ def machine(monkeypatch):
         fake.LogicalDeviceConfiguration = tf.config.LogicalDeviceConfiguration
         fake.threading = mock.Mock()
         monkeypatch.setattr(devices.tf, "config", fake)
-        monkeypatch.setattr(devices.threads, "granted_cpus", lambda: 3)
+        monkeypatch.setattr(devices.cgroup, "granted_cpus", lambda: 3)
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_VISIBLE_DEVICES"):
             monkeypatch.delenv(name, raising=False)
         return fake

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from bert_tf.runtime import early_output
-from bert_tf.runtime.early_output import LEVEL, allowed
+from bert_tf.runtime import noise
+from bert_tf.runtime.noise import LEVEL, allowed
 
 HEADING = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 INFO = b"I0000 00:00:1795446098.248589   24071 port.cc:153] oneDNN custom operations are on.\n"
@@ -30,7 +30,7 @@ def test_lines_of_tensorflow_are_shown_from_a_severity_on(least, hidden):
 
 CODE = """
 import os, sys, threading
-from bert_tf.runtime.early_output import held_back
+from bert_tf.runtime.noise import held_back
 
 def say(text):
     os.write(2, text)
@@ -88,20 +88,20 @@ def test_an_output_that_nobody_reads_is_no_error():
 
 
 def test_where_nothing_can_be_held_all_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr(early_output, "_file", lambda: (tmp_path / "no" / "file").open("w+b"))
+    monkeypatch.setattr(noise, "_file", lambda: (tmp_path / "no" / "file").open("w+b"))
     monkeypatch.setenv(LEVEL, "3")
-    held = early_output._HeldBack()
+    held = noise._HeldBack()
     with held:
         assert held._file is None
 
 
 def test_an_old_cpu_is_told_why_tensorflow_aborts(monkeypatch):
     monkeypatch.setenv(LEVEL, "3")
-    monkeypatch.setattr(early_output, "_is_too_old", lambda: True)
-    assert early_output._min_severity() == 0
+    monkeypatch.setattr(noise, "_is_too_old", lambda: True)
+    assert noise._min_severity() == 0
 
 
 def test_nothing_fails_without_standard_error():
-    code = "import os; os.close(2)\nfrom bert_tf.runtime.early_output import held_back\nwith held_back: print('held')"
+    code = "import os; os.close(2)\nfrom bert_tf.runtime.noise import held_back\nwith held_back: print('held')"
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, env={**os.environ, LEVEL: "3"})
     assert done.stdout == b"held\n"

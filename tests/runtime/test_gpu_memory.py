@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import devices, gpu_memory, machine
+from bert_tf.runtime import devices, machine, memory_use
 from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
@@ -34,7 +34,7 @@ def memory(tmp_path, monkeypatch):
         return FakeSession(listed)
 
     session.visible = []
-    monkeypatch.setattr(gpu_memory.tf1, "Session", session)
+    monkeypatch.setattr(memory_use.tf1, "Session", session)
     monkeypatch.setattr(machine.distribution, "make", lambda *_: None)
 
     def ask(*gpus, **settings):
@@ -95,8 +95,8 @@ def test_where_the_cpu_computes_no_session_is_made(memory, settings):
 
 def test_a_session_that_lists_no_gpu():
     config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})  # nor is one seen where there is
-    assert gpu_memory.for_tensors(config, ("/device:CPU:0",)) is None
-    assert gpu_memory.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
+    assert memory_use.for_tensors(config, ("/device:CPU:0",)) is None
+    assert memory_use.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
 
 
 @pytest.mark.parametrize(

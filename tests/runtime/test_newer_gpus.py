@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from bert_tf.runtime import build, machine, newer_gpus
+from bert_tf.runtime import build, machine
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
@@ -22,18 +22,18 @@ SLOW, DOUBTFUL = (
 @pytest.mark.parametrize("capability", [(5, 0), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), None, (3, 7)])
 def test_nothing_is_said_of_gpus_that_the_wheel_has_code_for(capability):
     """Nor of one that is too old, which TensorFlow does not list."""
-    assert newer_gpus.compile_warning(capability, WHEEL, {}) is None
+    assert build.compile_warning(capability, WHEEL, {}) is None
 
 
 @pytest.mark.parametrize("capability", [(6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (5, 2)])
 def test_tensorflow_2_21_has_code_for_gpus_up_to_hopper(capability):
     """5.2 is too old for it, which `devices` says."""
-    assert newer_gpus.compile_warning(capability, WHEEL_2_21, {}) is None
+    assert build.compile_warning(capability, WHEEL_2_21, {}) is None
 
 
 @pytest.mark.parametrize("capability", [(10, 0), (12, 0)])
 def test_blackwell_may_fail_with_tensorflow_2_21(capability):
-    said = newer_gpus.compile_warning(capability, WHEEL_2_21, {})
+    said = build.compile_warning(capability, WHEEL_2_21, {})
     assert said.startswith("its compute capability {}.{} is newer than this TensorFlow 2.21.0".format(*capability))
     assert "may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with CUDA 12.5.1" in said
     assert said.endswith("--visible_gpus=none computes on the CPU")
@@ -41,7 +41,7 @@ def test_blackwell_may_fail_with_tensorflow_2_21(capability):
 
 @pytest.mark.parametrize(("capability", "doubtful"), [((9, 0), False), ((10, 0), True), ((12, 0), True)])
 def test_a_newer_gpu_compiles_at_its_first_start(capability, doubtful):
-    said = newer_gpus.compile_warning(capability, WHEEL, {})
+    said = build.compile_warning(capability, WHEEL, {})
     assert said.startswith("its compute capability {}.{} is newer than this TensorFlow 2.15.1".format(*capability))
     assert SLOW in said
     assert (DOUBTFUL in said) == doubtful
@@ -49,23 +49,23 @@ def test_a_newer_gpu_compiles_at_its_first_start(capability, doubtful):
 
 def test_without_source_nothing_can_be_compiled():
     built = Build("2.15.1", True, "12.2", "8", ("sm_50", "sm_80"))
-    assert "no code for it: expect errors" in newer_gpus.compile_warning((9, 0), built, {})
+    assert "no code for it: expect errors" in build.compile_warning((9, 0), built, {})
 
 
 @pytest.mark.parametrize(("cuda", "doubtful"), [("12.2", True), ("12.8", False), ("11.2", True), (None, True)])
 def test_the_libraries_may_be_newer_than_the_wheel(cuda, doubtful):
-    said = newer_gpus.compile_warning((12, 0), Build("2.15.1", True, cuda, "8", ("compute_80",)), {})
+    said = build.compile_warning((12, 0), Build("2.15.1", True, cuda, "8", ("compute_80",)), {})
     assert ("may fail" in said) == doubtful
 
 
 def test_a_wheel_that_is_built_for_a_gpu_decides():
-    assert newer_gpus.compile_warning((9, 0), Build("2.15.1", True, "12.2", "8", ("sm_80", "compute_90")), {}) is None
+    assert build.compile_warning((9, 0), Build("2.15.1", True, "12.2", "8", ("sm_80", "compute_90")), {}) is None
 
 
 def test_without_a_cache_every_start_compiles():
-    said = newer_gpus.compile_warning((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "1"})
+    said = build.compile_warning((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "1"})
     assert "at each start, since CUDA_CACHE_DISABLE is set" in said
-    assert SLOW in newer_gpus.compile_warning((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "0"})
+    assert SLOW in build.compile_warning((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "0"})
 
 
 def test_the_wheel_that_is_installed_has_code_for_the_cards_of_its_time():
@@ -83,12 +83,12 @@ def test_there_is_room_for_what_is_compiled_before_tensorflow_starts(tmp_path, m
     fake.built(WHEEL)
     fake.tensorflow_sees({"device_name": "NVIDIA H100", "compute_capability": (9, 0)}, {"compute_capability": (8, 0)})
     fake.accepts_settings()
-    monkeypatch.setenv(newer_gpus.CACHE_SIZE, before or "")
+    monkeypatch.setenv(build.CACHE_SIZE, before or "")
     if before is None:
-        monkeypatch.delenv(newer_gpus.CACHE_SIZE)
+        monkeypatch.delenv(build.CACHE_SIZE)
 
     def configure(*_):
-        order.append(os.environ[newer_gpus.CACHE_SIZE])
+        order.append(os.environ[build.CACHE_SIZE])
         return ("/device:GPU:0", "/device:GPU:1")
 
     monkeypatch.setattr(machine.devices, "configure", configure)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bert_tf.runtime import cgroup, threads
+from bert_tf.runtime import cgroup
 
 V2 = "0::/app.slice/job\n"
 V1 = "4:memory:/docker/abc\n2:cpu,cpuacct:/docker/abc\n0::/docker/abc\n"
@@ -33,7 +33,7 @@ def machine(monkeypatch, tmp_path):
 
 def test_without_limits_affinity_decides(machine):
     machine(3)
-    assert threads.granted_cpus() == 3
+    assert cgroup.granted_cpus() == 3
 
 
 @pytest.mark.parametrize(
@@ -42,50 +42,50 @@ def test_without_limits_affinity_decides(machine):
 )
 def test_a_quota_is_rounded_up(machine, limit, granted):
     machine(8, V2, **{"app.slice/job/cpu.max": f"{limit}\n"})
-    assert threads.granted_cpus() == granted
+    assert cgroup.granted_cpus() == granted
 
 
 @pytest.mark.parametrize("folder", ["", "app.slice/", "app.slice/job/"])
 def test_the_limits_of_groups_around_hold_too(machine, folder):
     files = {"app.slice/job/cpu.max": "max 100000", "app.slice/cpu.max": "600000 100000", f"{folder}cpu.max": "300000 100000"}
     machine(8, V2, **files)
-    assert threads.granted_cpus() == 3
+    assert cgroup.granted_cpus() == 3
 
 
 @pytest.mark.parametrize("folder", ["cpu", "cpu/docker", "cpu/docker/abc"])
 @pytest.mark.parametrize(("quota", "granted"), [("150000", 2), ("-1", 8)])
 def test_version_1(machine, folder, quota, granted):
     machine(8, V1, **{f"{folder}/cpu.cfs_quota_us": f"{quota}\n", f"{folder}/cpu.cfs_period_us": "100000\n"})
-    assert threads.granted_cpus() == granted
+    assert cgroup.granted_cpus() == granted
 
 
 def test_both_versions_at_once(machine):
     machine(8, "1:name=systemd:/\n0::/job\n", **{"unified/job/cpu.max": "200000 100000"})
-    assert threads.granted_cpus() == 2
+    assert cgroup.granted_cpus() == 2
 
 
 @pytest.mark.parametrize("membership", [None, "", "nonsense", "0::/../../outside", "0::no path"])
 def test_where_the_group_is_unknown_the_root_of_the_container_counts(machine, membership):
     machine(8, membership, **{"cpu.max": "200000 100000"})
-    assert threads.granted_cpus() == 2
+    assert cgroup.granted_cpus() == 2
 
 
 @pytest.mark.parametrize("text", ["", "max", "150000", "150000 0", "0 100000", "1 2 3", "many 100000", "-5 100000", "\xff\xfe"])
 def test_a_damaged_file_is_no_limit(machine, text):
     machine(8, V2, **{"app.slice/job/cpu.max": text})
-    assert threads.granted_cpus() == 8
+    assert cgroup.granted_cpus() == 8
 
 
 def test_affinity_narrower_than_the_quota(machine):
     machine(2, V2, **{"app.slice/job/cpu.max": "600000 100000"})
-    assert threads.granted_cpus() == 2
+    assert cgroup.granted_cpus() == 2
 
 
 def test_a_system_without_affinity(machine, monkeypatch):
     machine(2)
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert threads.granted_cpus() == 1
+    assert cgroup.granted_cpus() == 1
 
 
 @pytest.mark.parametrize(
@@ -120,6 +120,6 @@ def test_no_limit_on_memory(machine, text):
 
 
 def test_counts_without_tensorflow():
-    code = "import sys; from bert_tf.runtime import threads; print(threads.granted_cpus() >= 1, 'tensorflow' in sys.modules)"
+    code = "import sys; from bert_tf.runtime import cgroup; print(cgroup.granted_cpus() >= 1, 'tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True False\n"

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from bert_tf import atomic
 from bert_tf.errors import BertError
-from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Peak
-from bert_tf.profiling.memory.peak_text import phrase
+from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Peak, phrase
 from bert_tf.profiling.memory.trace_report import Interval, Report
 from bert_tf.profiling.op_names import PHASES, layer_order
 

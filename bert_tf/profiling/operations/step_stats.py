@@ -20,6 +20,11 @@ from bert_tf.profiling.operations.flops import Product, Shape, product_of
 from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Multiplied, Operation, waits
 from bert_tf.profiling.timing.step_timer import covered
 
+try:
+    from tensorflow.python.client.timeline import Timeline
+except ImportError:
+    Timeline = None
+
 _GPU_PLANE = "/device:GPU:"
 _REFERENCE = 100  # added to a dtype's number
 _OF_KERNELS, _OF_OPERATION = "kernel_details", "tf_op"  # statistics of an event, see TensorFlow's gpu_event_stats.cc
@@ -67,6 +72,11 @@ def computing_seconds(step: Any) -> float:
         for start in [node.all_start_nanos or node.all_start_micros * 1000]
     ]
     return covered(*np.array(spans, np.int64).reshape(-1, 2).T) / 1e9
+
+
+def chrome_trace(step_stats: Any) -> str | None:
+    """Returns JSON for Chrome's trace viewer; None if this TensorFlow cannot write it."""
+    return Timeline(step_stats).generate_chrome_trace_format() if Timeline else None
 
 
 def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
