@@ -68,7 +68,7 @@ def test_what_is_read_back_are_the_sums_of_the_runtime(traced):
         for output in node.output
     ]
     report = trace_report.make_report(trace_file.read(folder / "memory_trace_step5.txt"))
-    assert report.total == (
+    assert report.total == trace_report.Total(
         len(descriptions),
         sum(description.requested_bytes for description in descriptions),
         sum(description.allocated_bytes for description in descriptions),
