@@ -162,8 +162,8 @@ def _not_started(facts: Facts) -> Cause | None:
     number = nvidia.status()
     if not number or (number == _NO_DEVICE and not _shown(facts)):  # all are hidden, or none is there: that is named
         return None
-    said = nvidia.answer(number)
-    return Cause("driver_does_not_start", f"{nvidia.described(number)}: {said.meaning}", said.remedy)
+    _, meaning, remedy = nvidia.answer(number)
+    return Cause("driver_does_not_start", f"{nvidia.described(number)}: {meaning}", remedy)
 
 
 def libraries(build: Build) -> tuple[str, ...]:

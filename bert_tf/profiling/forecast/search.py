@@ -6,6 +6,7 @@ those with the fewest changes, each in order of time. Imports no TensorFlow.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -30,18 +31,8 @@ class Combination(NamedTuple):
     slowdown: float  # estimated time per example relative to the request
 
 
-class _Level(NamedTuple):
-    """One degree of a change of the result."""
-
-    flag: str
-    apply: Callable[[Step], Step]
-
-
-class _Change(NamedTuple):
-    """A kind of change of the result."""
-
-    name: str
-    levels: Sequence[_Level]  # from the mildest to the harshest
+# Of a kind of change of the result, from the mildest to the harshest: the flag, and what it does to a step.
+_Levels = Sequence[tuple[str, Callable[[Step], Step]]]
 
 
 def cheapest(asked: Step, memory: int) -> list[Combination]:
@@ -63,13 +54,11 @@ def _changed(asked: Step, memory: int) -> list[Combination]:
     kinds = _changes(asked)
     found: dict[frozenset[str], Combination] = {}
     for count in range(1, len(kinds) + 1):
-        for some in itertools.combinations(kinds, count):
-            names = frozenset(kind.name for kind in some)
-            levels = None if any(known < names for known in found) else _mildest(asked, some, memory)
-            if levels is not None:
-                flags = tuple(level.flag for level in levels)
-                best = min(_exact_for(_apply(asked, levels), asked, memory), key=_cost)
-                found[names] = best._replace(flags=(*flags, *best.flags), changes=tuple(kind.name for kind in some))
+        for names in itertools.combinations(kinds, count):
+            if not any(known < set(names) for known in found):
+                best = _mildest(asked, [kinds[name] for name in names], memory)
+                if best is not None:
+                    found[frozenset(names)] = best._replace(changes=names)
     return list(found.values())
 
 
@@ -103,26 +92,36 @@ def _without_needless(step: Step, layout: Sequence[str], memory: int) -> Step:
     return step
 
 
-def _mildest(asked: Step, kinds: Sequence[_Change], memory: int) -> list[_Level] | None:
-    """Returns the mildest levels of all these changes that fit; None if the harshest do not."""
-    if not all(kind.levels for kind in kinds):
+def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination | None:
+    """Returns the cheapest combination with the mildest levels of all these changes; None if the harshest do not fit."""
+    if not all(kinds):
         return None
 
     def at(share: int) -> list[int]:
-        return [(len(kind.levels) - 1) * share // _SHARES for kind in kinds]
+        return [(len(levels) - 1) * share // _SHARES for levels in kinds]
+
+    def changed(places: Sequence[int]) -> Step:
+        return functools.reduce(lambda step, level: level[1](step), _chosen(kinds, places), asked)
 
     def can_fit(places: Sequence[int]) -> bool:
-        return _can_fit(_apply(asked, [kind.levels[place] for kind, place in zip(kinds, places)]), memory)
+        return _can_fit(changed(places), memory)
 
     share = fitting.first(0, _SHARES, lambda share: can_fit(at(share)))
     if share is None:
         return None
     places = at(share)
     for number in reversed(range(len(kinds))):  # what still can be milder, by itself; the last kind is the harshest
-        before, after = places[:number], places[number + 1 :]
-        milder = fitting.first(0, places[number], lambda place, b=before, a=after: can_fit([*b, place, *a]))  # type: ignore[misc]
-        places[number] = milder or 0
-    return [kind.levels[place] for kind, place in zip(kinds, places)]
+        places[number] = _mildest_of_one(places, number, can_fit)
+    best = min(_exact_for(changed(places), asked, memory), key=_cost)
+    return best._replace(flags=(*(flag for flag, _ in _chosen(kinds, places)), *best.flags))
+
+
+def _mildest_of_one(places: Sequence[int], number: int, can_fit: Callable[[Sequence[int]], bool]) -> int:
+    return fitting.first(0, places[number], lambda place: can_fit([*places[:number], place, *places[number + 1 :]])) or 0
+
+
+def _chosen(kinds: Sequence[_Levels], places: Sequence[int]) -> _Levels:
+    return [levels[place] for levels, place in zip(kinds, places)]
 
 
 def _can_fit(step: Step, memory: int) -> bool:
@@ -132,39 +131,39 @@ def _can_fit(step: Step, memory: int) -> bool:
     return any(fits(least.having(micro_batches=parts), memory) for parts in {step.options.micro_batches, most})
 
 
-def _changes(asked: Step) -> list[_Change]:
+def _changes(asked: Step) -> dict[str, _Levels]:
     """Returns the kinds of changes, the mildest first: fully training the same model on whole texts is preferred."""
-    return [
-        _Change("activations are rounded to half precision", list(_precisions(asked))),
-        _Change("smaller batches, so more steps an epoch", list(_batches(asked))),
-        _Change("frozen parts keep their weights", list(_frozen(asked))),
-        _Change("longer texts are cut off", list(_lengths(asked))),
-    ]
+    return {
+        "activations are rounded to half precision": list(_precisions(asked)),
+        "smaller batches, so more steps an epoch": list(_batches(asked)),
+        "frozen parts keep their weights": list(_frozen(asked)),
+        "longer texts are cut off": list(_lengths(asked)),
+    }
 
 
-def _precisions(asked: Step) -> Iterator[_Level]:
+def _precisions(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     if BYTES[asked.options.precision] == FLOAT:
-        yield _Level("--precision=bfloat16", lambda step: step.having(precision="bfloat16"))
+        yield "--precision=bfloat16", lambda step: step.having(precision="bfloat16")
 
 
-def _batches(asked: Step) -> Iterator[_Level]:
+def _batches(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     size = asked.batch_size // 2
     while size >= asked.options.replicas:
-        yield _Level(f"--train_batch_size={size}", lambda step, size=size: _smaller(step, size))  # type: ignore[misc]
+        yield f"--train_batch_size={size}", functools.partial(_smaller, batch_size=size)
         size //= 2
 
 
-def _frozen(asked: Step) -> Iterator[_Level]:
+def _frozen(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     before = asked.options.frozen
     for count in range(asked.config.num_hidden_layers + 1):
         parts = before | {EMBEDDINGS, *range(count)}
         if parts != before:
-            yield _Level(f"--freeze={fitting.written(parts)}", lambda step, parts=parts: step.having(frozen=parts))  # type: ignore[misc]
+            yield f"--freeze={fitting.written(parts)}", functools.partial(Step.having, frozen=parts)
 
 
-def _lengths(asked: Step) -> Iterator[_Level]:
+def _lengths(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     for tokens in range((asked.tokens - 1) // _LENGTHS_APART * _LENGTHS_APART, 0, -_LENGTHS_APART):
-        yield _Level(f"--max_seq_length={tokens}", lambda step, tokens=tokens: _cut(step, tokens))  # type: ignore[misc]
+        yield f"--max_seq_length={tokens}", functools.partial(_cut, tokens=tokens)
 
 
 def _smaller(step: Step, batch_size: int) -> Step:
@@ -176,12 +175,6 @@ def _cut(step: Step, tokens: int) -> Step:
     """Shortens the sequences; they keep as many real tokens as fit."""
     real = step.tokens * (1.0 - step.options.padding)
     return step.having(padding=max(0.0, 1.0 - real / tokens))._replace(tokens=tokens)
-
-
-def _apply(step: Step, levels: Sequence[_Level]) -> Step:
-    for level in levels:
-        step = level.apply(step)
-    return step
 
 
 def _kinds(combination: Combination) -> frozenset[str]:
