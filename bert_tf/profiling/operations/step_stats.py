@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,6 @@ import tensorflow as tf
 from bert_tf.profiling.operations.flops import Product, Shape, product_of
 from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Multiplied, Operation, waits
 from bert_tf.profiling.timing.step_timer import covered
-
-try:
-    from tensorflow.python.client.timeline import Timeline
-except ImportError:
-    Timeline = None
 
 _GPU_PLANE = "/device:GPU:"
 _REFERENCE = 100  # added to a dtype's number
@@ -76,7 +72,11 @@ def computing_seconds(step: Any) -> float:
 
 def chrome_trace(step_stats: Any) -> str | None:
     """Returns JSON for Chrome's trace viewer; None if this TensorFlow cannot write it."""
-    return Timeline(step_stats).generate_chrome_trace_format() if Timeline else None
+    with contextlib.suppress(ImportError):
+        from tensorflow.python.client.timeline import Timeline
+
+        return Timeline(step_stats).generate_chrome_trace_format()
+    return None
 
 
 def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
