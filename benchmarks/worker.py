@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bert_tf.runtime import collector, noise, quick_import
+from bert_tf.runtime import noise, quick_import
 
 noise.quiet_before_import()
 quick_import.load_ahead()
@@ -40,7 +40,7 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-collector.collect_rarely()
+quick_import.collect_rarely()
 quick_import.install()
 noise.quiet_python()
 

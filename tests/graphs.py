@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.modeling.encoder import Encoded
-from bert_tf.profiling.memory.live_memory import live_memory, whole_step
+from bert_tf.profiling.memory.live_memory import LiveMemory, in_order, live_memory
 
 tf1 = tf.compat.v1
 
@@ -38,8 +38,13 @@ class Vectors(NamedTuple):
         return cls(encoded.pooled, encoded.sequence, encoded.layers)
 
 
+def whole_step(metadata: Any) -> LiveMemory:
+    """Returns the memory of a traced step on all allocators together."""
+    return in_order(change for memory in live_memory(metadata).values() for change in memory.changes)
+
+
 def peak_bytes(session: tf1.Session, fetches: Any) -> int:
     """Returns the most bytes that tensors of a run take at a time, as the allocator records it."""
     metadata = tf1.RunMetadata()
     session.run(fetches, options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
-    return whole_step(live_memory(metadata)).peak
+    return whole_step(metadata).peak

@@ -49,8 +49,8 @@ TOUCHES_MACHINE = {"runtime"}
 PRIVATE = {
     "inputs/autotune.py",
     "estimator/saver.py",
-    "profiling/operations/chrome_trace.py",
-    "runtime/determinism.py",
+    "profiling/operations/step_stats.py",
+    "runtime/devices.py",
     "checkpoints/saved.py",
 }
 # Lower rooms that a room is kept from all the same: the encoder knows no task, optimizer and runtime no data.

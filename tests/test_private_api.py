@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from bert_tf.estimator.saver import save_only
 from bert_tf.inputs import autotune
-from bert_tf.profiling.operations import chrome_trace
-from bert_tf.runtime import determinism
+from bert_tf.profiling.operations import step_stats
+from bert_tf.runtime import devices
 
 tf1 = tf.compat.v1
 
@@ -25,7 +25,7 @@ def test_datasets_of_replicas_can_be_left_untuned():
 
 
 def test_a_step_can_be_drawn_as_chrome_shows_it():
-    assert chrome_trace.text(tf1.RunMetadata().step_stats) is not None
+    assert step_stats.chrome_trace(tf1.RunMetadata().step_stats) is not None
 
 
 def test_methods_that_are_called_or_overridden_are_there():
@@ -35,4 +35,4 @@ def test_methods_that_are_called_or_overridden_are_there():
 
 
 def test_whether_determinism_is_demanded_can_be_asked():
-    assert not determinism.is_demanded()
+    assert not devices.demands_determinism()

@@ -13,9 +13,9 @@ def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
     `verbosity`: -1 warnings only, 0 the log, 1 also TensorFlow's own messages. `form` is one of `log_form.FORMS`; the
     published one shows TensorFlow's messages at every verbosity.
     """
-    from bert_tf.runtime import collector, noise, quick_import
+    from bert_tf.runtime import noise, quick_import
 
-    collector.collect_rarely()
+    quick_import.collect_rarely()
     quick_import.install()
     log_form.set_up(form, verbosity)
     flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones

@@ -15,7 +15,7 @@ import tensorflow as tf
 from bert_tf.host import HOST
 from bert_tf.optimization import replicas
 from bert_tf.optimization.gradients import on_own_devices
-from bert_tf.runtime import determinism
+from bert_tf.runtime import devices
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
 BATCH = "watch/time/batch"  # the batch is there, in the memory of the host; its reader says when, see `inputs.pipeline.READY`
@@ -33,7 +33,7 @@ _GATE = "/gate"  # what follows the name of a stamp in that of its gate
 def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
     """Adds the moment when the operations of `after` have run; on a GPU: have been launched."""
     with tf.device(HOST), tf.control_dependencies(list(after)):
-        if determinism.is_demanded():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
+        if devices.demands_determinism():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
             tf.numpy_function(time.time, [], tf.float64, name=name)
         else:
             tf.timestamp(name=name)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.runtime import server
+from bert_tf.runtime import distribution
 
 tf1 = tf.compat.v1
 
@@ -115,7 +115,7 @@ class Estimator:
         config, strategy, master = self.config.session_config, self.config.train_distribute, ""
         if strategy is not None:
             config = strategy.update_config_proto(config)
-            master = server.address(strategy, config)
+            master = distribution.server_address(strategy, config)
         return tf1.train.ChiefSessionCreator(spec.scaffold, master, config, checkpoint_dir=self.model_dir)
 
 

@@ -19,13 +19,12 @@ from bert_tf.errors import BertError, OutputError
 from bert_tf.estimator import stamps
 from bert_tf.host import HOST
 from bert_tf.log_form import log
-from bert_tf.profiling.memory import live_memory, live_memory_file, peak_report, peak_text, trace_file
-from bert_tf.profiling.memory.trace_text import readable
-from bert_tf.profiling.operations import chrome_trace, operations_file, step_stats
+from bert_tf.profiling.memory import live_memory, peak_report, trace_file
+from bert_tf.profiling.memory.trace_report import readable
+from bert_tf.profiling.operations import operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.profiling.operations.operations_file import Record
-from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
-from bert_tf.profiling.timing.step_range import StepRange
+from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges, StepRange
 from bert_tf.runtime.placement import short
 
 tf1 = tf.compat.v1
@@ -146,14 +145,14 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
         log.info("%d outputs of %d operations of step %d are in %s", outputs, len(trace.nodes), self._step, self._path)
 
     def _write_live_memory(self, metadata: tf1.RunMetadata) -> None:
-        step = live_memory_file.Step(self._step, live_memory.live_memory(metadata), live_memory.held(metadata, self._variables))
+        step = live_memory.Step(self._step, live_memory.live_memory(metadata), live_memory.held(metadata, self._variables))
         if not step.memories:
             log.warning("--memory_trace_step=%d: no %s, the runtime recorded no allocation", self._step, self._live_path)
             return
-        live_memory_file.write(self._live_path, step)
+        live_memory.write(self._live_path, step)
         peak = peak_report.make_peak(step)
         text = "step %d had %s of %s alive at its peak (%s); %s; see python -m bert_tf memory peak %s"
-        shown = (peak_text.phases(peak.moment.by_phase), peak_text.agreement(peak.agreement[peak.allocator]))
+        shown = (peak_report.phases(peak.moment.by_phase), peak_report.agreement(peak.agreement[peak.allocator]))
         log.info(text, self._step, readable(peak.moment.live), peak.allocator, *shown, shlex.quote(str(self._live_path)))
 
     def end(self, session: tf1.Session) -> None:
@@ -273,7 +272,7 @@ class ProfileHook(tf1.train.SessionRunHook):
     def _write(self, session: tf1.Session) -> None:
         trace = self._folder / f"chrome_trace_step{self._next}.json"
         self._folder.mkdir(parents=True, exist_ok=True)
-        shown = chrome_trace.text(self._traces[-1])
+        shown = step_stats.chrome_trace(self._traces[-1])
         if shown is not None:
             atomic.write_text(trace, shown)
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}

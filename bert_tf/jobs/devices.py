@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import documents
-from bert_tf.runtime import cuda_driver, gpu_failures
+from bert_tf.runtime import gpu_failures, nvidia
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.text_table import table
 
@@ -127,7 +127,7 @@ def _built(inventory: Inventory) -> str:
     if inventory.driver_version:
         parts.append(f"NVIDIA driver {inventory.driver_version}")
     if inventory.driver_status:
-        parts.append(cuda_driver.described(inventory.driver_status))
+        parts.append(nvidia.described(inventory.driver_status))
     return ", ".join(parts)
 
 

@@ -15,8 +15,7 @@ from bert_tf.jobs.fine_tune_config import SETTINGS as FINE_TUNING
 from bert_tf.jobs.settings import EXACT, LAMB, TrainSettings
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting, search
-from bert_tf.profiling.forecast.compute_options import ComputeOptions
-from bert_tf.profiling.forecast.effort import Step
+from bert_tf.profiling.forecast.compute_options import ComputeOptions, Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
 from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
@@ -83,19 +82,16 @@ class Plan:
 
 def make_plan(request: Request) -> Plan:
     config, tokens, batch_size, memory, options = request
-    found = forecast(config, tokens=tokens, batch_size=batch_size, options=options)
-    fits = fitting.fits(found, memory)
+    step = Step(config, tokens, batch_size, options)
+    fits = fitting.fits(step, memory)
     lengths = [length for length in fitting.LENGTHS if length <= config.max_position_embeddings]
     return Plan(
         request,
-        found,
+        forecast(*step),
         fits,
-        {length: fitting.largest_batch(config, tokens=length, memory=memory, options=options) for length in lengths},
-        [
-            fitting.bought(config, lever, tokens=tokens, batch_size=batch_size, memory=memory)
-            for lever in fitting.levers(config, options)
-        ],
-        [] if fits else search.cheapest(config, Step(tokens, batch_size, options), memory=memory),
+        {length: fitting.largest_batch(step._replace(tokens=length), memory) for length in lengths},
+        fitting.bought(step, memory),
+        [] if fits else search.cheapest(step, memory),
     )
 
 

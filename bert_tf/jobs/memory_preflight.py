@@ -19,8 +19,7 @@ from bert_tf.jobs.settings import LAMB
 from bert_tf.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast import fitting, search
-from bert_tf.profiling.forecast.compute_options import ComputeOptions
-from bert_tf.profiling.forecast.effort import Step
+from bert_tf.profiling.forecast.compute_options import ComputeOptions, Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import forecast
@@ -141,13 +140,13 @@ def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) 
     """Splits a batch into the fewest parts that fit; if none fits, `_check` reports it."""
     batch_size = job.settings.train.train_batch_size
     rows = batch_size * lengths.together
-    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=rows, memory=memory, options=options)
-    if found is None or found.micro_batches == options.micro_batches:
+    found = fitting.in_fewest_parts(Step(job.config, lengths.tokens, rows, options), memory)
+    if found is None or found.options == options:
         return job, options
-    count = found.micro_batches
+    count = found.options.micro_batches
     log.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
     settings = job.settings.replaced({"gradient_accumulation_steps": count})
-    return dataclasses.replace(job, settings=settings), found
+    return dataclasses.replace(job, settings=settings), found.options
 
 
 def _written(combination: Combination) -> str:
@@ -158,23 +157,21 @@ def _written(combination: Combination) -> str:
 def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
     batch_size = job.settings.train.train_batch_size
     rows = batch_size * lengths.together
-    found = forecast(job.config, tokens=lengths.tokens, batch_size=rows, options=options)
+    step = Step(job.config, lengths.tokens, rows, options)
+    found = forecast(*step)
     said = (
         f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
         f" fragmentation; {memory // MEBIBYTE} MiB are there for tensors"
     )
-    if fitting.fits(found, memory):
+    if found.needed <= memory:
         log.info("%s (%s)", said, found.moment)
         return
-    asked = Step(lengths.tokens, rows, options)
     taken = gpu_failures.others()
     said += f" ({taken})" if taken else ""
     helps = []
     if lengths.together == 1:  # else the batches that are named would be of rows
-        helps = [_written(combination) for combination in search.cheapest(job.config, asked, memory=memory)[:_NAMED]]
-    largest = (
-        fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options) or 0
-    ) // lengths.together
+        helps = [_written(combination) for combination in search.cheapest(step, memory)[:_NAMED]]
+    largest = fitting.largest_batch(step, memory) // lengths.together
     named = any("--train_batch_size" in text for text in helps)
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     helps = [text.replace("--train_batch_size", flag) for text in helps]

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bert_tf.errors import DataError
 from bert_tf.files import open_plain
-from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, trace_diff, trace_file, trace_report, trace_text
+from bert_tf.profiling.memory import live_memory, peak_report, trace_diff, trace_file, trace_report
 from bert_tf.profiling.memory.peak_report import Peak
 from bert_tf.profiling.memory.trace_diff import Difference
 from bert_tf.profiling.memory.trace_report import Report
@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
 
 _FINE_INTERVALS = 120  # of a picture
 # First words of a file, and the action that reads it.
-_READ_BY = ((live_memory_file.FIRST_WORDS, "peak"), (trace_file.FIRST_WORD, "report"))
+_READ_BY = ((live_memory.FIRST_WORDS, "peak"), (trace_file.FIRST_WORD, "report"))
 _LONGEST_LINE = 1000  # bytes that say what a file is
 
 _Contents = TypeVar("_Contents")
@@ -66,12 +66,12 @@ def report(path: Path, *, top: int, depth: int) -> Told:
 
         return tuple(pictures.draw(folder, trace_report.make_report(trace, intervals=_FINE_INTERVALS), path.name))
 
-    return Told(found, trace_text.describe(found), trace_report.as_json(found), draw)
+    return Told(found, trace_report.describe(found), trace_report.as_json(found), draw)
 
 
 def peak(path: Path, *, top: int, allocator: str | None) -> Told:
     """Lists what was alive at the peak of a step; without `allocator` the one with the highest peak."""
-    step = _read(live_memory_file.read, "peak", path)
+    step = _read(live_memory.read, "peak", path)
     found = peak_report.make_peak(step, allocator=allocator, largest=top)
 
     def draw(folder: Path) -> tuple[Path, ...]:
@@ -82,7 +82,7 @@ def peak(path: Path, *, top: int, allocator: str | None) -> Told:
         fine = peak_report.make_peak(step, allocator=allocator, intervals=_FINE_INTERVALS)
         return (pictures.draw_peak(folder, fine, path.name),)
 
-    return Told(found, peak_text.describe(found), peak_report.as_json(found), draw)
+    return Told(found, peak_report.describe(found), peak_report.as_json(found), draw)
 
 
 def diff(a: Path, b: Path, *, top: int) -> Told:
@@ -90,7 +90,7 @@ def diff(a: Path, b: Path, *, top: int) -> Told:
     traces = [_read(trace_file.read, "report", path) for path in (a, b)]
     first, second = ((trace, trace_report.make_report(trace)) for trace in traces)
     found = trace_diff.compare(first, second, largest=top)
-    return Told(found, trace_text.describe_difference(found, (str(a), str(b))), trace_diff.as_json(found))
+    return Told(found, trace_diff.describe(found, (str(a), str(b))), trace_diff.as_json(found))
 
 
 def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _Contents:

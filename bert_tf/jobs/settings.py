@@ -14,7 +14,7 @@ from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
 from bert_tf.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
-from bert_tf.profiling.timing.step_range import StepRange
+from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.settings import MOST_EXAMPLES, setting
 from bert_tf.tasks.registry import known_names
 

@@ -14,7 +14,7 @@ from bert_tf.log_form import log
 from bert_tf.modeling.execution import Execution
 from bert_tf.native import loading
 from bert_tf.native import ops as native
-from bert_tf.profiling.forecast import forward_peak
+from bert_tf.profiling.forecast import step_peak
 from bert_tf.profiling.forecast.compute_options import BYTES
 from bert_tf.runtime import devices, precision
 from bert_tf.runtime.machine import Machine
@@ -103,5 +103,5 @@ def eval_batching(
     if machine.gpu_memory is None:
         return found
     number = BYTES[options.precision]
-    tokens = forward_peak.tokens(config, length=max_seq_length, memory=machine.gpu_memory, number=number, trains=trains)
+    tokens = step_peak.inference_tokens(config, length=max_seq_length, memory=machine.gpu_memory, number=number, trains=trains)
     return dataclasses.replace(found, eval_tokens=tokens)

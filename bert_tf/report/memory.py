@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bert_tf.errors import BertError
-from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, trace_file, trace_report
+from bert_tf.profiling.memory import live_memory, peak_report, trace_file, trace_report
 from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Agreement
 from bert_tf.profiling.op_names import PHASES
 from bert_tf.report import charts
@@ -60,13 +60,13 @@ class PutOut:
 
 def live(folder: Path) -> Live | None:
     """Live memory of the last traced step; None if there is no readable trace."""
-    found = _newest(folder, LIVE_MEMORY, lambda path: peak_report.make_peak(live_memory_file.read(path), intervals=_INTERVALS))
+    found = _newest(folder, LIVE_MEMORY, lambda path: peak_report.make_peak(live_memory.read(path), intervals=_INTERVALS))
     if found is None or found[1].moment.live <= 0:
         return None
     step, peak = found
     least = _SMALLEST_SHARE * peak.moment.live
     parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
-    layers = {peak_text.phrase(part): [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
+    layers = {peak_report.phrase(part): [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
     highest = peak.moment.us / 1000, peak.moment.live / _MIB
     chart = stacked_chart(
         [moment.us / 1000 for moment in peak.timeline],
@@ -75,7 +75,7 @@ def live(folder: Path) -> Live | None:
         colours=[_COLOURS[part] for part in parts],
         marked=(*highest, f"peak {highest[1]:.4g}"),
     )
-    at_peak = [Phase(peak_text.phrase(part), _COLOURS[part], peak.moment.by_phase.get(part, 0) / _MIB) for part in parts]
+    at_peak = [Phase(peak_report.phrase(part), _COLOURS[part], peak.moment.by_phase.get(part, 0) / _MIB) for part in parts]
     agreement = _agreement(peak.agreement[peak.allocator])
     return Live(step, chart, peak.allocator, highest[1], peak.moment.us / 1e6, agreement, at_peak)
 
@@ -95,7 +95,7 @@ def put_out(folder: Path) -> PutOut | None:
     step, report = found
     names = list(report.by_phase)
     so_far = {
-        peak_text.phrase(name): [
+        peak_report.phrase(name): [
             0.0,
             *itertools.accumulate(interval.requested_bytes[name] / _MIB for interval in report.timeline),
         ]
@@ -108,7 +108,7 @@ def put_out(folder: Path) -> PutOut | None:
         colours=[_COLOURS[name] for name in names],
     )
     phases = [
-        Phase(peak_text.phrase(name), _COLOURS[name], total.requested_bytes / _MIB, total.outputs)
+        Phase(peak_report.phrase(name), _COLOURS[name], total.requested_bytes / _MIB, total.outputs)
         for name, total in report.by_phase.items()
     ]
     return PutOut(step, chart, phases)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -80,3 +82,13 @@ def _read(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError):
         return path.read_text(encoding="utf-8")
     return ""
+
+
+def granted_cpus() -> int:
+    """Number of cores this process may use, at least 1.
+
+    A container granted 1.5 of 64 cores sees all 64, but 64 threads would wait for each other. The grant is rounded up.
+    """
+    granted = cpus()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if granted is None else max(1, min(cores, math.ceil(granted)))

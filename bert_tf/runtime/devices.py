@@ -13,14 +13,28 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from bert_tf.errors import DeviceError
 from bert_tf.log_form import log
-from bert_tf.runtime import placement, threads
+from bert_tf.runtime import cgroup, placement
 from bert_tf.runtime.diagnosis import HIDING
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
+
+try:  # the setter is public, the getter is private
+    from tensorflow.python.framework.config import is_op_determinism_enabled
+except ImportError:
+
+    def is_op_determinism_enabled() -> bool:
+        """True as the safe default if TensorFlow cannot tell: always correct, slightly slower."""
+        return True
+
 
 tf1 = tf.compat.v1
 
 _XLA_ON_CPU = "--tf_xla_cpu_global_jit"
 FORCED_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+
+
+def demands_determinism() -> bool:
+    """Whether operations must be deterministic."""
+    return bool(is_op_determinism_enabled())
 
 
 def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> DeviceSettings:
@@ -204,7 +218,7 @@ def _threads(settings: DeviceSettings) -> tuple[int, int]:
 
 def _default_threads(variable: str) -> int:
     text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() and int(text) else threads.granted_cpus()
+    return int(text) if text.isdecimal() and int(text) else cgroup.granted_cpus()
 
 
 def _set_threads(settings: DeviceSettings) -> None:

@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import NamedTuple
 
-from bert_tf.runtime import cuda_driver, nvidia
+from bert_tf.runtime import nvidia
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.nvidia import Gpu, System
 
@@ -133,7 +133,7 @@ def _install(facts: Facts) -> str:
 
 
 def _no_driver(facts: Facts) -> Cause | None:
-    problems = nvidia.not_loaded([cuda_driver.LIBRARY], facts.build.folder)
+    problems = nvidia.not_loaded([nvidia.LIBRARY], facts.build.folder)
     if not problems:
         return None
     reason = f"no NVIDIA driver: cannot load {problems[0]}"
@@ -159,11 +159,11 @@ def _old_driver(facts: Facts) -> Cause | None:
 
 
 def _not_started(facts: Facts) -> Cause | None:
-    number = cuda_driver.status()
+    number = nvidia.status()
     if not number or (number == _NO_DEVICE and not _shown(facts)):  # all are hidden, or none is there: that is named
         return None
-    said = cuda_driver.answer(number)
-    return Cause("driver_does_not_start", f"{cuda_driver.described(number)}: {said.meaning}", said.remedy)
+    _, meaning, remedy = nvidia.answer(number)
+    return Cause("driver_does_not_start", f"{nvidia.described(number)}: {meaning}", remedy)
 
 
 def libraries(build: Build) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""Choice of a distribution strategy, and conflicts with it."""
+"""Distribution strategy: its choice, conflicts with it, and TensorFlow's server for several machines."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -11,6 +11,8 @@ from bert_tf.errors import DeviceError
 from bert_tf.host import HOST
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
+
+tf1 = tf.compat.v1
 
 MIRRORED, MULTI_WORKER, CENTRAL_STORAGE = "mirrored", "multi_worker", "central_storage"
 
@@ -21,30 +23,22 @@ _CROSS_DEVICE_OPS = {
 }
 
 
-class _Rule(NamedTuple):
-    """A flag that only some strategies support."""
-
-    flag: str
-    strategies: tuple[str, ...]
-    reason: str
-
-
-_RULES = (
-    _Rule("device", (ONE_DEVICE,), "one device holds the whole model"),
-    _Rule("place", (ONE_DEVICE,), "parts of one model are spread over devices"),
-    _Rule("cross_device_ops", (MIRRORED,), "it says how replicas of one machine add up"),
-    _Rule("all_reduce_alg", (MULTI_WORKER,), "it says how machines add up"),
-    _Rule("check_replicas_every_n_steps", (MIRRORED, MULTI_WORKER), "elsewhere there is one copy of the weights"),
+_RULES = (  # flags that only some strategies support
+    ("device", (ONE_DEVICE,), "one device holds the whole model"),
+    ("place", (ONE_DEVICE,), "parts of one model are spread over devices"),
+    ("cross_device_ops", (MIRRORED,), "it says how replicas of one machine add up"),
+    ("all_reduce_alg", (MULTI_WORKER,), "it says how machines add up"),
+    ("check_replicas_every_n_steps", (MIRRORED, MULTI_WORKER), "elsewhere there is one copy of the weights"),
 )
 
 
 def choose(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
     """Name of the strategy: the requested one, else one that suits the devices; DeviceError if flags conflict."""
     name = settings.strategy or _default(settings, devices, cluster)
-    for rule in _RULES:
-        if getattr(settings, rule.flag) and name not in rule.strategies:
-            flag, known = f"--{rule.flag}={getattr(settings, rule.flag)}", " and ".join(rule.strategies)
-            raise DeviceError(f"{flag} goes with --strategy={known} ({rule.reason}), not with {name}")
+    for flag, strategies, reason in _RULES:
+        value = getattr(settings, flag)
+        if value and name not in strategies:
+            raise DeviceError(f"--{flag}={value} goes with --strategy={' and '.join(strategies)} ({reason}), not with {name}")
     if settings.device and settings.place:
         raise DeviceError("--device puts the whole model on one device, --place its parts: use one of them")
     if name == MULTI_WORKER and cluster is None:
@@ -86,7 +80,7 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
     if name == MULTI_WORKER:
         # In eager mode the strategy starts TensorFlow's server, with heartbeats: a machine that pauses for ten seconds is lost
         # for good, although it is there, and sessions are made anew for ever.
-        tf.compat.v1.disable_eager_execution()
+        tf1.disable_eager_execution()
         implementation = tf.distribute.experimental.CommunicationImplementation((settings.all_reduce_alg or "auto").upper())
         options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
         return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
@@ -101,3 +95,21 @@ def _reduction(settings: DeviceSettings, devices: Sequence[str]) -> str:
     """NCCL requires whole GPUs; TensorFlow's default hangs on several logical CPUs under tf.estimator."""
     whole_gpus = devices[0].startswith("/device:GPU") and settings.virtual_devices == 1
     return settings.cross_device_ops or ("nccl" if whole_gpus else "reduce_to_one")
+
+
+def server_address(strategy: tf.distribute.Strategy, config: tf1.ConfigProto) -> str:
+    """Starts the server if needed; returns the address for sessions, empty for a single-machine strategy."""
+    resolver = strategy.cluster_resolver
+    if resolver is None or not resolver.cluster_spec().jobs:
+        return ""
+    shared = tf1.ConfigProto()
+    shared.CopyFrom(config)
+    del shared.device_filters[:]  # of sessions; a server serves all machines
+    cluster = resolver.cluster_spec().as_cluster_def().SerializeToString()
+    return _start(cluster, resolver.task_type, resolver.task_id, shared.SerializeToString()).target
+
+
+@functools.cache
+def _start(cluster: bytes, task_type: str, task_id: int, config: bytes) -> tf.distribute.Server:
+    machines = tf.train.ClusterDef.FromString(cluster)
+    return tf.distribute.Server(machines, task_type, task_id, config=tf1.ConfigProto.FromString(config))

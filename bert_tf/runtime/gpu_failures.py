@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from bert_tf.runtime import nvidia
 
@@ -17,20 +16,12 @@ _NAMED = 3  # processes
 _ON_CPU = "--visible_gpus=none computes on the CPU"
 
 
-class _Kind(NamedTuple):
-    """Failures with a common cause."""
-
-    pattern: re.Pattern[str]  # of their messages
-    meaning: str
-    remedy: Callable[[], str]
-
-
 def explain(message: str) -> str | None:
     """Explanation of TensorFlow's message; None if the failure is not about a GPU."""
-    for kind in _KINDS:
-        found = kind.pattern.search(message)
-        if found:
-            return f"GPU: {_line_around(message, found.start())}: {kind.meaning}; {kind.remedy()}"
+    for pattern, meaning, remedy in _KINDS:
+        match = re.search(pattern, message, re.IGNORECASE)
+        if match:
+            return f"GPU: {_line_around(message, match.start())}: {meaning}; {remedy() if callable(remedy) else remedy}"
     return None
 
 
@@ -53,26 +44,26 @@ def _make_room() -> str:
     return "nvidia-smi lists who has it: end them, take another GPU (--visible_gpus), or lower batch or --gpu_memory_limit_mb"
 
 
-def _kind(pattern: str, meaning: str, remedy: str | Callable[[], str]) -> _Kind:
-    return _Kind(re.compile(pattern, re.IGNORECASE), meaning, remedy if callable(remedy) else lambda: remedy)
+def _share_gpu() -> str:
+    return f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (sudo nvidia-smi -c DEFAULT)"
 
 
-# The first that matches counts; the last takes what else CUDA and its libraries say. The words are those that the libraries of
-# TensorFlow 2.15 and CUDA 12 hold.
-_KINDS = (
-    _kind(
+# Patterns of messages, their meaning and remedy. The first that matches counts; the last takes what else CUDA and its libraries
+# say. The words are those that the libraries of TensorFlow 2.15 and CUDA 12 hold.
+_KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
+    (
         r"no kernel image is available|device kernel image is invalid|unsupported toolchain|CUDNN_STATUS_ARCH_MISMATCH"
         r"|CUDA_ERROR_(NO_BINARY_FOR_GPU|INVALID_PTX|UNSUPPORTED_PTX_VERSION|INVALID_IMAGE|JIT_COMPILER_NOT_FOUND)"
         r"|CUBLAS_STATUS_ARCH_MISMATCH",
         "TensorFlow has no code for this GPU that its driver can use",
         f"install a newer driver, take another GPU with --visible_gpus, or {_ON_CPU}",
     ),
-    _kind(
+    (
         r"devices are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
         "another process has it to itself",
-        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (sudo nvidia-smi -c DEFAULT)",
+        _share_gpu,
     ),
-    _kind(
+    (
         r"illegal (memory access|instruction|address)|unspecified launch failure|launch timed out|misaligned address"
         r"|GPU sync failed|uncorrectable (ECC|NVLink)|device-side assert|Unexpected Event status|fallen off the bus|GPU is lost"
         r"|CUDA_ERROR_(ILLEGAL_\w+|LAUNCH_\w+|MISALIGNED_ADDRESS|ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE"
@@ -80,13 +71,13 @@ _KINDS = (
         "it failed while it computed",
         "the same command goes on from the last checkpoint; if it fails again, dmesg (Xid) says why",
     ),
-    _kind(
+    (
         r"\bNCCL operation\b|\binvoking NCCL\b|\bnccl\w+Error|unhandled (cuda|system) error|NCCL error",
         "GPUs cannot reach each other",
         "NCCL_DEBUG=INFO says why; a container may lack room in /dev/shm (--ipc=host);"
         " without NCCL: --cross_device_ops=reduce_to_one, of several machines --all_reduce_alg=ring",
     ),
-    _kind(
+    (
         r"Status: out of memory|CUDA_ERROR_OUT_OF_MEMORY|CU\w+_STATUS_(ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)"
         r"|(create|initialize) (an instance of the )?(cublas|cudnn|cusolver|cufft|blas)|without (BLAS|DNN|FFT) support"
         r"|DNN library is not found|no DNN in stream executor|Blas \w+ launch failed|failed to create CUDA context"
@@ -95,7 +86,7 @@ _KINDS = (
         "no memory of the GPU is left, as where another process takes it",
         _make_room,
     ),
-    _kind(
+    (
         r"\bcuda(Get|Set)Device(Count)?\(\)|implicit initialization|driver version is insufficient|no CUDA-capable device"
         r"|system not yet initialized|forward compatibility was attempted|unsupported display driver"
         r"|Failed to get the number of GPU devices|Failed to initialize GPU device|\bCUDA_ERROR_\w|\bCU(DNN|BLAS)_STATUS_\w",

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import tensorflow as tf
 
-from bert_tf.runtime import build, cgroup, cuda_driver, diagnosis, nvidia, threads
+from bert_tf.runtime import build, cgroup, diagnosis, nvidia
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.diagnosis import Cause, Facts
 from bert_tf.runtime.nvidia import Gpu, System
@@ -72,13 +72,13 @@ def take(system: System, environment: Mapping[str, str], *, left_out: bool = Fal
     return Inventory(
         tensorflow=build.installed(),
         driver_version=system.driver_version,
-        cpus_granted=threads.granted_cpus(),
+        cpus_granted=cgroup.granted_cpus(),
         cpus_present=os.cpu_count() or 1,
         physical_devices=tuple(_physical(device, paired) for device in _list(tf.config.list_physical_devices)),
         logical_devices=_logical(),
         unusable_gpus=unusable,
         no_gpu=_no_gpu(system, unusable, environment, left_out=left_out),
-        driver_status=cuda_driver.status(),
+        driver_status=nvidia.status(),
     )
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.host import HOST
 from bert_tf.log_form import log
-from bert_tf.runtime import cluster, devices, diagnosis, distribution, gpu_memory, inventory, newer_gpus, placement
+from bert_tf.runtime import build, cluster, devices, diagnosis, distribution, inventory, memory_use, placement
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
 from bert_tf.runtime.placement import DeviceFunction
@@ -69,10 +69,10 @@ class Machine:
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes."""
     machines = cluster.read(environment)
-    newer_gpus.keep_compiled(os.environ)
+    build.keep_compiled(os.environ)
     seen = devices.narrowed(settings, environment)
     usable = devices.configure(seen, environment)
-    newer_gpus.warn(environment)
+    build.warn(environment)
     name = distribution.choose(settings, usable, machines)
     used, function = _placement(seen)
     return Plan(name, used or (usable[:1] if name == ONE_DEVICE else usable), machines, function)
@@ -91,7 +91,7 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     config = devices.session_config(settings, xla=xla)
     # What --place puts nowhere is where TensorFlow chooses: on the first GPU that it sees.
     elsewhere = (_FIRST_GPU,) if settings.place else ()
-    memory = gpu_memory.for_tensors(config, {*made.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
+    memory = memory_use.for_tensors(config, {*made.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
     return Machine(config, made, strategy, watch, memory)
 
 

@@ -1,8 +1,9 @@
-"""Memory in use by this process, in MiB; cheap enough for every training report."""
+"""Memory in use by this process, in MiB, and memory for tensors on its GPUs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 import psutil
 import tensorflow as tf
@@ -10,13 +11,15 @@ import tensorflow as tf
 from bert_tf.log_form import log
 from bert_tf.runtime import cluster
 
+tf1 = tf.compat.v1
+
 HOST, GPU, GPU_PEAK = "host_memory_mb", "gpu_memory_mb", "gpu_memory_peak_mb"
 
 _MEBIBYTE = 1 << 20
 
 
 class MemoryUse:
-    """Memory known to the operating system and, for visible GPUs, to TensorFlow."""
+    """Memory known to the operating system and, for visible GPUs, to TensorFlow; cheap enough for every training report."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
@@ -48,3 +51,18 @@ def _gpus() -> tuple[str, ...]:
     except (RuntimeError, ValueError, tf.errors.OpError) as error:
         log.debug("no memory of GPUs: %s", error)
         return ()
+
+
+def for_tensors(config: tf1.ConfigProto, used: Collection[str]) -> int | None:
+    """Bytes for tensors on the smallest of the used GPUs (/device:GPU:0); None if no GPU is used.
+
+    Makes TensorFlow create its devices with `config`, which binds all later sessions of the process. Raises tf.errors.OpError
+    for an unusable GPU, see `gpu_failures`.
+    """
+    gpus = {name for name in used if "GPU" in name}
+    if not gpus:
+        return None
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        devices = session.list_devices()
+    limits = [device.memory_limit_bytes for device in devices if f"/{device.name.rpartition('/')[2]}" in gpus]
+    return min((limit for limit in limits if limit), default=None)  # 0 is one that is not known

@@ -8,11 +8,11 @@ from __future__ import annotations
 import gc
 import importlib
 
-from bert_tf.runtime import collector, noise, quick_import
+from bert_tf.runtime import noise, quick_import
 
 MODULES = ("bert_tf.library.loading", "bert_tf.estimator.forward", "bert_tf.service.worker", "scipy.special")
 
-collector.collect_rarely()
+quick_import.collect_rarely()
 quick_import.install()
 noise.quiet_before_import()
 noise.quiet_python()

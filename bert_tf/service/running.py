@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bert_tf import extras, files
 from bert_tf.errors import DeviceError, FlagError
 from bert_tf.log_form import log
-from bert_tf.runtime import threads
+from bert_tf.runtime import cgroup
 from bert_tf.service.settings import Address, ServeConfig
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
     from bert_tf.service import app, service
     from bert_tf.service.server import Server
 
-    served = service.of(config, verbosity=verbosity, cores=threads.granted_cpus)
+    served = service.of(config, verbosity=verbosity, cores=cgroup.granted_cpus)
     server = Server(app.make(served, config.address), config, stopping=served.stop)
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).setLevel(logging.ERROR)  # what clients do wrong they are told

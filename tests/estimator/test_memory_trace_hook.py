@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.estimator import run
 from bert_tf.estimator.trace_hooks import MemoryTraceHook
-from bert_tf.profiling.memory import implied_sizes, live_memory, live_memory_file, peak_report, trace_file, trace_report
+from bert_tf.profiling.memory import implied_sizes, live_memory, peak_report, trace_file, trace_report
 from tests.estimator import toy
 
 tf1 = tf.compat.v1
@@ -82,7 +82,7 @@ def test_what_is_read_back_are_the_sums_phases_and_sizes_of_the_step(traced):
 def test_live_memory_of_a_real_step(traced):
     folder, records = traced
     assert [path.name for path in folder.glob("live_memory*")] == ["live_memory_step5.tsv"]
-    step = live_memory_file.read(folder / "live_memory_step5.tsv")
+    step = live_memory.read(folder / "live_memory_step5.tsv")
     recorded = live_memory.live_memory(records[4])
     assert {name: memory.live.tolist() for name, memory in step.memories.items()} == {
         name: memory.live.tolist() for name, memory in recorded.items()

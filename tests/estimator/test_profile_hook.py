@@ -16,7 +16,7 @@ from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling.operations import matmul_peak, operations_file, time_tables
 from bert_tf.profiling.timing import ranges
-from bert_tf.profiling.timing.step_range import StepRange
+from bert_tf.profiling.timing.ranges import StepRange
 from tests.estimator import toy
 
 tf1 = tf.compat.v1

@@ -18,21 +18,13 @@ _NORM = "published, gamma and the scale are multiplied first, and mean and beta 
 
 
 class Tensor(NamedTuple):
-    """A tensor, or a few that belong together.
+    """A tensor, or a few that belong together."""
 
-    Attributes:
-      part: of the model.
-      name: for people.
-      published: pattern of the published operations; "" where there is none.
-      own: pattern of the operations here; "" where there is none.
-      why: they differ; "" where they do not.
-    """
-
-    part: str
-    name: str
-    published: str
-    own: str
-    why: str = ""
+    part: str  # of the model
+    name: str  # for people
+    published: str  # pattern of the published operations; "" where there is none
+    own: str  # pattern of the operations here; "" where there is none
+    why: str = ""  # they differ; "" where they do not
 
 
 def _dropout(part: str, of: str, scope: str) -> tuple[Tensor, Tensor]:

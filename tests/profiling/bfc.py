@@ -31,21 +31,13 @@ class OutOfMemoryError(Exception):
 
 @dataclasses.dataclass
 class _Chunk:
-    """Memory that one tensor has, or none.
+    """Memory that one tensor has, or none."""
 
-    Attributes:
-      address: of its first byte.
-      size: bytes.
-      before: the neighbour below in the same region.
-      after: the one above.
-      used: whether a tensor has it.
-    """
-
-    address: int
-    size: int
-    before: _Chunk | None = None
-    after: _Chunk | None = None
-    used: bool = False
+    address: int  # of its first byte
+    size: int  # bytes
+    before: _Chunk | None = None  # the neighbour below in the same region
+    after: _Chunk | None = None  # the one above
+    used: bool = False  # whether a tensor has it
 
 
 def rounded(size: int) -> int:
@@ -54,25 +46,12 @@ def rounded(size: int) -> int:
 
 
 class Allocator:
-    """The memory of one GPU.
-
-    Attributes:
-      reserved: bytes of all regions: what `nvidia-smi` shows, less CUDA's own.
-      in_use: bytes of the chunks that tensors have.
-      peak: the most of these at a time.
-    """
+    """The memory of one GPU."""
 
     def __init__(
         self, limit: int, *, growth: bool = False, base: Callable[[], int] | None = None, collects: bool = True
     ) -> None:
-        """Reserves nothing yet.
-
-        Args:
-          limit: bytes for all regions.
-          growth: whether regions are added as they are needed.
-          base: says where the next region lies.
-          collects: whether free regions are given back before an allocation fails, as GPUs do and the CPU does not.
-        """
+        """Reserves nothing yet."""
         self._limit, self._collects = limit, collects
         self._next_region = rounded(min(limit, _FIRST_REGION) if growth else limit)
         self._base = base or self._apart
@@ -82,11 +61,7 @@ class Allocator:
         self.reserved = self.in_use = self.peak = self._count = 0
 
     def allocate(self, size: int) -> int:
-        """Returns the address of memory for so many bytes.
-
-        Raises:
-          OutOfMemoryError: there is none.
-        """
+        """Returns the address of memory for so many bytes."""
         wanted = rounded(size)
         chunk = self._best(wanted)
         if chunk is None and self._extend(wanted):

@@ -28,19 +28,12 @@ _TAKEN, _GIVEN_BACK = "MemoryAllocation", "MemoryDeallocation"
 
 
 class Event(NamedTuple):
-    """Memory that is taken, or given back.
+    """Memory that is taken, or given back."""
 
-    Attributes:
-      address: of the chunk.
-      requested: bytes; 0 where they are given back.
-      chunk: bytes of the chunk.
-      in_use: bytes of all chunks that are in use after it.
-    """
-
-    address: int
-    requested: int
-    chunk: int
-    in_use: int
+    address: int  # of the chunk
+    requested: int  # bytes; 0 where they are given back
+    chunk: int  # bytes of the chunk
+    in_use: int  # bytes of all chunks that are in use after it
 
 
 def start(folder: Path) -> None:
@@ -79,12 +72,7 @@ def _value(stat: Any, names: Mapping[int, str]) -> Any:
 
 
 def differences(events: Iterable[Event], limit: int = ALL_OF_THE_HOST) -> list[tuple[Event, Event]]:
-    """Returns events beside what the simulation has in their place, where that is another; regions begin where they did.
-
-    Args:
-      events: from the first of the process on.
-      limit: bytes that the allocator may take.
-    """
+    """Returns events beside what the simulation has in their place, where that is another; regions begin where they did."""
     seen = 0
     allocator = Allocator(limit, growth=True, base=lambda: seen, collects=False)
     found = []

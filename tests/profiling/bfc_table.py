@@ -46,27 +46,16 @@ class Cell(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a run takes, in bytes.
+    """What a run takes, in bytes."""
 
-    Attributes:
-      forecast: of the step, as the check before training makes it, for the CPU's order of updates.
-      requested: the most that tensors ask for at a time.
-      rounded: the same in multiples of 256 bytes.
-      chunks: the most that they are given, with what is left over in a chunk.
-      whole: the least memory that is enough, taken at once.
-      grown: that is enough where it is taken as needed.
-      events: allocations and releases.
-      different: those for which the simulation is not what TensorFlow did.
-    """
-
-    forecast: int
-    requested: int
-    rounded: int
-    chunks: int
-    whole: int
-    grown: int
-    events: int
-    different: int
+    forecast: int  # of the step, as the check before training makes it, for the CPU's order of updates
+    requested: int  # the most that tensors ask for at a time
+    rounded: int  # the same in multiples of 256 bytes
+    chunks: int  # the most that they are given, with what is left over in a chunk
+    whole: int  # the least memory that is enough, taken at once
+    grown: int  # that is enough where it is taken as needed
+    events: int  # allocations and releases
+    different: int  # those for which the simulation is not what TensorFlow did
 
 
 CELLS = (

@@ -17,14 +17,7 @@ LAYOUTS = {"--published_layout": PUBLISHED, "default": ComputeOptions(on_gpu=Fal
 
 
 def trace(sizes: Mapping[str, int], layout: str, batch: int, folder: Path | None) -> Trace:
-    """Returns what a step puts out.
-
-    Args:
-      sizes: of the model and of a row, see `implied_sizes`.
-      layout: of `LAYOUTS`.
-      batch: rows of the step.
-      folder: keeps the trace, and gives one that it has; None for neither.
-    """
+    """Returns what a step puts out."""
     kept = None if folder is None else folder / f"{layout.strip('-')}_{batch}.txt"
     if kept is not None and kept.exists():
         return trace_file.read(kept)

@@ -33,17 +33,11 @@ Names = Callable[[Tensor], str]
 
 
 class Sum(NamedTuple):
-    """Outputs.
+    """Outputs."""
 
-    Attributes:
-      outputs: how many.
-      size: bytes of all.
-      largest: bytes of one.
-    """
-
-    outputs: int = 0
-    size: int = 0
-    largest: int = 0
+    outputs: int = 0  # how many
+    size: int = 0  # bytes of all
+    largest: int = 0  # bytes of one
 
     def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
         """Returns both together."""
@@ -69,17 +63,7 @@ def forward(trace: Trace) -> Sizes:
 
 
 def scaled(small: Sizes, large: Sizes, batches: Sequence[int], batch: int) -> dict[tuple[str, int, int], int]:
-    """Returns sizes at another batch.
-
-    Args:
-      small: sizes with the first of `batches`.
-      large: those with the second.
-      batches: rows of each.
-      batch: rows that are asked for.
-
-    Raises:
-      SystemExit: an output is in one of them alone, or neither stays as it is nor grows in proportion.
-    """
+    """Returns sizes at another batch."""
     alone = sorted(small.keys() ^ large.keys())
     if alone:
         raise SystemExit(f"{alone[0][0]}: is in one of the two traces alone")
@@ -90,12 +74,7 @@ def scaled(small: Sizes, large: Sizes, batches: Sequence[int], batch: int) -> di
 
 
 def by_tensor(sizes: Sizes, names: Names) -> dict[tuple[Tensor, int | None], Sum]:
-    """Returns sums by tensor, and by layer where it is of one; what no name fits is in `REST`.
-
-    Args:
-      sizes: of outputs.
-      names: the pattern of a tensor.
-    """
+    """Returns sums by tensor, and by layer where it is of one; what no name fits is in `REST`."""
     rows = [(row, re.compile(names(row))) for row in (*ONCE, *OF_LAYERS) if names(row)]
     sums: dict[tuple[Tensor, int | None], Sum] = collections.defaultdict(Sum)
     for (name, *_), size in sizes.items():
@@ -106,16 +85,7 @@ def by_tensor(sizes: Sizes, names: Names) -> dict[tuple[Tensor, int | None], Sum
 
 
 def lines(columns: Mapping[str, Sums], layers: int, read: str) -> Iterator[str]:
-    """Yields the tables: a layer, the last one, and the rest; outputs and megabytes of each tensor.
-
-    Args:
-      columns: sums by title, those of the reference first.
-      layers: of the model.
-      read: how many tokens are read of the last layer, for people.
-
-    Raises:
-      SystemExit: layers before the last differ.
-    """
+    """Yields the tables: a layer, the last one, and the rest; outputs and megabytes of each tensor."""
     last = layers - 1
     for column in columns.values():
         _refuse_uneven(column, range(last))
@@ -154,12 +124,7 @@ def _said(row: Tensor) -> str:
 
 
 def kept_lines(requested: Mapping[str, int], sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yields the table of what a layer keeps for the backward pass: as the reference has it, and by the forecast.
-
-    Args:
-      requested: bytes of the outputs of the reference, by operation.
-      sizes: that they imply.
-    """
+    """Yields the table of what a layer keeps for the backward pass: as the reference has it, and by the forecast."""
     shape, config = Shape(sizes["batch"], sizes["sequence_length"], sizes["tokens"]), config_of(sizes)
     read = 1 + sizes["predictions_per_sequence"]
     derived, by_hand, last = (

@@ -20,11 +20,12 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
-from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
+from bert_tf.profiling.memory.live_memory import LiveMemory
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks import families
 from tests import masked
+from tests.graphs import whole_step
 from tests.labelled import labelled
 
 tf1 = tf.compat.v1
@@ -112,7 +113,7 @@ def memory_of(
     Of three steps that with the lowest peak: a thread that the machine holds up keeps tensors that others are done with.
     """
     recorded, state = traced(model, tokens, batch_size, options, count=3, head=head)
-    return min((whole_step(live_memory(metadata)) for metadata in recorded), key=lambda memory: memory.peak), state
+    return min((whole_step(metadata) for metadata in recorded), key=lambda memory: memory.peak), state
 
 
 def _features(model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec) -> Features:

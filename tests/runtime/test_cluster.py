@@ -30,14 +30,11 @@ def worker(jobs, task_type, index):
     return read(jobs, {"type": task_type, "index": index})
 
 
-@pytest.mark.parametrize("environment", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": " \n"}, {"TF_CONFIG": "{}"}])
-def test_without_a_word_there_is_one_machine(environment):
-    assert cluster.read(environment) is None
-
-
-@pytest.mark.parametrize("task_type", ["chief", "worker"])
-def test_a_job_of_one_process_is_one_machine(task_type):
-    assert worker({task_type: ["a:2222"]}, task_type, 0) is None
+@pytest.mark.parametrize(
+    "text", [None, "", " \n", "{}", '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}']
+)
+def test_one_machine(text):
+    assert cluster.read({} if text is None else {"TF_CONFIG": text}) is None
 
 
 def test_workers_are_in_the_order_in_which_they_are_named():
@@ -45,24 +42,12 @@ def test_workers_are_in_the_order_in_which_they_are_named():
     assert [each.address for each in found.workers] == ["b:2222", "a:2222", "c:1"]
     assert (found.own.task_type, found.own.index, found.own.host, found.own.port) == ("worker", 1, "a", 2222)
     assert [str(peer) for peer in found.peers] == ["worker 0 (b:2222)", "worker 2 (c:1)"]
-
-
-def test_a_chief_stands_before_the_workers():
-    found = worker({"worker": ["a:1", "b:1"], "chief": ["c:1"]}, "worker", 0)
-    assert [str(each) for each in found.workers] == ["chief (c:1)", "worker 0 (a:1)", "worker 1 (b:1)"]
-    assert found.position == 1
-
-
-@pytest.mark.parametrize(
-    ("jobs", "chief"), [(TWO, ("worker", 0)), ({"worker": ["a:1", "b:1"], "chief": ["c:1"]}, ("chief", 0))]
-)
-def test_one_process_is_the_chief(jobs, chief):
-    tasks = [(name, index) for name, addresses in jobs.items() for index in range(len(addresses))]
-    assert [task for task in tasks if worker(jobs, *task).is_chief] == [chief]
+    assert [worker(TWO, "worker", index).is_chief for index in range(2)] == [True, False]
 
 
 def test_the_order_is_that_of_tensorflow():
     jobs = {"worker": ["a:1", "b:1"], "chief": ["c:1"]}
+    assert [str(each) for each in worker(jobs, "worker", 0).workers] == ["chief (c:1)", "worker 0 (a:1)", "worker 1 (b:1)"]
     for name, addresses in jobs.items():
         for index in range(len(addresses)):
             found = worker(jobs, name, index)
@@ -89,103 +74,97 @@ def test_what_other_systems_add_is_not_looked_at():
 
 
 EXAMPLE = '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, "task": {"type": "worker", "index": 0}}'
-MISTAKES = {
-    "no JSON": (
-        "{'cluster': 1}",
-        "line 1: not JSON: Expecting property name enclosed in double quotes at character 2; write " + EXAMPLE,
-    ),
-    "no JSON on the second line": ('{"cluster":\n }', "line 2: not JSON: Expecting value at character 2; write " + EXAMPLE),
-    "a name twice": ('{"cluster": {},\n"cluster": {}}', "line 2: the key 'cluster' appears twice; write " + EXAMPLE),
-    "brackets without end": ("[" * 50_000, "nested more than 64 deep; write " + EXAMPLE),
-    "a list": ('["a:2222"]', '["a:2222"] is not an object in braces; write ' + EXAMPLE),
-    "a number": ("7", "7 is not an object in braces; write " + EXAMPLE),
-    "no cluster": ({"task": FIRST}, "no cluster; write the addresses of all processes, the same for each: " + EXAMPLE),
-    "empty cluster": ({"cluster": {}, "task": FIRST}, "cluster {} names no task type; write the addresses"),
-    "cluster as a list": ({"cluster": ["a:1"], "task": FIRST}, 'cluster ["a:1"] names no task type; write the addresses'),
-    "unknown task type": (
-        {"cluster": {"workers": ["a:1"]}},
-        'cluster has the unknown task type "workers"; only chief and worker are known',
-    ),
-    "parameter servers": ({"cluster": {**TWO, "ps": ["c:1"]}}, 'cluster has "ps": the weights are on every machine'),
-    "evaluator": (
-        {"cluster": {**TWO, "evaluator": ["c:1"]}},
-        'cluster has "evaluator": the chief evaluates once training is over',
-    ),
-    "master": ({"cluster": {**TWO, "master": ["c:1"]}}, 'cluster has "master": this is the old name of chief; write chief'),
-    "empty task type": (
-        {"cluster": {"chief": ["a:1"], "worker": []}},
-        'cluster.worker is empty; write its addresses as ["host:port", ...], or leave worker out',
-    ),
-    "addresses as text": (
-        {"cluster": {"worker": "a:1,b:1"}},
-        'cluster.worker is not a list: "a:1,b:1"; write its addresses as',
-    ),
-    "two chiefs": (
-        {"cluster": {"chief": ["a:1", "b:1"]}},
-        "cluster.chief has 2 addresses; there is one chief: list the others under worker",
-    ),
-    "no port": (
-        {"cluster": {"worker": ["a:1", "b"]}},
-        'cluster.worker[1] is "b"; write it as "host:port", such as "host-a:2222"',
-    ),
-    "no host": ({"cluster": {"worker": [":1"]}}, 'cluster.worker[0] is ":1"; write it as'),
-    "an URL": ({"cluster": {"worker": ["grpc://a:1"]}}, 'cluster.worker[0] is "grpc://a:1"; write it as'),
-    "a space": ({"cluster": {"worker": ["a:1 "]}}, 'cluster.worker[0] is "a:1 "; write it as'),
-    "an empty label": ({"cluster": {"worker": ["a..b:1"]}}, 'cluster.worker[0] is "a..b:1"; write it as'),
-    "bare IPv6": ({"cluster": {"worker": ["::1:2222"]}}, 'cluster.worker[0] is "::1:2222"; write it as'),
-    "no text": ({"cluster": {"worker": [2222]}}, "cluster.worker[0] is 2222; write it as"),
-    "port 0": ({"cluster": {"worker": ["a:0"]}}, 'cluster.worker[0] is "a:0"; a port is a number from 1 to 65535'),
-    "too high a port": ({"cluster": {"worker": ["a:65536"]}}, 'cluster.worker[0] is "a:65536"; a port is a number from 1 to'),
-    "twice": (
-        {"cluster": {"worker": ["a:1", "b:1", "A:1"]}},
-        "worker 0 (a:1) and worker 2 (A:1) have the same address; give each process a port or a host of its own",
-    ),
-    "twice, as chief": (
-        {"cluster": {"chief": ["a:1"], "worker": ["a:1"]}},
-        "chief (a:1) and worker 0 (a:1) have the same address",
-    ),
-    "no task": (
-        {"cluster": TWO},
-        "no task; say which process this one is, such as " + '"task": {"type": "worker", "index": 0}',
-    ),
-    "task without type": ({"cluster": TWO, "task": {"index": 0}}, 'task {"index": 0} has no type; say which process'),
-    "task as text": ({"cluster": TWO, "task": "worker"}, 'task "worker" has no type; say which process'),
-    "type not in cluster": (
-        {"cluster": TWO, "task": {"type": "chief", "index": 0}},
-        'task.type is "chief", which cluster does not have: write worker',
-    ),
-    "type of another kind": (
-        {"cluster": TWO, "task": {"type": [], "index": 0}},
-        "task.type is [], which cluster does not have",
-    ),
-    "the evaluator itself": (
-        {"cluster": TWO, "task": {"type": "evaluator", "index": 0}},
-        'task.type is "evaluator", which cluster does not have: the chief evaluates',
-    ),
-    "no index": (
-        {"cluster": TWO, "task": {"type": "worker"}},
-        "task has no index; write the place of this process under cluster.worker, counted from 0",
-    ),
-    "index as text": (
-        {"cluster": TWO, "task": {"type": "worker", "index": "1"}},
-        'task.index is "1"; write a whole number without quotes, counted from 0',
-    ),
-    "index as truth": ({"cluster": TWO, "task": {"type": "worker", "index": True}}, "task.index is true; write a whole number"),
-    "index too high": (
-        {"cluster": TWO, "task": {"type": "worker", "index": 2}},
-        "task.index is 2, and the addresses of cluster.worker are counted from 0: write 0 to 1",
-    ),
-    "negative index": ({"cluster": TWO, "task": {"type": "worker", "index": -1}}, "task.index is -1, and the addresses"),
-    "index of one": (
-        {"cluster": {**TWO, "chief": ["c:1"]}, "task": {"type": "chief", "index": 1}},
-        "task.index is 1, and the addresses of cluster.chief are counted from 0: 0 is the only one",
-    ),
-}
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_one_line_that_says_what_to_write(name):
-    config, message = MISTAKES[name]
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "{'cluster': 1}",
+            f"line 1: not JSON: Expecting property name enclosed in double quotes at character 2; write {EXAMPLE}",
+        ),
+        ('{"cluster":\n }', f"line 2: not JSON: Expecting value at character 2; write {EXAMPLE}"),
+        ('{"cluster": {},\n"cluster": {}}', f"line 2: the key 'cluster' appears twice; write {EXAMPLE}"),
+        ("[" * 50_000, f"nested more than 64 deep; write {EXAMPLE}"),
+        ('["a:2222"]', f'["a:2222"] is not an object in braces; write {EXAMPLE}'),
+        ("7", f"7 is not an object in braces; write {EXAMPLE}"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_text_that_is_no_object(text, message):
+    check(text, message)
+
+
+EMPTY = 'cluster.worker is empty; write its addresses as ["host:port", ...], or leave worker out'
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        (None, f"no cluster; write the addresses of all processes, the same for each: {EXAMPLE}"),
+        ({}, "cluster {} names no task type; write the addresses"),
+        (["a:1"], 'cluster ["a:1"] names no task type; write the addresses'),
+        ({"workers": ["a:1"]}, 'cluster has the unknown task type "workers"; only chief and worker are known'),
+        ({**TWO, "ps": ["c:1"]}, 'cluster has "ps": the weights are on every machine'),
+        ({**TWO, "evaluator": ["c:1"]}, 'cluster has "evaluator": the chief evaluates once training is over'),
+        ({**TWO, "master": ["c:1"]}, 'cluster has "master": this is the old name of chief; write chief'),
+        ({"chief": ["a:1"], "worker": []}, EMPTY),
+        ({"worker": "a:1,b:1"}, 'cluster.worker is not a list: "a:1,b:1"; write its addresses as'),
+        ({"chief": ["a:1", "b:1"]}, "cluster.chief has 2 addresses; there is one chief: list the others under worker"),
+        ({"worker": ["a:1", "b"]}, 'cluster.worker[1] is "b"; write it as "host:port", such as "host-a:2222"'),
+        *(  # no host, an URL, a space, an empty label, bare IPv6
+            ({"worker": [address]}, f'cluster.worker[0] is "{address}"; write it as')
+            for address in (":1", "grpc://a:1", "a:1 ", "a..b:1", "::1:2222")
+        ),
+        ({"worker": [2222]}, "cluster.worker[0] is 2222; write it as"),
+        ({"worker": ["a:0"]}, 'cluster.worker[0] is "a:0"; a port is a number from 1 to 65535'),
+        ({"worker": ["a:65536"]}, 'cluster.worker[0] is "a:65536"; a port is a number from 1 to'),
+        (
+            {"worker": ["a:1", "b:1", "A:1"]},
+            "worker 0 (a:1) and worker 2 (A:1) have the same address; give each process a port or a host of its own",
+        ),
+        ({"chief": ["a:1"], "worker": ["a:1"]}, "chief (a:1) and worker 0 (a:1) have the same address"),
+    ],
+    ids=str,
+)
+def test_mistakes_in_the_cluster(jobs, message):
+    check({"cluster": jobs, "task": FIRST} if jobs is not None else {"task": FIRST}, message)
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (None, 'no task; say which process this one is, such as "task": {"type": "worker", "index": 0}'),
+        ({"index": 0}, 'task {"index": 0} has no type; say which process'),
+        ("worker", 'task "worker" has no type; say which process'),
+        ({"type": "chief", "index": 0}, 'task.type is "chief", which cluster does not have: write worker'),
+        ({"type": [], "index": 0}, "task.type is [], which cluster does not have"),
+        ({"type": "evaluator", "index": 0}, 'task.type is "evaluator", which cluster does not have: the chief evaluates'),
+        (
+            {"type": "worker"},
+            "task has no index; write the place of this process under cluster.worker, counted from 0",
+        ),
+        ({"type": "worker", "index": "1"}, 'task.index is "1"; write a whole number without quotes, counted from 0'),
+        ({"type": "worker", "index": True}, "task.index is true; write a whole number"),
+        (
+            {"type": "worker", "index": 2},
+            "task.index is 2, and the addresses of cluster.worker are counted from 0: write 0 to 1",
+        ),
+        ({"type": "worker", "index": -1}, "task.index is -1, and the addresses"),
+    ],
+    ids=str,
+)
+def test_mistakes_in_the_task(task, message):
+    check({"cluster": TWO} if task is None else {"cluster": TWO, "task": task}, message)
+
+
+def test_mistakes_beside_one_process():
+    one = "task.index is 1, and the addresses of cluster.{} are counted from 0: 0 is the only one"
+    check({"cluster": {**TWO, "chief": ["c:1"]}, "task": {"type": "chief", "index": 1}}, one.format("chief"))
+    check({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}, one.format("worker"))
+
+
+def check(config, message):
     with pytest.raises(DeviceError) as caught:
         cluster.read({"TF_CONFIG": config if isinstance(config, str) else json.dumps(config)})
     assert str(caught.value).startswith(f"TF_CONFIG: {message}")
@@ -196,11 +175,6 @@ def test_a_long_value_is_cut():
     with pytest.raises(DeviceError) as caught:
         read({"worker": ["x" * 1000]}, FIRST)
     assert len(str(caught.value)) < 200
-
-
-def test_a_mistake_in_a_job_of_one_process_is_one_as_well():
-    with pytest.raises(DeviceError, match="task.index is 1"):
-        worker({"worker": ["a:1"]}, "worker", 1)
 
 
 def block(language):
@@ -248,17 +222,11 @@ def test_the_slurm_script_gives_each_node_its_place(slurm):
     assert result.stderr.splitlines()[0].startswith("run_classifier.py --task_name=MRPC --strategy=multi_worker ")
 
 
-@pytest.mark.parametrize(("restarts", "again"), [("", True), ("4", True), ("5", False)])
-def test_the_slurm_script_queues_again_after_a_loss_but_not_for_ever(slurm, restarts, again):
-    result = slurm(FAIL="75", SLURM_RESTART_COUNT=restarts)
-    assert result.returncode == 75
+@pytest.mark.parametrize(("status", "restarts", "again"), [(75, "", True), (75, "4", True), (75, "5", False), (2, "", False)])
+def test_the_slurm_script_queues_again_after_a_loss_but_not_for_ever(slurm, status, restarts, again):
+    result = slurm(FAIL=str(status), SLURM_RESTART_COUNT=restarts)
+    assert result.returncode == status
     assert ("scontrol requeue 1234567" in result.stdout) == again
-
-
-def test_the_slurm_script_does_not_repeat_a_mistake(slurm):
-    result = slurm(FAIL="2")
-    assert result.returncode == 2
-    assert "requeue" not in result.stdout
 
 
 def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path, programs):

@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from bert_tf.errors import DeviceError
 from bert_tf.runtime import devices
@@ -58,7 +59,7 @@ def machine(monkeypatch):
         fake.LogicalDeviceConfiguration = tf.config.LogicalDeviceConfiguration
         fake.threading = mock.Mock()
         monkeypatch.setattr(devices.tf, "config", fake)
-        monkeypatch.setattr(devices.threads, "granted_cpus", lambda: 3)
+        monkeypatch.setattr(devices.cgroup, "granted_cpus", lambda: 3)
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_VISIBLE_DEVICES"):
             monkeypatch.delenv(name, raising=False)
         return fake
@@ -87,6 +88,7 @@ def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, n
     found = configure(DeviceSettings(**settings), {})
     assert found == tuple(f"/device:{name}" for name in names)
     assert [fake.gpus.index(gpu) for gpu in fake.visible] == seen
+    assert not fake.deterministic
     config = session_config(DeviceSettings(**settings))
     assert config.gpu_options.visible_device_list == ",".join(map(str, seen))
     assert dict(config.device_count) == ({} if seen else {"GPU": 0, "CPU": len(names)})
@@ -153,8 +155,9 @@ def test_memory_grows_on_all_visible_gpus(machine, monkeypatch, asked, environme
 
 def test_a_limit_holds_for_each_gpu_and_its_parts_share_it(machine):
     fake = machine(2)
-    settings = DeviceSettings(gpu_memory_limit_mb=5175, virtual_devices=2)
+    settings = DeviceSettings(gpu_memory_limit_mb=5175, virtual_devices=2, deterministic=True)
     configure(settings, {})
+    assert fake.deterministic
     assert fake.parts == {"/physical_device:GPU:0": [2587, 2587], "/physical_device:GPU:1": [2587, 2587]}
     limits = session_config(settings).gpu_options.experimental.virtual_devices
     assert [list(gpu.memory_limit_mb) for gpu in limits] == [[2587, 2587]] * 2
@@ -202,13 +205,6 @@ def test_threads_that_come_too_late_are_refused_if_they_were_asked_for(machine, 
         configure(DeviceSettings(**asked), {})
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_determinism_is_for_those_who_ask(machine, asked):
-    fake = machine(0)
-    configure(DeviceSettings(deterministic=asked), {})
-    assert fake.deterministic == asked
-
-
 @pytest.mark.parametrize("soft", [True, False])
 def test_what_a_device_cannot_run_is_placed_elsewhere_or_fails(soft):
     config = session_config(DeviceSettings(soft_placement=soft))
@@ -247,3 +243,25 @@ def test_what_the_user_tells_xla_is_kept(monkeypatch, before, after):
     for _ in range(2):  # the second time changes nothing
         allow_xla_on_cpu()
         assert os.environ["TF_XLA_FLAGS"] == after
+
+
+def test_a_limit_and_growth_that_is_forced_are_both_taken(machine, monkeypatch):
+    """Of TF_FORCE_GPU_ALLOW_GROWTH TensorFlow lets memory grow up to the limit; the flags exclude each other."""
+    fake = machine(2)
+    monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    settings = DeviceSettings(gpu_memory_limit_mb=5175)
+    assert configure(settings, os.environ) == ("/device:GPU:0", "/device:GPU:1")
+    assert fake.growing == []  # TensorFlow refuses to be told of both, and reads its variable by itself
+    assert fake.parts == {"/physical_device:GPU:0": [5175], "/physical_device:GPU:1": [5175]}
+    with pytest.raises(DeviceError, match="exclude each other"):
+        configure(DeviceSettings(gpu_memory_limit_mb=5175, gpu_memory_growth=True), os.environ)
+
+
+def test_tensorflow_refuses_to_be_told_of_growth_beside_a_limit():
+    """In a context that is thrown away: why `configure` makes one of the two calls."""
+    gpu, made = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU"), context.Context()
+    for name, value in {"physical_devices": [gpu], "visible_device_list": [gpu], "pluggable_devices": []}.items():
+        setattr(made, f"_{name}", value)
+    made.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1)])
+    with pytest.raises(ValueError, match="memory growth"):
+        made.set_memory_growth(gpu, True)

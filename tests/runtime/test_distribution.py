@@ -35,6 +35,7 @@ TWO_MACHINES = cluster.read({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]
 def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, settings, machines, expected):
     assert distribution.choose(DeviceSettings(**settings), devices, machines) == expected
     assert expected in STRATEGIES
+    assert set(distribution._CROSS_DEVICE_OPS) == set(CROSS_DEVICE_OPS)
 
 
 @pytest.mark.parametrize(
@@ -131,13 +132,11 @@ def test_contradictions_are_refused_in_one_line(devices, settings, machines, mes
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("name", ["one_device", "mirrored", "central_storage"])
-def test_one_device_needs_no_strategy(name):
-    assert distribution.make(name, DeviceSettings(), CPU) is None
-
-
-def test_several_devices_and_one_model_need_none_either():
-    assert distribution.make("one_device", DeviceSettings(), GPUS) is None
+@pytest.mark.parametrize(
+    ("name", "devices"), [("one_device", CPU), ("mirrored", CPU), ("central_storage", CPU), ("one_device", GPUS)]
+)
+def test_one_model_needs_no_strategy(name, devices):
+    assert distribution.make(name, DeviceSettings(), devices) is None
 
 
 @pytest.mark.parametrize(
@@ -170,7 +169,3 @@ def test_how_machines_add_up(monkeypatch, name):
     first, options = made
     assert first == "no heartbeats"  # before the strategy starts a server
     assert options.implementation.value == (name or "auto").upper()
-
-
-def test_every_choice_of_a_flag_is_known():
-    assert set(distribution._CROSS_DEVICE_OPS) == set(CROSS_DEVICE_OPS)

@@ -93,15 +93,17 @@ def test_the_line_that_says_it_is_found_in_a_long_message():
     assert len(said) < 500
 
 
-def test_the_process_that_has_the_memory_is_named(monkeypatch):
+def test_the_processes_with_most_memory_are_named(monkeypatch):
     others = (Process(99, "gnome-shell", BUS), Process(4711, "python", BUS, 23000))
     monkeypatch.setattr(nvidia, "other_processes", lambda: others)
     said = gpu_failures.explain("failed to create cublas handle")
     assert f"; python (PID 4711) has 23000 MiB of the GPU at {BUS}, gnome-shell (PID 99) has ? MiB" in said
     assert said.endswith(": end it, wait, or take another GPU with --visible_gpus")
-
-
-def test_of_many_processes_those_with_most_memory_are_named(monkeypatch):
+    with (
+        pytest.raises(TrainingError, match=r"max_seq_length \(python \(PID 4711\) has 23000 MiB of .*\)$"),
+        readable_errors("out"),
+    ):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
     monkeypatch.setattr(nvidia, "other_processes", lambda: tuple(Process(n, "python", BUS, n) for n in range(1, 9)))
     assert [f"PID {n})" in gpu_failures.others() for n in range(1, 9)] == [False] * 5 + [True] * 3
 
@@ -126,15 +128,6 @@ def test_a_machine_that_nccl_has_lost_is_no_mistake_of_the_user():
     said = "Error invoking NCCL: remote process exited or there was a network error. Set NCCL_DEBUG=WARN for detail."
     with pytest.raises(LostPeerError, match="have lost each other"), readable_errors("out"):
         raise tf.errors.InternalError(None, None, said)
-
-
-def test_out_of_memory_names_who_else_takes_it(monkeypatch):
-    monkeypatch.setattr(nvidia, "other_processes", lambda: (Process(4711, "python", BUS, 23000),))
-    with (
-        pytest.raises(TrainingError, match=r"max_seq_length \(python \(PID 4711\) has 23000 MiB of .*\)$"),
-        readable_errors("out"),
-    ):
-        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
 
 
 @pytest.mark.parametrize(
@@ -178,9 +171,5 @@ def test_processes_are_those_of_nvidia_smi_without_this_one(tmp_path, monkeypatc
     machine.smi(*(f"{pid}, {bus}, {name}, {memory}" for pid, name, memory in rows))
     expected = (Process(4711, "python3", BUS, 23000), Process(99, "[Not Found]", BUS), Process(7, "a, b", BUS, 1))
     assert nvidia.other_processes() == expected
-
-
-def test_without_nvidia_smi_no_process_is_known(monkeypatch):
-    monkeypatch.undo()
     monkeypatch.setenv("PATH", "/nowhere")
     assert nvidia.other_processes() == ()

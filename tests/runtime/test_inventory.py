@@ -1,16 +1,20 @@
-"""What there is, and why TensorFlow does not use a GPU, on machines made of a few files."""
+"""What there is, why TensorFlow does not use a GPU, and what cuInit answers, on machines made of a few files."""
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import json
 import os
 import shlex
 import sys
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import build, inventory, nvidia
+from bert_tf.jobs import devices
+from bert_tf.runtime import inventory, nvidia
 from bert_tf.runtime.build import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
 
@@ -54,22 +58,16 @@ def test_a_machine_without_gpu(machine):
     assert inventory.unused_gpu_warning() is None
 
 
-@pytest.mark.parametrize(
-    ("limit", "current", "memory"),
-    [("1048576000", "104857600", (1000, 900)), ("max", "0", (2000, 1500)), ("9223372036854771712", "0", (2000, 1500))],
-)
-def test_a_container_has_the_memory_that_it_is_granted(machine, limit, current, memory):
-    machine.memory(2000, 1500)
-    machine.write("cgroup/memory.max", limit)
-    machine.write("cgroup/memory.current", current)
-    (cpu,) = take().physical_devices
-    assert (cpu.memory_total_mb, cpu.memory_free_mb) == memory
-
-
-def test_a_container_has_the_cores_that_it_is_granted(machine, monkeypatch):
+def test_a_container_has_what_it_is_granted(machine, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    machine.memory(2000, 1500)
     machine.write("cgroup/cpu.max", "150000 100000\n")
+    machine.write("cgroup/memory.current", "104857600")
+    for limit, memory in (("1048576000", (1000, 900)), ("9223372036854771712", (2000, 1500))):
+        machine.write("cgroup/memory.max", limit)
+        (cpu,) = take().physical_devices
+        assert (cpu.memory_total_mb, cpu.memory_free_mb) == memory
     assert (take().cpus_granted, take().cpus_present) == (2, 64)
 
 
@@ -125,17 +123,6 @@ def test_a_laptop_without_cudnn():
     )
 
 
-def test_every_library_that_is_missing_is_named(laptop):
-    laptop.loads([DRIVER])
-    assert reasons(take())[0] == [f"cannot load {', '.join(CUDA_12)}"]
-
-
-def test_libraries_of_another_cuda_are_not_guessed_at(laptop):
-    laptop.built(Build("2.15.0", True, "13.1", "9"))
-    laptop.loads([DRIVER])
-    assert reasons(take())[0] == ["TensorFlow does not list it"]
-
-
 @pytest.mark.parametrize(("value", "hidden"), [("", 2), ("-1", 2), ("0", 1), ("1", 1)])
 def test_hidden_by_cuda_visible_devices(laptop, monkeypatch, value, hidden):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
@@ -145,31 +132,40 @@ def test_hidden_by_cuda_visible_devices(laptop, monkeypatch, value, hidden):
     assert reasons(found) == [[f"hidden by CUDA_VISIBLE_DEVICES={value!r}"]] * hidden
     if hidden == 1:
         assert found.unusable_gpus[0].name.endswith("0000:01:00.0" if value == "1" else "0000:02:00.0")
+    else:
+        said = f"hidden by CUDA_VISIBLE_DEVICES={value!r}. To use it: unset CUDA_VISIBLE_DEVICES"
+        assert said in inventory.unused_gpu_warning()
 
 
-def test_a_run_is_told_of_cuda_visible_devices(laptop, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    laptop.loads([DRIVER, *CUDA_12])
-    assert "hidden by CUDA_VISIBLE_DEVICES='-1'. To use it: unset CUDA_VISIBLE_DEVICES" in inventory.unused_gpu_warning()
-
-
-def test_left_out_by_a_flag(laptop):
-    laptop.tensorflow_sees({}, {}, visible=[1])
-    (gpu,) = take().unusable_gpus
-    assert gpu.name == f"{RTX} at 0000:01:00.0"
-    assert gpu.causes[0].reason.startswith("left out by --visible_gpus, --num_gpus")
-
-
-def test_a_flag_that_leaves_all_out_is_no_surprise(laptop):
-    laptop.tensorflow_sees({}, {}, visible=[])
-    assert len(take().unusable_gpus) == 2
+@pytest.mark.parametrize("visible", [[1], []])
+def test_left_out_by_a_flag(laptop, visible):
+    laptop.tensorflow_sees({}, {}, visible=visible)
+    gpus = take().unusable_gpus
+    assert len(gpus) == 2 - len(visible)
+    assert gpus[0].name == f"{RTX} at 0000:01:00.0"
+    assert gpus[0].causes[0].reason.startswith("left out by --visible_gpus, --num_gpus")
     assert inventory.unused_gpu_warning() is None
 
 
-def test_tensorflow_without_cuda(laptop):
-    laptop.built(Build("2.15.1", False))
-    assert reasons(take())[0] == ["this TensorFlow is built without CUDA"]
-    assert inventory.unused_gpu_warning().endswith(ADVICE)
+NO_CUDA, CUDA_13 = Build("2.15.1", False), Build("2.15.0", True, "13.1", "9")
+
+
+@pytest.mark.parametrize(
+    ("built", "libraries", "reason"),
+    [
+        (None, [DRIVER], f"cannot load {', '.join(CUDA_12)}"),
+        (CUDA_13, [DRIVER], "TensorFlow does not list it"),  # libraries of another CUDA are not guessed at
+        (NO_CUDA, [DRIVER, *CUDA_12], "this TensorFlow is built without CUDA"),
+        (WHEEL_2_21, [DRIVER, *CUDA_12], "cannot load libcudnn.so.9"),
+    ],
+)
+def test_libraries_of_the_build(laptop, built, libraries, reason):
+    if built:
+        laptop.built(built)
+    laptop.loads(libraries)
+    assert reasons(take())[0] == [reason]
+    if built is NO_CUDA:
+        assert inventory.unused_gpu_warning().endswith(ADVICE)
 
 
 def test_a_container_without_driver(machine):
@@ -190,42 +186,32 @@ def test_a_driver_that_was_updated_and_not_started_again(machine):
     assert len(inventory.unused_gpu_warning().splitlines()) == 1
 
 
-def test_a_driver_that_is_too_old(machine):
-    machine.smi("0, NVIDIA A100, GPU-1, 00000000:01:00.0, 40960, 40000, 470.82.01, 8.0")
-    machine.loads([DRIVER, *CUDA_12])
-    assert reasons(take()) == [["the driver is 470.82.01, CUDA 12.2 needs 525 or newer"]]
-
-
-def test_a_gpu_that_is_too_old(machine):
-    machine.smi("0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7")
-    machine.loads([DRIVER, *CUDA_12])
-    assert reasons(take()) == [["its compute capability is 3.7, TensorFlow 2.15.1 needs 5.0 or higher"]]
-    assert take().unusable_gpus[0].causes[0].remedy == "use a newer GPU"
+OLD_DRIVER = "0, NVIDIA A100, GPU-1, 00000000:01:00.0, 40960, 40000, 470.82.01, 8.0"
+K80 = "0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7"
+GTX_970 = "0, NVIDIA GeForce GTX 970, GPU-1, 00000000:01:00.0, 4096, 4000, 550.54, 5.2"
 
 
 @pytest.mark.parametrize(
-    ("line", "remedy"),
+    ("line", "built", "reason", "remedy"),
     [
+        (OLD_DRIVER, None, "the driver is 470.82.01, CUDA 12.2 needs 525 or newer", "install driver 525"),
+        (K80, None, "its compute capability is 3.7, TensorFlow 2.15.1 needs 5.0 or higher", "use a newer GPU"),
+        (K80, WHEEL_2_21, "its compute capability is 3.7, TensorFlow 2.21.0 needs 6.0 or higher", "use a newer GPU"),
         (
-            "0, NVIDIA GeForce GTX 970, GPU-1, 00000000:01:00.0, 4096, 4000, 550.54, 5.2",
-            "use TensorFlow 2.15, which supports it",
+            GTX_970,
+            WHEEL_2_21,
+            "its compute capability is 5.2, TensorFlow 2.21.0 needs 6.0 or higher",
+            "use TensorFlow 2.15, which",
         ),
-        ("0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7", "use a newer GPU"),
     ],
 )
-def test_a_gpu_that_only_tensorflow_2_15_supports(machine, line, remedy):
-    machine.built(WHEEL_2_21)
+def test_a_gpu_or_driver_that_is_too_old(machine, line, built, reason, remedy):
+    if built:
+        machine.built(built)
     machine.smi(line)
-    machine.loads([DRIVER, *CUDA_12[:-1], "libcudnn.so.9"])
-    ((reason,),) = reasons(take())
-    assert reason.endswith("TensorFlow 2.21.0 needs 6.0 or higher")
+    machine.loads([DRIVER, *CUDA_12, "libcudnn.so.9"])
+    assert reasons(take()) == [[reason]]
     assert take().unusable_gpus[0].causes[0].remedy.startswith(remedy)
-
-
-def test_tensorflow_2_21_loads_cudnn_9(laptop):
-    laptop.built(WHEEL_2_21)
-    laptop.loads([DRIVER, *CUDA_12])
-    assert reasons(take()) == [["cannot load libcudnn.so.9"]] * 2
 
 
 def test_no_permission(laptop, monkeypatch):
@@ -310,15 +296,78 @@ def test_an_old_driver_without_nvidia_smi(machine):
     assert codes() == ["driver_too_old"]
 
 
-def test_the_build_that_runs():
-    found = build.installed()
-    assert found.version == tf.__version__
-    assert os.path.samefile(found.folder, os.path.dirname(tf.__file__))
-    assert found.is_cuda_build == tf.test.is_built_with_cuda()
+@pytest.fixture
+def _gpu(machine):
+    """A GPU whose driver and libraries are there."""
+    machine.smi(*SMI_RTX[:1])
+    machine.loads([DRIVER, *CUDA_12])
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    def answer(number):
+        libraries = {DRIVER: SimpleNamespace(cuInit=lambda _: number)}
+        monkeypatch.setattr(ctypes, "CDLL", lambda name: libraries.get(name, name))
+
+    return answer
+
+
+def report(environment=None):
+    taken = inventory.take(nvidia.survey(), environment or {})
+    return devices.Report(taken, {}, devices.Choice("one_device", ("/device:CPU:0",), 1))
 
 
 @pytest.mark.parametrize(
-    ("names", "lowest"), [(("sm_60", "sm_52", "compute_80"), (5, 2)), (("sm_90", "compute_100"), (9, 0)), ((), (0, 0))]
+    ("number", "name", "meaning", "remedy"),
+    [
+        (802, "CUDA_ERROR_SYSTEM_NOT_READY", "fabric manager", "systemctl start nvidia-fabricmanager"),
+        (999, "CUDA_ERROR_UNKNOWN", "suspended", "modprobe nvidia_uvm"),
+        (804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "too old", "install a newer driver"),
+        (803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "differ in version", "restart the machine"),
+        (35, "cudaErrorInsufficientDriver", "too old", "install a newer driver"),
+        (100, "CUDA_ERROR_NO_DEVICE", "no GPU is shown", "--gpus all"),
+        (711, "error 711", "no reason is known", "CUresult 711"),
+    ],
 )
-def test_the_lowest_capability(names, lowest):
-    assert Build("2.15.1", True, cuda_compute_capabilities=names).lowest_capability == lowest
+@pytest.mark.usefixtures("_gpu")
+def test_an_error_is_named_for_people_and_programs(answers, number, name, meaning, remedy):
+    answers(number)
+    said, data = devices.describe(report()), json.loads(devices.as_json(report()))
+    assert f", cuInit returns {number}, {name}\n" in said
+    assert f"    cuInit returns {number}, {name}: " in said
+    assert data["driver_status"] == number
+    (cause,) = data["no_gpu"]
+    assert cause["code"] == "driver_does_not_start"
+    assert meaning in cause["reason"]
+    assert remedy in cause["remedy"]
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_a_driver_that_starts_is_no_cause(answers):
+    answers(0)
+    assert "cuInit" not in devices.describe(report())
+    assert json.loads(devices.as_json(report()))["driver_status"] == 0
+
+
+@pytest.mark.usefixtures("_gpu")
+def test_a_gpu_that_is_hidden_is_no_fault_of_the_driver(answers):
+    answers(100)
+    (gpu,) = report({"CUDA_VISIBLE_DEVICES": "-1"}).inventory.unusable_gpus
+    assert [cause.code for cause in gpu.causes] == ["hidden_by_environment"]
+
+
+@pytest.mark.parametrize("value", ["MIG-1111", "0", "GPU-aaaa"])
+@pytest.mark.usefixtures("_gpu")
+def test_a_variable_that_shows_a_gpu_does_not_explain_that_there_is_none(answers, value):
+    """Nor does one that names a part of a GPU: which belong to which is not told."""
+    answers(100)
+    (gpu,) = report({"CUDA_VISIBLE_DEVICES": value}).inventory.unusable_gpus
+    assert [cause.code for cause in gpu.causes] == ["driver_does_not_start"]
+    assert "CUDA_VISIBLE_DEVICES" in gpu.causes[0].remedy
+
+
+def test_without_a_driver_nothing_is_asked(machine, monkeypatch):
+    machine.loads()
+    assert nvidia.status() is None
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    assert nvidia.status() is None

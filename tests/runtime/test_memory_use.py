@@ -1,16 +1,130 @@
-"""Memory in use."""
+"""Memory for tensors, by what TensorFlow says of the GPUs that it computes on, and memory in use."""
 
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.runtime import devices, machine, memory_use
 from bert_tf.runtime.memory_use import MemoryUse
+from bert_tf.runtime.settings import DeviceSettings
+from tests.runtime.fake_machine import FakeMachine
 
-MEBIBYTE = 1 << 20
+MEBIBYTE = 2**20
+BIG, SMALL, SLICE = 23000, 1475, 9728  # an RTX 3090, a GT 1030, a part of an A100
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch):
+    """Sets a machine up whose TensorFlow lists GPUs of so many MiB; returns what there is for tensors."""
+    fake, seen = FakeMachine(tmp_path, monkeypatch), []
+
+    def session(config=None):
+        numbers = [int(number) for number in config.gpu_options.visible_device_list.split(",")]
+        session.visible.append(numbers)
+        parts = config.gpu_options.experimental.virtual_devices
+        limits = [limit for gpu in parts for limit in gpu.memory_limit_mb] or [seen[number] for number in numbers]
+        place = "/job:localhost/replica:0/task:0/device"
+        listed = [SimpleNamespace(name=f"{place}:CPU:0", memory_limit_bytes=256 * MEBIBYTE)]
+        listed += [
+            SimpleNamespace(name=f"{place}:GPU:{number}", memory_limit_bytes=limit * MEBIBYTE)
+            for number, limit in enumerate(limits)
+        ]
+        return FakeSession(listed)
+
+    session.visible = []
+    monkeypatch.setattr(memory_use.tf1, "Session", session)
+    monkeypatch.setattr(machine.distribution, "make", lambda *_: None)
+
+    def ask(*gpus, **settings):
+        seen[:] = gpus
+        fake.tensorflow_sees(*[{}] * len(gpus))
+        fake.accepts_settings()
+        found = machine.set_up(DeviceSettings(**settings), environment={}).gpu_memory
+        return found and found / MEBIBYTE
+
+    ask.visible = session.visible
+    return ask
+
+
+class FakeSession:
+    def __init__(self, listed):
+        self.list_devices = lambda: listed
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({}, SLICE),
+        ({"visible_gpus": "0"}, BIG),
+        ({"num_gpus": 1}, BIG),
+        ({"strategy": "one_device"}, BIG),
+        ({"device": "/GPU:1"}, SLICE),
+        ({"device": "/device:gpu:0"}, BIG),
+        ({"place": "embeddings:/CPU:0"}, BIG),  # the rest is where TensorFlow chooses
+        ({"place": "encoder/layer_0:/GPU:1"}, SLICE),
+        ({"gpu_memory_limit_mb": 3000}, 3000),
+        ({"gpu_memory_limit_mb": 3000, "virtual_devices": 2}, 1500),
+    ],
+)
+def test_the_smallest_gpu_of_those_that_compute_decides(memory, settings, found):
+    """One that TensorFlow leaves out does not count, though nvidia-smi would name it."""
+    assert memory(BIG, SLICE, SMALL, **{"visible_gpus": "0,1", **settings}) == found
+
+
+@pytest.mark.parametrize("settings", [{"visible_gpus": "none"}, {"num_gpus": 0}, {"device": "/CPU:0"}])
+def test_where_the_cpu_computes_no_session_is_made(memory, settings):
+    assert memory(BIG, **settings) is None
+    assert memory() is None
+    assert memory.visible == []
+
+
+def test_a_session_that_lists_no_gpu():
+    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})  # nor is one seen where there is
+    assert memory_use.for_tensors(config, ("/device:CPU:0",)) is None
+    assert memory_use.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen", "used"),
+    [
+        ({"strategy": "one_device"}, [0], "/device:GPU:0"),
+        ({"strategy": "one_device", "visible_gpus": "1,2"}, [1], "/device:GPU:0"),
+        ({"device": "/GPU:2"}, [2], "/device:GPU:0"),
+        ({"device": "/GPU:1", "visible_gpus": "0,2"}, [2], "/device:GPU:0"),
+        ({"device": "/GPU:3", "virtual_devices": 2, "gpu_memory_limit_mb": 2000}, [1], "/device:GPU:1"),
+        ({"place": "encoder:/GPU:1"}, [0, 1], "/device:GPU:1"),
+        ({}, [0, 1, 2], "/device:GPU:0"),
+        ({"strategy": "mirrored"}, [0, 1, 2], "/device:GPU:0"),
+    ],
+)
+def test_one_device_takes_memory_of_no_other(memory, settings, seen, used):
+    memory(BIG, BIG, BIG, **settings)
+    assert memory.visible == [seen]
+    narrowed = devices.narrowed(DeviceSettings(**settings), {})
+    plan = machine.plan(DeviceSettings(**settings), environment={})
+    assert plan.devices[0] == used
+    assert narrowed.strategy == settings.get("strategy")
+
+
+def test_the_log_says_what_there_is_and_which_gpu_it_is(memory, caplog, monkeypatch):
+    caplog.set_level("INFO", logger="absl")
+    monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: None)
+    settings = DeviceSettings(device="/GPU:1")
+    memory(BIG, SLICE, device="/GPU:1")
+    machine.describe(machine.set_up(settings, environment={}), settings, {})
+    assert "memory for tensors on each GPU: 9728 MiB" in caplog.text
+    assert "--device=/GPU:1 alone is seen, as /GPU:0" in caplog.text
 
 
 @pytest.fixture
@@ -37,12 +151,6 @@ def test_memory_of_the_process_grows_with_what_it_touches():
     assert after - before == pytest.approx(64, abs=16)
 
 
-def test_without_a_gpu_only_the_host_and_no_device_is_set_up(monkeypatch):
-    monkeypatch.setattr(tf.config, "get_visible_devices", lambda _: [])
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda _: pytest.fail("sets up the devices"))
-    assert MemoryUse().read().keys() == {"host_memory_mb"}
-
-
 @pytest.mark.usefixtures("two_gpus")
 def test_gpu_that_has_most():
     found = MemoryUse().read()
@@ -65,18 +173,18 @@ def test_gpu_that_does_not_tell_is_not_asked_again(two_gpus, monkeypatch, error)
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_devices_that_cannot_be_set_up(monkeypatch):
+def test_where_devices_cannot_be_set_up_only_the_host_counts(monkeypatch):
     def fails(kind):
         raise RuntimeError(kind)
 
     monkeypatch.setattr(tf.config, "list_logical_devices", fails)
     assert MemoryUse().read().keys() == {"host_memory_mb"}
-
-
-@pytest.mark.usefixtures("two_gpus")
-def test_with_several_machines_no_device_is_set_up(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", "{}")
+    # With several machines, or without a GPU, no device is set up.
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda _: pytest.fail("sets up the devices"))
+    monkeypatch.setenv("TF_CONFIG", "{}")
+    assert MemoryUse().read().keys() == {"host_memory_mb"}
+    monkeypatch.delenv("TF_CONFIG")
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda _: [])
     assert MemoryUse().read().keys() == {"host_memory_mb"}
 
 

@@ -20,14 +20,10 @@ def machine(tmp_path, monkeypatch):
     return FakeMachine(tmp_path, monkeypatch)
 
 
-def test_a_machine_without_gpu(machine):
+def test_a_machine_without_gpu(machine, monkeypatch):
     machine.pci("0000:00:02.0", vendor="0x8086")
     machine.pci("0000:03:00.0", kind="0x040300")  # NVIDIA's sound
     assert nvidia.survey() == System()
-
-
-@pytest.mark.usefixtures("machine")
-def test_a_machine_without_any_of_the_folders(monkeypatch):
     for name in ("_PCI", "_DRIVER", "_DEVICES"):
         monkeypatch.setattr(nvidia, name, Path("/nowhere"))
     assert nvidia.survey() == System()
@@ -64,14 +60,11 @@ def test_an_old_driver_knows_no_compute_capability(machine):
     assert (system.driver_version, system.driver_problem) == ("470.182.03", None)
 
 
-def test_figures_that_are_not_told(machine):
+def test_what_nvidia_smi_does_not_know(machine):
     machine.smi("0, NVIDIA GB10, GPU-1, 0000000F:01:00.0, [N/A], [Unknown Error], 580.95, [N/A]")
     assert nvidia.survey().gpus == (Gpu("000f:01:00.0", "NVIDIA GB10", 0, "GPU-1"),)
-
-
-def test_one_gpu_that_does_not_answer_hides_no_other(machine):
     machine.smi("Unable to determine the device handle for GPU 0000:02:00.0: Unknown Error", SMI_RTX[0], status=15)
-    assert [gpu.number for gpu in nvidia.survey().gpus] == [0]
+    assert [gpu.number for gpu in nvidia.survey().gpus] == [0]  # one that does not answer hides no other
 
 
 @pytest.mark.parametrize(
@@ -90,19 +83,16 @@ def test_what_nvidia_smi_complains_of(machine, lines, status, problem):
     assert problem in system.driver_problem
 
 
-@pytest.mark.usefixtures("machine")
-def test_an_nvidia_smi_that_hangs(monkeypatch):
+def test_an_nvidia_smi_that_hangs_or_cannot_be_run(machine, monkeypatch):
+    machine.smi()
+    (machine.folder / "bin/nvidia-smi").write_bytes(b"\x7fELF no program")
+    assert nvidia.survey().driver_problem.startswith("nvidia-smi: ")
+
     def hang(command, **_):
         raise subprocess.TimeoutExpired(command, 30)
 
     monkeypatch.setattr(subprocess, "run", hang)
     assert "timed out after 30 seconds" in nvidia.survey().driver_problem
-
-
-def test_an_nvidia_smi_that_cannot_be_run(machine):
-    machine.smi()
-    (machine.folder / "bin/nvidia-smi").write_bytes(b"\x7fELF no program")
-    assert nvidia.survey().driver_problem.startswith("nvidia-smi: ")
 
 
 @pytest.mark.parametrize(

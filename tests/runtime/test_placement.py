@@ -71,9 +71,10 @@ PARTS = "(known: embeddings, encoder, encoder/layer_N, encoder/layer_N-M, head, 
         ("layer_3:/CPU:0", f"--place: unknown part 'layer_3' {PARTS}"),
         ("encoder/layer_:/CPU:0", f"--place: unknown part 'encoder/layer_'; did you mean encoder/layer_N? {PARTS}"),
         ("head/layer_0:/CPU:0", f"--place: unknown part 'head/layer_0'; did you mean encoder/layer_N? {PARTS}"),
-        ("head:/CPU", "--place: '/CPU' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
-        ("head:/TPU:0", "--place: '/TPU:0' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
-        ("head:", "--place: '' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
+        *(
+            (f"head:{device}", f"--place: {device!r} is not a device: devices are written /CPU:0, /GPU:0, /GPU:1")
+            for device in ("/CPU", "/TPU:0", "", "GPU1", "/GPU:-1", "/GPU:0/GPU:1", "/job:worker/task:0/device:GPU:0")
+        ),
         ("encoder/layer_5-2:/CPU:0", "--place: encoder/layer_5-2: the lower layer comes first, as in encoder/layer_2-5"),
         ("head:/CPU:0,head:/CPU:1", "--place: head is named twice"),
         ("encoder:/CPU:0,encoder:/CPU:0", "--place: encoder is named twice"),
@@ -101,12 +102,8 @@ def test_a_layer_beyond_the_model_ends_in_one_line():
 def test_a_device_has_one_name(name):
     assert normalized(name) == GPU_1
     assert require_device(name, DEVICES) == GPU_1
-
-
-@pytest.mark.parametrize("name", ["/GPU", "GPU1", "/GPU:-1", "/GPU:0/GPU:1", "/job:worker/task:0/device:GPU:0"])
-def test_what_is_no_device_ends_in_one_line(name):
-    with pytest.raises(DeviceError, match=r"is not a device: devices are written /CPU:0, /GPU:0, /GPU:1$"):
-        require_device(name, DEVICES)
+    with pytest.raises(DeviceError, match="^'/GPU' is not a device"):
+        require_device("/GPU", DEVICES)
 
 
 @pytest.mark.parametrize(
@@ -175,12 +172,6 @@ def test_a_name_tells_the_part(name, part):
 )
 def test_parts_go_to_their_devices_and_the_rest_to_none(name, device):
     assert device_function(parse(PLACE), DEVICES)(operation(name)) == device
-
-
-def test_all_layers_go_where_the_encoder_goes():
-    place = device_function(parse("encoder:/GPU:1"), DEVICES)
-    assert [place(operation(f"bert/encoder/layer_{number}/mul")) for number in (0, 23)] == [GPU_1, GPU_1]
-    assert place(operation("bert/pooler/mul")) == ""
 
 
 @pytest.mark.parametrize("function", [whole("/GPU:1", DEVICES), device_function(parse("encoder:/GPU:1"), DEVICES)])

@@ -1,10 +1,11 @@
-"""Compute options of a training step that affect its memory."""
+"""A training step, and its options that affect memory."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Union
+from typing import Any, NamedTuple, Union
 
+from bert_tf.config import BertConfig
 from bert_tf.head_spec import OF_POOLED, HeadMemory
 
 Part = Union[str, int]  # as `optimization.parts` names them: EMBEDDINGS, POOLER, the number of a layer; None is the head
@@ -51,6 +52,18 @@ class ComputeOptions:
     def whole_table(self) -> bool:
         """Whether each step has a gradient of the whole word table."""
         return not (self.defers or self.host_embeddings or EMBEDDINGS in self.frozen)
+
+
+class Step(NamedTuple):
+    """A training step."""
+
+    config: BertConfig
+    tokens: int  # sequence length
+    batch_size: int  # over all replicas and micro-batches
+    options: ComputeOptions = ComputeOptions()
+
+    def having(self, **changes: Any) -> Step:
+        return self._replace(options=dataclasses.replace(self.options, **changes))
 
 
 def classifier(labels: int, hidden_size: int) -> tuple[tuple[int, ...], ...]:

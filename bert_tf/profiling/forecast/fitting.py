@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast.activations import FLOAT
-from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part
-from bert_tf.profiling.forecast.step_peak import Forecast, forecast
+from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, Part, Step
+from bert_tf.profiling.forecast.step_peak import forecast
 
 LENGTHS = (64, 128, 256, 320, 384, 512)
 MEBIBYTE = 1 << 20
@@ -17,13 +16,9 @@ MEBIBYTE = 1 << 20
 HOSTED = "--place=embeddings:/CPU:0"
 
 _LARGEST_BATCH = 1 << 16
-
-
-class Lever(NamedTuple):
-    """A way to reduce memory."""
-
-    flag: str  # of the training command
-    options: ComputeOptions  # with this flag
+# Of each part of a batch after the first: gradients are added up, and a small batch uses a device less well. An assumption:
+# a GPU that small parts leave idle loses more.
+_PER_PART = 0.01
 
 
 class Bought(NamedTuple):
@@ -34,38 +29,34 @@ class Bought(NamedTuple):
     largest_batch: int
 
 
-def fits(found: Forecast, memory: int) -> bool:
-    return found.needed <= memory
+def fits(step: Step, memory: int) -> bool:
+    return forecast(*step).needed <= memory
 
 
-def largest_batch(config: BertConfig, *, tokens: int, memory: int, options: ComputeOptions = ComputeOptions()) -> int:  # noqa: B008
-    """Returns the most examples that fit into `memory` bytes; 0 if not even one does."""
+def largest_batch(step: Step, memory: int) -> int:
+    """Returns the most examples that fit into `memory` bytes, whatever the step has; 0 if not even one does."""
     low, high = 0, 1
-    while high <= _LARGEST_BATCH and fits(forecast(config, tokens=tokens, batch_size=high, options=options), memory):
+    while high <= _LARGEST_BATCH and fits(step._replace(batch_size=high), memory):
         low, high = high, 2 * high
     high = min(high, _LARGEST_BATCH + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        fit = fits(forecast(config, tokens=tokens, batch_size=middle, options=options), memory)
-        low, high = (middle, high) if fit else (low, middle)
+        low, high = (middle, high) if fits(step._replace(batch_size=middle), memory) else (low, middle)
     return low
 
 
-def fewest_parts(
-    config: BertConfig, *, tokens: int, batch_size: int, memory: int, options: ComputeOptions
-) -> ComputeOptions | None:
-    """Returns the options with the fewest micro-batches that fit, at least as many as now; None if nothing fits."""
+def in_fewest_parts(step: Step, memory: int) -> Step | None:
+    """Returns the step in the fewest micro-batches that fit, at least as many as now; None if nothing fits."""
 
     def fit(count: int) -> bool:
-        changed = dataclasses.replace(options, micro_batches=count)
-        return fits(forecast(config, tokens=tokens, batch_size=batch_size, options=changed), memory)
+        return fits(step.having(micro_batches=count), memory)
 
-    least, most = options.micro_batches, batch_size // options.replicas  # so that every part of every replica has an example
+    least, most = step.options.micro_batches, step.batch_size // step.options.replicas  # each part of a replica has an example
     if least > max(1, most):
         return None
     # One part needs no sums of gradients; from two on, more parts never need more.
     count = least if fit(least) else first(least + 1, most, fit)
-    return None if count is None else dataclasses.replace(options, micro_batches=count)
+    return None if count is None else step.having(micro_batches=count)
 
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
@@ -78,22 +69,24 @@ def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
     return high
 
 
-def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
-    half_frozen = options.frozen | {EMBEDDINGS, *range(config.num_hidden_layers // 2)}
-    changes = (
-        (f"--gradient_accumulation_steps={2 * options.micro_batches}", {"micro_batches": 2 * options.micro_batches}),
-        (f"--gradient_accumulation_steps={4 * options.micro_batches}", {"micro_batches": 4 * options.micro_batches}),
-        ("--recompute", {"recompute": True}),
-        ("--precision=bfloat16", {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision}),
-        (f"--freeze={written(half_frozen)}", {"frozen": half_frozen}),
-        (HOSTED, {"host_embeddings": True}),
-        ("--pack_tokens", {"pack_tokens": True}),
-        ("--custom_gradients", {"custom_gradients": True}),
-        ("--last_layer_cls_only", {"last_layer_cls_only": True}),
-        ("--fused_adam", {"fused_adam": True}),
-    )
-    changed = (Lever(flag, dataclasses.replace(options, **change)) for flag, change in changes)
-    return [lever for lever in changed if lever.options != options]
+def levers(step: Step) -> dict[str, Step]:
+    """Returns ways to reduce memory: flags of the training command, and the step with each."""
+    options = step.options
+    half_frozen = options.frozen | {EMBEDDINGS, *range(step.config.num_hidden_layers // 2)}
+    changes: dict[str, dict[str, Any]] = {
+        f"--gradient_accumulation_steps={2 * options.micro_batches}": {"micro_batches": 2 * options.micro_batches},
+        f"--gradient_accumulation_steps={4 * options.micro_batches}": {"micro_batches": 4 * options.micro_batches},
+        "--recompute": {"recompute": True},
+        "--precision=bfloat16": {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision},
+        f"--freeze={written(half_frozen)}": {"frozen": half_frozen},
+        HOSTED: {"host_embeddings": True},
+        "--pack_tokens": {"pack_tokens": True},
+        "--custom_gradients": {"custom_gradients": True},
+        "--last_layer_cls_only": {"last_layer_cls_only": True},
+        "--fused_adam": {"fused_adam": True},
+    }
+    changed = {flag: step.having(**change) for flag, change in changes.items()}
+    return {flag: other for flag, other in changed.items() if other != step}
 
 
 def written(frozen: Collection[Part]) -> str:
@@ -105,6 +98,28 @@ def written(frozen: Collection[Part]) -> str:
     return ",".join([*[EMBEDDINGS] * (EMBEDDINGS in frozen), *spans, *[POOLER] * (POOLER in frozen)])
 
 
-def bought(config: BertConfig, lever: Lever, *, tokens: int, batch_size: int, memory: int) -> Bought:
-    peak = forecast(config, tokens=tokens, batch_size=batch_size, options=lever.options).peak
-    return Bought(lever.flag, peak, largest_batch(config, tokens=tokens, memory=memory, options=lever.options))
+def bought(step: Step, memory: int) -> list[Bought]:
+    """Returns the effect of each lever."""
+    return [Bought(flag, forecast(*other).peak, largest_batch(other, memory)) for flag, other in levers(step).items()]
+
+
+def slowdown(asked: Step, other: Step) -> float:
+    """Time per example of `other` relative to `asked`; half precision counts as no faster (device-dependent)."""
+    return _multiplications(other) / _multiplications(asked)
+
+
+def _multiplications(step: Step) -> float:
+    """Returns the encoder's multiplications per example: one pass for the output, one more for each gradient."""
+    frozen, last = step.options.frozen, step.config.num_hidden_layers - 1
+    trained = [number for number in range(last + 1) if number not in frozen]
+    lowest = 0 if EMBEDDINGS not in frozen else min(trained, default=last + 1)  # down to where gradients are wanted
+    passes = 0
+    for number in range(last + 1):
+        again = step.options.recompute and lowest <= number < last
+        passes += 1 + (number >= lowest) + (number not in frozen) + again
+    return passes * _of_layer(step.config, step.tokens) * (1.0 + _PER_PART * (step.options.micro_batches - 1))
+
+
+def _of_layer(config: BertConfig, tokens: int) -> int:
+    dense = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
+    return tokens * (dense + 2 * tokens * config.hidden_size)

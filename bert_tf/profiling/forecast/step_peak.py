@@ -16,11 +16,28 @@ from typing import NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import Sizes
-from bert_tf.profiling.forecast import gaps
-from bert_tf.profiling.forecast.activations import FLOAT, Block, Shape, layer_blocks
+from bert_tf.profiling.forecast.activations import (
+    FLOAT,
+    PADDED,
+    QUERIES,
+    ROWS,
+    SCORES,
+    SELECTED,
+    WIDE,
+    Block,
+    Shape,
+    elements,
+    layer_blocks,
+)
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part, classifier
 
 _ROW_HISTORY = 198  # missed steps that the update of a word is made up from, see `optimization.deferred`
+# Share of the allocator's gaps: the largest of those measured, rounded up. By whether memory is taken as needed, in pieces
+# that are never joined, and whether batches of changing shapes have whole gradients of the table of words.
+_GAPS = {(False, False): 0.06, (False, True): 0.09, (True, False): 0.17, (True, True): 0.23}
+LEAST, MOST = 1 << 11, 1 << 15  # tokens of inference: the first suits a CPU; a large GPU is busy with the second
+_SURE = 0.5  # of the memory that is left: batches of many sizes follow each other, and products want workspaces
+_TRAINED = 4  # copies of the weights that training keeps between steps: gradients are gone, moments and its own are not
 _FULLEST = 3.0  # standard deviations that one of many batches lies above the mean
 
 
@@ -73,12 +90,12 @@ class _Stage(NamedTuple):
     again: tuple[tuple[int, int], ...] = ()  # of a layer that is computed again: what is then kept, and what beside that
 
 
-def forecast(config: BertConfig, *, tokens: int, batch_size: int, options: ComputeOptions = ComputeOptions()) -> Forecast:  # noqa: B008 (it is frozen)
+def forecast(config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions = ComputeOptions()) -> Forecast:  # noqa: B008 (it is frozen)
     """Forecasts the peak of a training step; `batch_size` counts examples over all replicas and micro-batches."""
     step = _Step(config, tokens, batch_size, options)
     peak = max(step.moments(), key=lambda live: live.total)
     parts = (step.weights, step.slots, peak.gradients, peak.activations, peak.workspace)
-    return Forecast(*parts, peak.moment, int(sum(parts) * gaps.share(options)))
+    return Forecast(*parts, peak.moment, int(sum(parts) * gap_share(options)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,3 +287,39 @@ class _Step:
         if self._options.on_gpu:
             return FLOAT * (sum(numbers.kernels for numbers in self._trained.values()) + words)
         return FLOAT * max(words, *(2 * numbers.largest for numbers in self._trained.values()))
+
+
+def gap_share(options: ComputeOptions) -> float:
+    """Returns the overhead of TensorFlow's GPU memory allocator ("BFC") per byte of tensors.
+
+    Sizes are rounded up to 256 bytes, a tensor may get a chunk of up to twice its size, and tensors of different
+    sizes, which every packed batch has, leave unusable gaps. Without deferred updates the gradient of the whole word
+    table is the largest tensor and fits no gap. Measurements: docs/memory.md; `python -m tests.profiling.bfc_table`
+    repeats them.
+    """
+    return _GAPS[options.growth, options.pack_tokens and options.whole_table]
+
+
+def inference_tokens(config: BertConfig, *, length: int, memory: int, number: int = FLOAT, trains: bool = False) -> int:
+    """Returns the most tokens per inference batch, including padding: a power of two from `LEAST` to `MOST`.
+
+    `length` is that of the longest input, `memory` the GPU's bytes for tensors, `number` the bytes of an activation;
+    with `trains`, another session trains the model on the same GPU.
+    """
+    weights = forecast(config, tokens=1, batch_size=1).weights
+    free = (memory - weights * (1 + _TRAINED * trains)) * _SURE
+    count = MOST
+    while count > LEAST and inference_peak(config, examples=max(1, count // length), length=length, number=number) > free:
+        count //= 2
+    return count
+
+
+def inference_peak(config: BertConfig, *, examples: int, length: int, number: int = FLOAT) -> int:
+    """Peak bytes of a forward pass without weights; layers keep nothing. `number` is bytes per activation.
+
+    A trace of BERT-Base at lengths 16 to 512 takes 0.56 of it with one operation at a time; a GPU runs several.
+    """
+    sizes = elements(Shape(examples, length, examples * length, number), config, selected=None)
+    attention = 2 * sizes[ROWS] + 2 * sizes[PADDED] + 2 * sizes[QUERIES] + 2 * sizes[SCORES]
+    feed_forward = 3 * sizes[ROWS] + sizes[SELECTED] + 3 * sizes[WIDE]
+    return max(attention, feed_forward) * number

@@ -9,13 +9,14 @@ Letters: B batch, T tokens of a sequence, D hidden size, A heads, V vocabulary, 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert_tf.profiling.memory.trace_file import Output, Trace
-from bert_tf.profiling.op_names import is_slot, is_variable
+from bert_tf.profiling.memory.trace_file import Trace
+from bert_tf.profiling.op_names import OPTIMIZER_STATE, WEIGHTS, is_slot, is_variable
 
 LAYERS = "layers"
 PARAMETERS = "parameters"
@@ -31,7 +32,8 @@ _SELF = r"bert/encoder/layer_\d+/attention/self"
 _QUERY = rf"{_SELF}/query"
 
 
-class Evidence(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Evidence:
     """An output that implies a size."""
 
     output: str  # name, with its slot unless 0
@@ -40,7 +42,8 @@ class Evidence(NamedTuple):
     value: int  # the size
 
 
-class Size(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Size:
     value: int
     evidence: tuple[Evidence, ...]  # agrees with the value
     doubts: tuple[Evidence, ...] = ()  # contradict the value
@@ -101,13 +104,13 @@ def infer(trace: Trace) -> dict[str, Size]:
     return {**sizes, **_counted(trace)}
 
 
-def held_bytes(trace: Trace) -> tuple[int, int] | None:
+def held_bytes(trace: Trace) -> dict[str, int] | None:
     """Returns the bytes of weights and optimizer state; None if variables are handles, which no output shows."""
     variables = {name: output.requested for name, output in trace.outputs() if is_variable(name) or is_slot(name)}
     if not variables or _are_handles(variables):
         return None
     weights = sum(size for name, size in variables.items() if is_variable(name))
-    return weights, sum(variables.values()) - weights
+    return {WEIGHTS: weights, OPTIMIZER_STATE: sum(variables.values()) - weights}
 
 
 def _are_handles(variables: Mapping[str, int]) -> bool:
@@ -122,16 +125,12 @@ def _measured(trace: Trace) -> dict[str, int]:
     left_out = set(variables) if _are_handles(variables) else set()
     if any(_PART.search(name) for name, _ in outputs):
         left_out.add("IteratorGetNext")  # it is of all parts
-    return {_key(_PART.sub("", name), output): output.requested for name, output in outputs if name not in left_out}
+    return {f"{_PART.sub('', name)}:{output.slot}": output.requested for name, output in outputs if name not in left_out}
 
 
 def _bytes_of_numbers(measured: Mapping[str, int]) -> dict[str, int]:
     half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # of a weight, to multiply with it
     return {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
-
-
-def _key(name: str, output: Output) -> str:
-    return f"{name}:{output.slot}"
 
 
 def _evidence(rule: _Rule, measured: Mapping[str, int], known: Mapping[str, Size], number: int | None) -> list[Evidence]:
@@ -166,6 +165,7 @@ def _counted(trace: Trace) -> dict[str, Size]:
         sizes[LAYERS] = Size(len(layers), (Evidence(names, 0, "scopes of that name", len(layers)),))
     held = held_bytes(trace)
     if held:
-        reading = f"{held[0] // _NUMBER} x {_NUMBER}, each weight once"
-        sizes[PARAMETERS] = Size(held[0] // _NUMBER, (Evidence("all weights", held[0], reading, held[0] // _NUMBER),))
+        count = held[WEIGHTS] // _NUMBER
+        reading = f"{count} x {_NUMBER}, each weight once"
+        sizes[PARAMETERS] = Size(count, (Evidence("all weights", held[WEIGHTS], reading, count),))
     return sizes

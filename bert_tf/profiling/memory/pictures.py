@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from bert_tf import atomic
 from bert_tf.errors import BertError
-from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Peak
-from bert_tf.profiling.memory.peak_text import phrase
+from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Peak, phrase
 from bert_tf.profiling.memory.trace_report import Interval, Report
 from bert_tf.profiling.op_names import PHASES, layer_order
 
@@ -26,6 +25,7 @@ LIVE = "live_memory.png"
 _COLORS = ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")  # told apart by the colour-blind too
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 _THERE_BEFORE = "#bbbbbb"
+_BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}  # of a legend
 _SMALLEST_SHARE = 0.002  # of a layer that has a bar of its own
 
 
@@ -78,7 +78,7 @@ def _draw_over_time(figure: Any, report: Report, title: str) -> None:
         bottom += values
     each.set(ylabel=f"{unit} in each {length:.3g} ms", title=f"Outputs of one step over time: {title}")
     each.set_ylim(0, 1.05 * max(bottom) or 1.0)
-    each.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    each.legend(**_BESIDE)
     scale, unit = _unit(report.total.requested_bytes)
     ends = np.append(starts, starts[-1] + length)
     rising = [np.insert(np.cumsum(sums[phase]), 0, 0) / scale for phase in phases]
@@ -86,9 +86,8 @@ def _draw_over_time(figure: Any, report: Report, title: str) -> None:
     in_all.set(xlabel="milliseconds since the first output", ylabel=f"{unit} put out so far")
     in_all.set(xlim=(0, ends[-1]), ylim=(0, None))
     for axes in (each, in_all):
-        axes.grid(axis="y", alpha=0.3)
         axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        _tidy(axes, "y")
 
 
 def _draw_live(axes: Any, peak: Peak, title: str) -> None:
@@ -111,8 +110,12 @@ def _draw_live(axes: Any, peak: Peak, title: str) -> None:
     )
     axes.set(xlim=(0, times[-1] or 1.0), ylim=(0, 1.15 * max(place[1], (own or 0) / scale)))
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    axes.grid(axis="y", alpha=0.3)
+    axes.legend(handles[::-1], labels[::-1], **_BESIDE)
+    _tidy(axes, "y")
+
+
+def _tidy(axes: Any, lines: str) -> None:
+    axes.grid(axis=lines, alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -135,10 +138,9 @@ def _draw_by_layer(axes: Any, layers: Mapping[str, Mapping[str, int]], title: st
     axes.invert_yaxis()
     axes.set(xlabel=f"{unit} requested by all outputs of one step", title=f"Outputs by layer and phase: {title}")
     axes.set_xlim(0, max(left) * 1.08)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    axes.grid(axis="x", alpha=0.3)
+    axes.legend(**_BESIDE)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    _tidy(axes, "x")
 
 
 def _bars(layer_phases: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:

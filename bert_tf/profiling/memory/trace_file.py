@@ -10,9 +10,10 @@ counts it again.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bert_tf import atomic, files
@@ -47,7 +48,8 @@ class Node(NamedTuple):
     outputs: tuple[Output, ...]
 
 
-class Skipped(NamedTuple):
+@dataclasses.dataclass(frozen=True, order=True)
+class Skipped:
     line: int  # from 1
     problem: str
     text: str
@@ -166,19 +168,10 @@ def _word(name: str) -> str:
 
 def from_run_metadata(metadata: Any) -> Trace:
     """Returns the outputs recorded in the `RunMetadata` of a traced step, ordered by the start of their operations."""
-    nodes = [_node(stats) for device in metadata.step_stats.dev_stats for stats in device.node_stats if _is_operation(device)]
-    return Trace(tuple(node for _, node in sorted(nodes, key=lambda pair: pair[0])))
-
-
-def _is_operation(device: Any) -> bool:
-    """Whether a device's records are of operations; a GPU's streams list their kernels once more."""
-    return "/stream:" not in device.device
-
-
-def _node(stats: Any) -> tuple[int, Node]:
-    begun = stats.all_start_micros
-    outputs: Sequence[Output] = [_output(output, begun) for output in stats.output]
-    return begun, Node(stats.node_name, tuple(outputs))
+    # A GPU's streams list their kernels once more.
+    devices = (device for device in metadata.step_stats.dev_stats if "/stream:" not in device.device)
+    nodes = sorted((stats for device in devices for stats in device.node_stats), key=lambda stats: stats.all_start_micros)
+    return Trace(tuple(Node(n.node_name, tuple(_output(output, n.all_start_micros) for output in n.output)) for n in nodes))
 
 
 def _output(output: Any, time: int) -> Output:

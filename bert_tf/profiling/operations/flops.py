@@ -1,6 +1,9 @@
-"""Floating-point operations of matrix products, from the shapes of their inputs and outputs.
+"""Matrix products: their floating-point operations, from the shapes of inputs and outputs, and their use of Tensor Cores.
 
 A multiplication and an addition are two operations. The bias or activation of a fused product is not counted.
+
+Tensor Cores, the matrix units of NVIDIA GPUs, suit 16-bit numbers whose M, N and K are multiples of 8 (NVIDIA, Matrix
+Multiplication Background User's Guide: required before cuBLAS 11, most efficient since); kernel names tell which use them.
 """
 
 from __future__ import annotations
@@ -14,6 +17,13 @@ Shape = tuple[int, ...]
 
 # As the model asks for them, and as the graph's optimizer and the oneDNN kernels of the CPU name what they put in the place.
 _TYPES = re.compile(r"_?(?:Mkl)?(?:Native)?(?:Fused)?(?:Batch)?MatMul(?:V[23])?")
+
+MULTIPLE = 8  # of M, N and K
+_DTYPES = ("float16", "bfloat16")
+# Parts of the names of kernels: the shape of the instruction (m8n8k4 of Volta: 884, m16n8k8: 1688, m16n8k16: 16816), or the
+# library's word. TensorFlow's profiler goes by the same (tensorflow/core/profiler/utils/kernel_stats_utils.cc).
+_USED = re.compile(r"[a-z_](?:884|8816|1688|16816|16832)|hmma|tensorop|xmma_")
+_CUDA_CORES = re.compile(r"_[fd]fma_|xmma_gemm_f32f32_f32f32|xmma_gemm_f64")  # also among the xmma kernels
 
 
 class Product(NamedTuple):
@@ -55,3 +65,15 @@ def product_of(operation_type: str, inputs: Sequence[Shape | None], output: Shap
     k = rows * columns // m
     fits = (m * k, k * n) == (rows * columns, second_rows * second_columns)
     return Product(batch, m, k, n) if fits else None
+
+
+def tensor_core_obstacle(dtype: str, product: Product) -> str:
+    """Returns a phrase on what keeps a product from Tensor Cores; "" if nothing does."""
+    if dtype not in _DTYPES:
+        return dtype
+    odd = [f"{name} = {size}" for name, size in zip("MKN", product[1:]) if size % MULTIPLE]
+    return f"{', '.join(odd)}: no multiple of {MULTIPLE}" if odd else ""
+
+
+def uses_tensor_cores(kernel: str) -> bool:
+    return bool(_USED.search(kernel)) and not _CUDA_CORES.search(kernel)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -67,6 +68,15 @@ def computing_seconds(step: Any) -> float:
         for start in [node.all_start_nanos or node.all_start_micros * 1000]
     ]
     return covered(*np.array(spans, np.int64).reshape(-1, 2).T) / 1e9
+
+
+def chrome_trace(step_stats: Any) -> str | None:
+    """Returns JSON for Chrome's trace viewer; None if this TensorFlow cannot write it."""
+    with contextlib.suppress(ImportError):
+        from tensorflow.python.client.timeline import Timeline
+
+        return Timeline(step_stats).generate_chrome_trace_format()
+    return None
 
 
 def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:

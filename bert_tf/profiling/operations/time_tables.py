@@ -16,7 +16,7 @@ from typing import Any
 
 from bert_tf.profiling import op_names
 from bert_tf.profiling.op_names import BACKWARD, CLIP, FORWARD, OPTIMIZER_STATE, UPDATE, WEIGHTS
-from bert_tf.profiling.operations import tensor_cores
+from bert_tf.profiling.operations import flops
 from bert_tf.profiling.operations.flops import is_product
 from bert_tf.profiling.operations.operations_file import Kernel, Operation, Record, waits
 
@@ -171,7 +171,7 @@ def _op_row(operation: Operation, record: Record, whole: float, scopes: Collecti
     computed = bool(record.gpus) or GPU not in operation.device  # not only launched
     rate = gflop * 1e6 / time if gflop and time and computed else None
     peak = record.matmul_peak_gflops.get(operation.dtype)
-    uses = any(tensor_cores.uses(kernel.name) for kernel in operation.kernels) if record.gpus else None
+    uses = any(flops.uses_tensor_cores(kernel.name) for kernel in operation.kernels) if record.gpus else None
     phase = op_names.phase_of(operation.name)
     phase = _PHASE_OF.get(phase, phase)
     longest = max(operation.products, key=lambda item: item.total_us, default=None)
@@ -200,7 +200,7 @@ def _eligible(operation: Operation) -> tuple[float | None, str]:
     """Returns the share of time that Tensor Cores could compute, and the main obstacle for the rest."""
     obstacles: dict[str, float] = collections.defaultdict(float)
     for item in operation.products:
-        obstacles[tensor_cores.obstacle(operation.dtype, item.product)] += item.total_us
+        obstacles[flops.tensor_core_obstacle(operation.dtype, item.product)] += item.total_us
     whole = sum(obstacles.values())
     free = obstacles.pop("", 0.0)
     if not operation.products:

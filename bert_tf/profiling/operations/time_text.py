@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from bert_tf.profiling.operations.flops import uses_tensor_cores
 from bert_tf.profiling.operations.time_tables import GPU, HOST, LAUNCHES, PHASES, GroupRow, ModelTable, OpRow, as_dict
 from bert_tf.text_table import table
 
@@ -130,12 +131,10 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kernels(ops: Iterable[OpRow]) -> Iterator[str]:
-    from bert_tf.profiling.operations import tensor_cores
-
     rows = [
         (
             row.name if not place else "",
-            "used" if tensor_cores.uses(kernel.name) else "",
+            "used" if uses_tensor_cores(kernel.name) else "",
             str(kernel.calls),
             *map(_number, (kernel.total_us / kernel.calls, kernel.min_us, kernel.max_us)),
             kernel.name,

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import BETWEEN_STEPS, EVALUATIONS, FIRST_STEPS, PARTS, SAVES, STEPS, Account
 
-INPUT_BOUND, HOST_BOUND, COMPUTE_BOUND, COMMUNICATION_BOUND, TOO_SHORT = (
-    "input-bound",
-    "host-bound",
-    "compute-bound",
-    "communication-bound",
-    "too short to tell",
-)
+INPUT_BOUND, HOST_BOUND, COMPUTE_BOUND = "input-bound", "host-bound", "compute-bound"
+COMMUNICATION_BOUND, TOO_SHORT = "communication-bound", "too short to tell"
 
+_BATCH_SIZE, _PARTS_FLAG = "--train_batch_size", "--gradient_accumulation_steps"
+_HIERARCHICAL = "--cross_device_ops=hierarchical"
 _LEAST_STEPS = 20
 _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
@@ -60,70 +56,39 @@ class Diagnosis:
     text: str  # one paragraph for people
 
 
-class _Hint(NamedTuple):
-    """A flag, why it may help, and when it applies."""
-
-    flag: str
-    why: str
-    applies: Callable[[Setting], bool]
-
-
-def _always(setting: Setting) -> bool:
-    del setting
-    return True
-
-
 def _has_neighbours(setting: Setting) -> bool:
     """Whether hierarchical all-reduce among the GPUs of one machine is possible but unused."""
     chosen = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
     return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not chosen
 
 
-def _has_units_for(precision: str) -> Callable[[Setting], bool]:
-    return lambda s: s.gpu and s.precision in ("float32", "tf32") and s.half_precision == precision
-
-
-_HINTS: dict[str, tuple[_Hint, ...]] = {
-    INPUT_BOUND: (
-        _Hint(
-            "--intra_op_threads",
-            "one less than there are cores leaves one to the reader",
-            lambda s: not s.gpu and s.intra_op_threads is None,
+def _hints(s: Setting) -> Mapping[str, tuple[tuple[bool, str, str], ...]]:
+    """Flags to try, by bottleneck: whether one applies, its name, and why it may help."""
+    half = s.half_precision if s.gpu and s.precision in ("float32", "tf32") else None
+    core_left = not s.gpu and s.intra_op_threads is None
+    by_nccl = s.machines > 1 and s.gpu and not s.all_reduce_alg
+    rarely = "gradients are added up once a step, so a larger batch does it less often"
+    return {
+        INPUT_BOUND: (
+            (core_left, "--intra_op_threads", "one less than there are cores leaves one to the reader"),
+            (True, _BATCH_SIZE, "a larger batch is read with less work for each example"),
         ),
-        _Hint("--train_batch_size", "a larger batch is read with less work for each example", _always),
-    ),
-    HOST_BOUND: (
-        _Hint(
-            "--gradient_accumulation_steps", "fewer parts are fewer and larger operations", lambda s: s.accumulation_steps > 1
+        HOST_BOUND: (
+            (s.accumulation_steps > 1, _PARTS_FLAG, "fewer parts are fewer and larger operations"),
+            (s.gpu and not s.xla, "--xla", "joins many small operations into few"),
+            (True, _BATCH_SIZE, "a larger batch gives each operation more to compute"),
         ),
-        _Hint("--xla", "joins many small operations into few", lambda s: s.gpu and not s.xla),
-        _Hint("--train_batch_size", "a larger batch gives each operation more to compute", _always),
-    ),
-    COMMUNICATION_BOUND: (
-        _Hint(
-            "--all_reduce_alg=nccl",
-            "adds up between GPUs directly",
-            lambda s: s.machines > 1 and s.gpu and not s.all_reduce_alg,
+        COMMUNICATION_BOUND: (
+            (by_nccl, "--all_reduce_alg=nccl", "adds up between GPUs directly"),
+            (_has_neighbours(s), _HIERARCHICAL, "adds up in groups of neighbours, which suits GPUs without NVLink"),
+            (True, _BATCH_SIZE, f"{rarely} ({_PARTS_FLAG} keeps it within the memory)"),
         ),
-        _Hint(
-            "--cross_device_ops=hierarchical",
-            "adds up in groups of neighbours, which suits GPUs without NVLink",
-            _has_neighbours,
+        COMPUTE_BOUND: (
+            (half is not None, f"--precision={half}", "uses Tensor Cores"),
+            (s.gpu and not s.xla, "--xla", "joins operations"),
+            (not s.group_by_length, "--group_by_length", "leaves less to compute where lengths differ"),
         ),
-        _Hint(
-            "--train_batch_size",
-            "gradients are added up once a step, so a larger batch does it less often"
-            " (--gradient_accumulation_steps keeps it within the memory)",
-            _always,
-        ),
-    ),
-    COMPUTE_BOUND: (
-        _Hint("--precision=bfloat16", "uses Tensor Cores", _has_units_for("bfloat16")),
-        _Hint("--precision=float16", "uses Tensor Cores", _has_units_for("float16")),
-        _Hint("--xla", "joins operations", lambda s: s.gpu and not s.xla),
-        _Hint("--group_by_length", "leaves less to compute where lengths differ", lambda s: not s.group_by_length),
-    ),
-}
+    }
 
 
 def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, account: Account | None = None) -> Diagnosis:
@@ -138,11 +103,11 @@ def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, a
         **({} if idle is None else {"idle": idle}),
     }
     kind = _kind(summary, setting, shares)
-    hint = next((hint for hint in _HINTS[kind] if hint.applies(setting)), None)
-    next_try = f"Try {hint.flag}: {hint.why}." if hint else "No flag is known to make it faster."
+    flag, why = next(((flag, why) for applies, flag, why in _hints(setting)[kind] if applies), (None, ""))
+    next_try = f"Try {flag}: {why}." if flag else "No flag is known to make it faster."
     sentences = [f"The run was {kind}: {_reason(kind, summary, setting, shares)}.", _evidence(summary, setting, shares)]
     sentences += _outside(account) if account else []
-    return Diagnosis(kind, shares, hint and hint.flag, " ".join([*sentences, next_try]))
+    return Diagnosis(kind, shares, flag, " ".join([*sentences, next_try]))
 
 
 def _outside(account: Account) -> list[str]:

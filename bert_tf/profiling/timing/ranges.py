@@ -5,11 +5,16 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import dataclasses
 import importlib
+import re
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from bert_tf.documents import LARGEST_SETTING
+from bert_tf.errors import FlagError
 
 _MAPS = Path("/proc/self/maps")
 
@@ -72,3 +77,24 @@ def loaded_library(name: str) -> str | None:
         return None
     paths = (line.split(maxsplit=5)[-1] for line in _MAPS.read_text(encoding="utf-8").splitlines() if "/" in line)
     return next((path for path in paths if Path(path).name.startswith(name)), None)
+
+
+@dataclasses.dataclass(frozen=True)
+class StepRange:
+    """Steps `first` to `last`, inclusive; the first step of a run is 1."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def parse(cls, flag: str, text: str) -> StepRange:
+        """Parses "20-30", or "20" for a single step; raises FlagError, naming the flag, for anything else."""
+        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
+        if not match:
+            raise FlagError(f"--{flag}={text}: is a step or a range of steps, 20 or 20-30")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last > LARGEST_SETTING:
+            raise FlagError(f"--{flag}={text}: steps count up to {LARGEST_SETTING}")
+        if not 1 <= first <= last:
+            raise FlagError(f"--{flag}={text}: steps count from 1, the last of a range is not before the first")
+        return cls(first, last)

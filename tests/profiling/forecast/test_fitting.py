@@ -1,37 +1,42 @@
-"""What fits by the forecast, against published largest batches."""
+"""What fits by the forecast: published largest batches, levers, and the cheapest combinations of flags."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import pytest
 
 from bert_tf.config import BertConfig
 from bert_tf.optimization.parts import parse_frozen
-from bert_tf.profiling.forecast import fitting
-from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
-from bert_tf.profiling.forecast.fitting import LENGTHS, MEBIBYTE, fewest_parts, largest_batch
-from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, Step
+from bert_tf.profiling.forecast.fitting import LENGTHS, MEBIBYTE, fits, in_fewest_parts, largest_batch, slowdown
+from bert_tf.profiling.forecast.step_peak import forecast, gap_share
 
 BASE = BertConfig(vocab_size=30522)
 LARGE = BertConfig(
     vocab_size=30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
 )  # fmt: skip
+GTX_1060 = 5175 * MEBIBYTE
 TWELVE_GB = 11441 * MEBIBYTE  # what TensorFlow takes of a card of 12 GB
+TINY = Step(BertConfig.tiny(), 16, 4)  # two layers of 3 passes, hidden 8, intermediate 16
 
 
-def test_the_largest_batch_is_the_last_that_fits():
-    memory = 5175 * MEBIBYTE
-    largest = largest_batch(BASE, tokens=128, memory=memory)
-    fit = [fitting.fits(forecast(BASE, tokens=128, batch_size=size), memory) for size in (largest, largest + 1)]
-    assert fit == [True, False]
+def flags(found):
+    return [" ".join(combination.flags) for combination in found]
 
 
-def test_no_batch_fits_where_the_weights_do_not():
-    assert largest_batch(BASE, tokens=64, memory=1000 * MEBIBYTE) == 0
+def test_largest_batch_is_the_last_that_fits():
+    step = Step(BASE, 128, 1)
+    largest = largest_batch(step, GTX_1060)
+    assert [fits(step._replace(batch_size=size), GTX_1060) for size in (largest, largest + 1)] == [True, False]
+    assert largest_batch(Step(BASE, 64, 1), 1000 * MEBIBYTE) == 0  # less than the weights
+    assert largest_batch(Step(BertConfig.tiny(), 8, 1), 1 << 50) == 1 << 16  # the largest that is tried
 
 
-def test_the_published_run_fits_its_gpu():
+def test_published_run_fits_its_gpu():
     """MRPC on a GTX 1060 with 5175 MB: sequence 64, batch 12."""
-    assert fitting.fits(forecast(BASE, tokens=64, batch_size=12, options=PUBLISHED), 5175 * MEBIBYTE)
+    assert fits(Step(BASE, 64, 12, PUBLISHED), GTX_1060)
 
 
 # google-research/bert README, "Out-of-memory issues": a Titan X with 12 GB, TensorFlow 1.11.
@@ -41,59 +46,189 @@ def test_the_published_run_fits_its_gpu():
     ids=["base", "large"],
 )
 def test_published_largest_batches_fit_and_not_much_more(config, published, most):
-    found = [largest_batch(config, tokens=tokens, memory=TWELVE_GB, options=PUBLISHED) for tokens in LENGTHS]
-    assert all(batch >= known for batch, known in zip(found, published))
-    assert all(batch <= max(1, most * known) for batch, known in zip(found, published))
+    found = [largest_batch(Step(config, tokens, 1, PUBLISHED), TWELVE_GB) for tokens in LENGTHS]
+    assert all(known <= batch <= max(1, most * known) for batch, known in zip(found, published))
 
 
 def test_levers_are_those_that_are_not_pulled_yet():
-    flags = [lever.flag for lever in fitting.levers(BASE, ComputeOptions(recompute=True, micro_batches=2))]
-    assert flags == [
+    assert list(fitting.levers(Step(BASE, 128, 8, ComputeOptions(recompute=True, micro_batches=2)))) == [
         "--gradient_accumulation_steps=4",
         "--gradient_accumulation_steps=8",
         "--precision=bfloat16",
         "--freeze=embeddings,0-5",
         "--place=embeddings:/CPU:0",
     ]
-
-
-def test_parts_that_are_frozen_stay_so_with_the_lever():
-    levers = fitting.levers(BASE, ComputeOptions(frozen=frozenset({"pooler", 6, 9})))
-    ((flag, options),) = (lever for lever in levers if "freeze" in lever.flag)
+    frozen = fitting.levers(Step(BASE, 128, 8, ComputeOptions(frozen=frozenset({"pooler", 6, 9}))))
+    ((flag, step),) = ((flag, step) for flag, step in frozen.items() if "freeze" in flag)
     assert flag == "--freeze=embeddings,0-6,9,pooler"
-    assert parse_frozen(flag.partition("=")[2]) == options.frozen
-
-
-def test_no_batch_is_larger_than_the_largest_that_is_tried():
-    tiny = BertConfig.tiny()
-    assert largest_batch(tiny, tokens=8, memory=1 << 50) == 1 << 16
-
-
-def test_every_part_has_an_example_on_every_replica():
-    found = [
-        fewest_parts(BASE, tokens=512, batch_size=33, memory=1 << 40, options=ComputeOptions(replicas=2, micro_batches=count))
-        for count in (16, 17)
-    ]
-    assert [options and options.micro_batches for options in found] == [16, None]
+    assert parse_frozen(flag.partition("=")[2]) == step.options.frozen
 
 
 def test_a_lever_says_what_it_buys():
-    memory = 5175 * MEBIBYTE
-    (recompute,) = (lever for lever in fitting.levers(BASE, ComputeOptions()) if lever.flag == "--recompute")
-    bought = fitting.bought(BASE, recompute, tokens=128, batch_size=48, memory=memory)
-    assert bought.peak < 0.5 * forecast(BASE, tokens=128, batch_size=48).peak
-    assert bought.largest_batch > 3 * largest_batch(BASE, tokens=128, memory=memory)
+    step = Step(BASE, 128, 48)
+    (recompute,) = (bought for bought in fitting.bought(step, GTX_1060) if bought.flag == "--recompute")
+    assert recompute.peak < 0.5 * forecast(*step).peak
+    assert recompute.largest_batch > 3 * largest_batch(step, GTX_1060)
 
 
-def test_the_fewest_parts_are_those_before_which_nothing_fits():
-    memory = 5175 * MEBIBYTE
-    found = fewest_parts(BASE, tokens=128, batch_size=100, memory=memory, options=ComputeOptions())
-    fit = [
-        fitting.fits(forecast(BASE, tokens=128, batch_size=100, options=ComputeOptions(micro_batches=count)), memory)
-        for count in (found.micro_batches - 1, found.micro_batches)
+def test_fewest_parts():
+    step = Step(BASE, 128, 100)
+    count = in_fewest_parts(step, GTX_1060).options.micro_batches
+    assert [fits(step.having(micro_batches=parts), GTX_1060) for parts in (count - 1, count)] == [False, True]
+    assert in_fewest_parts(Step(BASE, 512, 8), 1500 * MEBIBYTE) is None  # one example is too much
+    # Every part has an example on every replica.
+    found = [in_fewest_parts(Step(BASE, 512, 33, ComputeOptions(replicas=2, micro_batches=n)), 1 << 40) for n in (16, 17)]
+    assert [step and step.options.micro_batches for step in found] == [16, None]
+
+
+@pytest.mark.parametrize("tokens", [64, 128, 512])
+@pytest.mark.parametrize("options", [ComputeOptions(), ComputeOptions(recompute=True, padding=0.4, spread=0.2), PUBLISHED])
+def test_more_parts_never_need_more_memory(tokens, options):
+    """From two parts on, which is what the search for the fewest rests on."""
+    step = Step(BASE, tokens, 24, options)
+    peaks = [forecast(*step.having(micro_batches=parts)).peak for parts in range(2, 25)]
+    assert peaks == sorted(peaks, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "least", "found"), [(0, 9, 4, 4), (0, 9, 0, 0), (0, 9, 9, 9), (0, 9, 10, None), (3, 2, 0, None)]
+)
+def test_first_number_for_which_a_condition_holds(low, high, least, found):
+    assert fitting.first(low, high, lambda number: number >= least) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "passes"),
+    [
+        ({}, 6),
+        ({"recompute": True}, 7),  # the last layer is not computed again
+        ({"frozen": frozenset({0})}, 5),  # the embeddings' gradient comes down through it
+        ({"frozen": frozenset({"embeddings", 0})}, 4),
+        ({"frozen": frozenset({"embeddings", 0}), "recompute": True}, 4),
+        ({"frozen": frozenset({"embeddings", 0, 1})}, 2),
+        ({"precision": "bfloat16"}, 6),
+        ({"micro_batches": 4}, 6 * 1.03),  # each part after the first costs a little
+    ],
+)
+def test_slowdown_by_passes_of_the_layers(changes, passes):
+    assert slowdown(TINY, TINY.having(**changes)) == pytest.approx(passes / 6)
+
+
+def test_slowdown_by_length():
+    """A token's products are 4 x 8 x 8 + 2 x 8 x 16 = 512, and its attention over 16 tokens 2 x 16 x 8 = 256."""
+    assert slowdown(TINY, TINY._replace(tokens=8)) == pytest.approx(8 * (512 + 128) / (16 * (512 + 256)))
+    assert slowdown(TINY, TINY._replace(batch_size=1)) == 1.0
+
+
+def test_a_step_fits_with_its_gaps():
+    found = forecast(*TINY)
+    assert found.gaps == int(found.peak * gap_share(ComputeOptions())) > 0
+    assert [fits(TINY, memory) for memory in (found.needed - 1, found.needed)] == [False, True]
+    grown = forecast(*TINY.having(growth=True))
+    assert dataclasses.replace(grown, gaps=found.gaps) == found
+    assert grown.gaps > found.gaps
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"defer_embeddings": False}, True),
+        ({"replicas": 2}, True),
+        ({"precision": "float16"}, True),
+        ({"defer_embeddings": False, "pack_tokens": False}, False),
+        ({"defer_embeddings": False, "frozen": frozenset({"embeddings"})}, False),
+        ({"defer_embeddings": False, "host_embeddings": True}, False),
+    ],
+)
+def test_whole_gradients_of_the_word_table_leave_more_gaps(changes, more):
+    assert (gap_share(ComputeOptions(**changes)) > gap_share(ComputeOptions())) == more
+
+
+def test_a_large_model_on_a_small_card_is_frozen_as_little_as_possible():
+    """It does not fit whole, however it is computed; a milder freeze fits in no number of parts."""
+    step = Step(LARGE, 384, 32)
+    (found,) = search.cheapest(step, GTX_1060)
+    assert found.flags == ("--freeze=embeddings,0-5", "--gradient_accumulation_steps=32")
+    assert found.changes == ("frozen parts keep their weights",)
+    milder = step.having(frozen=frozenset({"embeddings", *range(5)}))
+    tried = [milder.having(recompute=recompute, micro_batches=n) for recompute in (False, True) for n in range(1, 33)]
+    assert not any(fits(one, GTX_1060) for one in tried)
+
+
+def test_what_keeps_the_result_comes_first_by_its_time():
+    step = Step(BASE, 512, 32)
+    found = search.cheapest(step, GTX_1060)
+    fewest = next(parts for parts in range(1, 33) if fits(step.having(micro_batches=parts), GTX_1060))
+    assert flags(found) == [f"--gradient_accumulation_steps={fewest}", "--recompute"]
+    assert all(combination.changes == () for combination in found)
+    assert found[0].slowdown < found[1].slowdown
+
+
+def options_of(combination):
+    """Returns what the flags of a combination that changes no result turn on."""
+    named = (flag.removeprefix("--").partition("=") for flag in combination.flags)
+    values = {name: int(value) if value else True for name, _, value in named}
+    return {"micro_batches" if name == "gradient_accumulation_steps" else name: value for name, value in values.items()}
+
+
+def test_no_combination_has_a_flag_that_it_could_do_without():
+    step, memory = Step(LARGE, 512, 32, PUBLISHED), 12000 * MEBIBYTE
+    found = search.cheapest(step, memory)
+    assert [flag.partition("=")[0] for flag in flags(found)] == [
+        "--custom_gradients --fused_adam --gradient_accumulation_steps",
+        "--fused_adam --recompute",
+        "--recompute --gradient_accumulation_steps",
     ]
-    assert fit == [False, True]
+    for needed in map(options_of, found):
+        assert fits(step.having(**needed), memory)
+        assert not any(fits(step.having(**{**needed, name: getattr(PUBLISHED, name)}), memory) for name in needed)
 
 
-def test_no_parts_help_where_one_example_is_too_much():
-    assert fewest_parts(BASE, tokens=512, batch_size=8, memory=1500 * MEBIBYTE, options=ComputeOptions()) is None
+def test_changes_are_combined_where_none_is_enough_alone():
+    step, memory = Step(BASE, 512, 64), 455 * MEBIBYTE
+    frozen = step.having(frozen=frozenset({"embeddings", *range(12)}), recompute=True)
+    assert not any(fits(frozen.having(micro_batches=parts), memory) for parts in (1, 64))
+    (found,) = search.cheapest(step, memory)
+    assert found.changes == ("frozen parts keep their weights", "longer texts are cut off")
+    assert found.peak <= memory
+
+
+def test_flags_of_the_request_are_kept_and_not_named_again():
+    options = ComputeOptions(recompute=True, micro_batches=4, precision="bfloat16", frozen=frozenset({"pooler"}))
+    (found,) = search.cheapest(Step(LARGE, 384, 32, options), GTX_1060)
+    assert found.flags[0].startswith("--freeze=embeddings,0-")
+    assert found.flags[0].endswith(",pooler")
+    assert not {"--recompute", "--precision=bfloat16"} & set(found.flags)
+
+
+def test_smaller_and_shorter_batches():
+    """A quarter of 128 positions is real: all 32 of 32."""
+    step = Step(BASE, 128, 8, ComputeOptions(padding=0.75))
+    cut = [search._cut(step, tokens) for tokens in (32, 64)]
+    assert [(step.tokens, step.options.padding) for step in cut] == [(32, 0.0), (64, 0.5)]
+    smaller = search._smaller(Step(BASE, 128, 32, ComputeOptions(micro_batches=16, replicas=2)), 8)
+    assert (smaller.batch_size, smaller.options.micro_batches) == (8, 4)  # no more parts than examples
+
+
+def test_embeddings_go_to_the_host_where_nothing_else_fits():
+    step, memory = Step(BASE, 128, 8), 400 * MEBIBYTE
+    (found,) = search.cheapest(step, memory)
+    assert found.flags == ("--place=embeddings:/CPU:0", "--freeze=embeddings,0-11")
+    assert fits(step.having(host_embeddings=True, frozen=frozenset({"embeddings", *range(12)})), memory)
+    assert search.cheapest(step.having(replicas=2), memory) == []
+    assert search.cheapest(Step(LARGE, 512, 32), 100 * MEBIBYTE) == []
+
+
+@pytest.mark.parametrize("memory", [100, 460, 2000, 5175])
+def test_search_asks_for_few_forecasts(memory, monkeypatch):
+    """One takes less than a millisecond."""
+    asked = []
+
+    def counted(*step):
+        asked.append(step)
+        return forecast(*step)
+
+    monkeypatch.setattr(search, "forecast", counted)
+    monkeypatch.setattr(fitting, "forecast", counted)
+    search.cheapest(Step(LARGE, 512, 64), memory * MEBIBYTE)
+    assert 0 < len(asked) < 300

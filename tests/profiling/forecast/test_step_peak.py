@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from bert_tf.config import BertConfig
+from bert_tf.profiling.forecast import step_peak
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, classifier
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
@@ -76,7 +77,7 @@ def test_embeddings_of_the_host_send_their_gradient_through_frozen_layers():
     assert through.activations > 1.5 * ended.activations
 
 
-def test_a_session_that_evaluates_has_weights_and_no_slots():
+def test_an_evaluating_session_has_weights_and_no_slots():
     alone, both = (forecast(BASE, tokens=64, batch_size=8, options=ComputeOptions(evaluates=on)) for on in (False, True))
     assert (both.weights, both.slots, both.of_step) == (2 * alone.weights, alone.slots, alone.of_step)
 
@@ -91,12 +92,6 @@ def test_the_fullest_of_many_batches_counts():
     padded = ComputeOptions(pack_tokens=False, padding=0.5)
     uneven = dataclasses.replace(padded, spread=0.1)
     assert forecast(BASE, tokens=100, batch_size=9, options=uneven) == forecast(BASE, tokens=100, batch_size=9, options=padded)
-
-
-def test_activations_grow_with_the_batch():
-    one, two = (forecast(BASE, tokens=128, batch_size=size) for size in (64, 128))
-    assert two.activations == pytest.approx(2 * one.activations, rel=1e-3)
-    assert two.weights + two.slots == one.weights + one.slots
 
 
 def grows(**change):
@@ -135,20 +130,6 @@ def test_replicas_share_the_batch_and_add_up_gradients():
     assert small.gradients == 2 * 4 * (109_482_240 + 2 * 768 + 2)
 
 
-@pytest.mark.parametrize(
-    ("options", "defers"),
-    [
-        (ComputeOptions(), True),
-        (ComputeOptions(defer_embeddings=False), False),
-        (ComputeOptions(precision="float16"), False),
-        (ComputeOptions(replicas=2), False),
-        (ComputeOptions(frozen=frozenset({"embeddings"})), False),
-    ],
-)
-def test_words_wait_for_updates_where_training_lets_them(options, defers):
-    assert options.defers is defers
-
-
 def check(cell, **sizes):
     found, state, live = cell.compare(**sizes)
     assert found.weights + found.slots == pytest.approx(state, rel=1e-3)
@@ -156,40 +137,23 @@ def check(cell, **sizes):
     assert found.of_step == pytest.approx(live, rel=0.2)  # without what is there all the time
 
 
-@pytest.mark.parametrize("cell", GRID)
-def test_forecasts_the_live_peak_of_real_steps(cell):
-    check(cell)
-
-
-@pytest.mark.parametrize("cell", HEADS)
-def test_forecasts_what_heads_hold_that_read_all_tokens(cell):
-    check(cell, **NARROW)
-
-
 MASKED_SIZES = {"vocab_size": 5000}
 
 
-@pytest.mark.parametrize("cell", MASKED_CELLS)
-def test_forecasts_what_scores_of_all_words_take(cell):
-    check(cell, **MASKED_SIZES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", MORE_MASKED_CELLS)
-def test_forecasts_other_ways_of_scoring_words(cell):
-    check(cell, **MASKED_SIZES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", MORE_HEADS)
-def test_forecasts_what_other_heads_hold(cell):
-    check(cell, **NARROW)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cell", WIDER)
-def test_forecasts_the_live_peak_of_more_steps(cell):
-    check(cell)
+@pytest.mark.parametrize(
+    ("cell", "sizes"),
+    [
+        *((cell, {}) for cell in GRID),
+        *((cell, NARROW) for cell in HEADS),  # that read all tokens
+        *((cell, MASKED_SIZES) for cell in MASKED_CELLS),  # that score all words
+        *(pytest.param(cell, {}, marks=pytest.mark.slow) for cell in WIDER),
+        *(pytest.param(cell, NARROW, marks=pytest.mark.slow) for cell in MORE_HEADS),
+        *(pytest.param(cell, MASKED_SIZES, marks=pytest.mark.slow) for cell in MORE_MASKED_CELLS),
+    ],
+    ids=str,
+)
+def test_forecasts_the_live_peak_of_real_steps(cell, sizes):
+    check(cell, **sizes)
 
 
 @pytest.mark.slow
@@ -217,3 +181,34 @@ def test_the_head_is_that_of_the_options():
     two, five = (forecast(BASE, tokens=128, batch_size=1, options=ComputeOptions(head=classifier(n, 768))) for n in (2, 5))
     assert forecast(BASE, tokens=128, batch_size=1) == two
     assert (five.weights - two.weights, five.slots - two.slots) == (4 * more, 8 * more)
+
+
+GIBIBYTE = 2**30
+
+
+def tokens(memory, **options):
+    return step_peak.inference_tokens(BASE, **{"length": 128, "memory": int(memory * GIBIBYTE), **options})
+
+
+def test_tokens_of_inference_by_the_memory_of_a_gpu():
+    assert [tokens(memory) for memory in (0.3, 0.9, 1.5, 3, 4, 70)] == [2048, 4096, 8192, 16384, 32768, 32768]
+    assert tokens(4, length=512) < tokens(4)
+    assert tokens(3, number=2) == 2 * tokens(3)
+    assert tokens(3, trains=True) < tokens(3)
+
+
+@pytest.mark.parametrize("memory", [2, 3, 6, 11, 23])
+@pytest.mark.parametrize("length", [16, 128, 512])
+def test_a_batch_of_inference_fits_twice_beside_the_weights(memory, length):
+    chosen = tokens(memory, length=length)
+    needed = step_peak.inference_peak(BASE, examples=chosen // length, length=length)
+    assert chosen == step_peak.LEAST or 2 * needed < memory * GIBIBYTE - 438_000_000
+
+
+def test_inference_peak():
+    """By hand: scores and weights [1, 12, 512, 512], six tensors [512, 768]; the wide part is smaller."""
+    config = BertConfig(vocab_size=100, num_attention_heads=12, hidden_size=768, intermediate_size=3072)
+    assert step_peak.inference_peak(config, examples=1, length=512) == 4 * (2 * 12 * 512 * 512 + 6 * 512 * 768)
+    # Shorter batches of as many tokens need less, so that one number serves all lengths.
+    peaks = [step_peak.inference_peak(BASE, examples=8192 // length, length=length) for length in (16, 64, 128, 512)]
+    assert peaks == sorted(peaks)

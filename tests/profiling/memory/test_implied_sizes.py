@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from bert_tf.profiling.memory import implied_sizes
+from bert_tf.profiling.memory.implied_sizes import Evidence
 from bert_tf.profiling.memory.trace_file import Node, Output, Trace, parse
 from tests.profiling.excerpt import TRACE
 
@@ -28,7 +29,7 @@ def test_reads_the_sizes_off_the_bytes():
 
 def test_names_the_output_that_a_size_was_read_off():
     first = implied_sizes.infer(parse(TRACE))["sequence_length"].evidence[0]
-    assert first == ("bert/encoder/mul", 192, "sequence_length 4 x tokens 12 x 4", 4)
+    assert first == Evidence("bert/encoder/mul", 192, "sequence_length 4 x tokens 12 x 4", 4)
 
 
 def test_evidence_that_disagrees_is_a_doubt():
@@ -57,7 +58,7 @@ def test_bytes_that_are_no_whole_number_of_rows_say_nothing():
 
 
 def test_counts_each_variable_once():
-    assert implied_sizes.held_bytes(parse(TRACE)) == (32 + 32 + 480 + 60, 480)
+    assert implied_sizes.held_bytes(parse(TRACE)) == {"weights": 32 + 32 + 480 + 60, "optimizer_state": 480}
 
 
 def test_handles_are_no_sizes():
@@ -100,4 +101,4 @@ def test_the_texts_are_the_largest_of_a_batch():
             )
         )
     )
-    assert found["sequence_length"].evidence[0] == ("IteratorGetNext:1", 48, "sequence_length 4 x batch 3 x 4", 4)
+    assert found["sequence_length"].evidence[0] == Evidence("IteratorGetNext:1", 48, "sequence_length 4 x batch 3 x 4", 4)

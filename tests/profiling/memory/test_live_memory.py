@@ -1,13 +1,17 @@
-"""Memory of a step over time, from records of allocation and release."""
+"""Memory of a step over time, from records of allocation and release, and its file."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.errors import DataError
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
-from bert_tf.profiling.memory.live_memory import held, live_memory, whole_step
+from bert_tf.profiling.memory import live_memory
+from bert_tf.profiling.memory.live_memory import Change, LiveMemory, Step
 from tests.profiling import steps
 
 tf1 = tf.compat.v1
@@ -25,7 +29,7 @@ def recorded(*nodes):
     return metadata
 
 
-STEP = recorded(
+RECORDS = recorded(
     ("a", "pool", 1100, (10, 100), (40, -100)),
     ("b", "pool", 1150, (20, 50), (30, -50)),
     ("c", "pool", 1300, (30, 200), (60, -200)),
@@ -33,40 +37,22 @@ STEP = recorded(
 )
 
 
-def test_adds_up_what_is_taken_and_given_back():
-    memory = live_memory(STEP)["pool"]
+def test_live_memory_by_allocator():
+    memories = live_memory.live_memory(RECORDS)
+    pool, host = memories["pool"], memories["host"]
     # c is taken in the microsecond in which b is given back: for a moment both are there.
-    assert memory.live.tolist() == [100, 150, 350, 300, 200, 0]
-    assert memory.peak == 350
-    np.testing.assert_allclose(memory.seconds, [0, 1e-5, 2e-5, 2e-5, 3e-5, 5e-5])
+    assert pool.live.tolist() == [100, 150, 350, 300, 200, 0]
+    np.testing.assert_allclose(pool.seconds, [0, 1e-5, 2e-5, 2e-5, 3e-5, 5e-5])
+    assert (pool.peak, pool.before, pool.allocator_peak) == (350, 1000, 1300)
+    assert (host.peak, host.before, host.allocator_peak) == (7, None, None)  # it does not count
+    assert live_memory.live_memory(tf1.RunMetadata()) == {}
 
 
-def test_names_what_was_alive_at_the_peak_the_largest_first():
-    assert list(live_memory(STEP)["pool"].alive_at_peak().items()) == [("c", 200), ("a", 100), ("b", 50)]
-
-
-def test_what_an_operation_gave_back_before_the_peak_is_not_alive():
-    memory = live_memory(recorded(("a", "pool", 0, (1, 10), (2, -10)), ("b", "pool", 0, (3, 5), (4, 6))))["pool"]
-    assert memory.alive_at_peak() == {"b": 11}
-
-
-def test_tells_what_was_there_before_from_what_the_allocator_counts():
-    memory = live_memory(STEP)["pool"]
-    assert (memory.before, memory.allocator_peak) == (1000, 1300)
-
-
-def test_an_allocator_that_does_not_count_says_nothing():
-    memory = live_memory(STEP)["host"]
-    assert (memory.peak, memory.before, memory.allocator_peak) == (7, None, None)
-
-
-def test_all_allocators_together():
-    assert whole_step(live_memory(STEP)).peak == 357
-
-
-def test_a_step_without_allocations_took_nothing():
-    memory = whole_step(live_memory(tf1.RunMetadata()))
-    assert (memory.peak, memory.alive_at_peak(), memory.seconds.size) == (0, {}, 0)
+def test_alive_at_the_peak():
+    assert list(live_memory.live_memory(RECORDS)["pool"].alive_at_peak().items()) == [("c", 200), ("a", 100), ("b", 50)]
+    step = recorded(("a", "pool", 0, (1, 10), (2, -10)), ("b", "pool", 0, (3, 5), (4, 6)))  # a is given back before
+    assert live_memory.live_memory(step)["pool"].alive_at_peak() == {"b": 11}
+    assert live_memory.in_order([]).alive_at_peak() == {}
 
 
 def test_variables_are_held_where_their_handles_are():
@@ -91,7 +77,7 @@ def test_variables_are_held_where_their_handles_are():
         "global_step": 8,
         "not/of/this/step/kernel": 50,
     }
-    assert held(metadata, sizes) == {
+    assert live_memory.held(metadata, sizes) == {
         "GPU_0_bfc": {"weights": 10, "optimizer_state": 20},
         "GPU_1_bfc": {"weights": 30, "optimizer_state": 0},
         "cpu": {"weights": 40, "optimizer_state": 0},
@@ -101,7 +87,7 @@ def test_variables_are_held_where_their_handles_are():
 @pytest.mark.parametrize("options", [ComputeOptions(), PUBLISHED], ids=["default", "published"])
 def test_a_real_step_agrees_with_its_allocator(options):
     recorded, state = steps.traced(steps.config(128, 2), 128, 8, options, count=7)
-    memories = [max(live_memory(metadata).values(), key=lambda memory: memory.peak) for metadata in recorded]
+    memories = [max(live_memory.live_memory(metadata).values(), key=lambda memory: memory.peak) for metadata in recorded]
     assert min(memory.peak for memory in memories) > 5e6
     assert state > 1e6
     if memories[0].allocator_peak is None:  # TensorFlow's allocator of the CPU counts only where oneDNN is on
@@ -112,3 +98,70 @@ def test_a_real_step_agrees_with_its_allocator(options):
     alone = [memory.peak / (memory.allocator_peak - memory.before) for memory in memories]
     assert np.median(with_state) == pytest.approx(1, abs=0.1)
     assert np.median(alone) == pytest.approx(1, abs=0.15)  # those buffers are a tenth of so small a step
+
+
+POOL = LiveMemory(
+    (Change(1000, 100, "a"), Change(1030, 200, "b/c"), Change(1030, -100, "a"), Change(1060, -200, "b/c")),
+    np.array([100, 300, 200, 0]),
+    before=1000,
+    allocator_peak=1300,
+)
+HOST = LiveMemory((Change(1010, 7, "d"),), np.array([7]))
+STEP = Step(12, {"pool": POOL, "host": HOST}, {"pool": {"weights": 400, "optimizer_state": 500}})
+TEXT = """# live memory of step 12
+# allocator\tpool\tbefore\t1000\tpeak\t1300
+# allocator\thost
+# held\tpool\tweights\t400\toptimizer_state\t500
+microseconds\tbytes\tlive\tallocator\toperation
+0\t100\t100\tpool\ta
+10\t7\t7\thost\td
+30\t200\t300\tpool\tb/c
+30\t-100\t200\tpool\ta
+60\t-200\t0\tpool\tb/c
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    live_memory.write(tmp_path / "live.tsv", STEP)
+    return tmp_path / "live.tsv"
+
+
+def test_file_is_read_as_it_was_written(path):
+    assert path.read_text() == TEXT
+    step = live_memory.read(path)
+    assert (step.number, step.held) == (STEP.number, STEP.held)
+    for name, memory in STEP.memories.items():
+        found = step.memories[name]
+        assert [change._replace(micros=change.micros + 1000) for change in found.changes] == list(memory.changes)
+        assert found.live.tolist() == memory.live.tolist()
+        assert (found.before, found.allocator_peak) == (memory.before, memory.allocator_peak)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("10\t7\t7", "10\t7", 7),
+        ("10\t7\t7", "10\tx\t7", 7),
+        ("30\t200\t300", "30\t201\t300", 8),  # no longer adds up
+        ("10\t7\t7", f"10\t{1 << 63}\t{1 << 63}", 7),  # more than any memory
+        ("before\t1000", "before\tmany", 2),
+        ("before\t1000", f"before\t{1 << 63}", 2),
+        ("of step 12", "of step twelve", 1),
+        ("# allocator\thost", "# allocator", 3),
+    ],
+)
+def test_damage_is_named_with_its_line(path, old, new, line):
+    path.write_text(TEXT.replace(old, new))
+    with pytest.raises(DataError, match=f"{re.escape(str(path))}:{line}: want .*--memory_trace_step"):
+        live_memory.read(path)
+
+
+def test_other_files(path):
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    assert live_memory.read(path).memories["pool"].peak == 300
+    path.write_text("SrcNode a 0\n")
+    with pytest.raises(DataError, match="not a file of live memory"):
+        live_memory.read(path)
+    with pytest.raises(DataError, match="cannot read: No such file"):
+        live_memory.read(path.parent / "none")

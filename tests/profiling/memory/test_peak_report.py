@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.profiling.memory import peak_report, peak_text
-from bert_tf.profiling.memory.live_memory import Change, LiveMemory, in_order
-from bert_tf.profiling.memory.live_memory_file import Step
+from bert_tf.profiling.memory import peak_report
+from bert_tf.profiling.memory.live_memory import Change, LiveMemory, Step, in_order
 from bert_tf.profiling.memory.peak_report import Agreement
 
 FORWARD, BACKWARD = "bert/encoder/layer_1/output/dense/MatMul", "gradients/bert/encoder/layer_1/output/dense/MatMul_grad/MatMul"
@@ -43,13 +42,7 @@ def test_peak_by_hand(peak):
         ("forward", 500),
         ("backward", 250),
     ]
-
-
-def test_layers_in_the_order_of_the_network(peak):
     assert list(peak.by_layer.items()) == [("bert/embeddings", 300), ("layer 1", 450)]
-
-
-def test_largest_first(peak):
     assert list(peak.largest.items()) == [(EMBEDDED, 300), (BACKWARD, 250), (FORWARD, 200)]
     assert list(peak_report.make_peak(STEP, largest=1).largest) == [EMBEDDED]
 
@@ -58,9 +51,6 @@ def test_timeline_has_the_highest_moment_of_each_interval(peak):
     # Of 20 microseconds each: the second begins with the peak, in the fourth nothing changes, in the last all is given back.
     found = [(moment.us, moment.live) for moment in peak.timeline]
     assert found == [(10, 1500), (20, 1750), (40, 1300), (60, 1300), (99, 1000)]
-
-
-def test_peak_is_in_the_timeline_however_coarse():
     for intervals in (1, 2, 3, 120):
         timeline = peak_report.make_peak(STEP, intervals=intervals).timeline
         assert (len(timeline), max(moment.live for moment in timeline)) == (intervals, 1750)
@@ -79,7 +69,7 @@ def test_agreement_with_the_allocator_by_hand(peak):
 @pytest.mark.parametrize("found", [Agreement(None, 5, None), Agreement(0, 5, 0), Agreement(None, 5, 7)])
 def test_no_agreement_where_the_allocator_does_not_count(found):
     assert found.difference_percent is None
-    assert "no count of its own" in peak_text.agreement(found)
+    assert "no count of its own" in peak_report.agreement(found)
 
 
 def test_another_allocator():
@@ -89,16 +79,13 @@ def test_another_allocator():
         peak_report.make_peak(STEP, allocator="pol")
 
 
-def test_step_that_took_nothing():
+def test_extreme_steps():
     with pytest.raises(DataError, match="step 3: no operation took memory"):
         peak_report.make_peak(Step(3, {}, {}))
     before = LiveMemory((), np.array([], np.int64), 1000, 1000)
     assert peak_report.make_peak(Step(3, {"pool": before}, {"pool": HELD})).moment.live == 1000
-
-
-def test_variables_beyond_what_the_allocator_counts_stay_whole():
-    memory = LiveMemory(CHANGES[:1], LIVE[:1], 850, 1150)
-    found = peak_report.make_peak(Step(3, {"pool": memory}, {"pool": HELD})).moment.by_phase
+    beyond = LiveMemory(CHANGES[:1], LIVE[:1], 850, 1150)  # variables beyond what the allocator counts stay whole
+    found = peak_report.make_peak(Step(3, {"pool": beyond}, {"pool": HELD})).moment.by_phase
     assert found == {"weights": 300, "optimizer_state": 600, "forward": 300}
 
 
@@ -117,7 +104,7 @@ def test_json(peak):
 
 
 def test_text(peak):
-    text = peak_text.describe(peak)
+    text = peak_report.describe(peak)
     for part in (
         "step 3, pool: 1.75 kB at the peak, 0.0 ms after the first allocation of 0.1 ms\n",
         "the allocator's own count is 1.76 kB: they differ by -0.6 % (-1.3 % for the step alone)\n",

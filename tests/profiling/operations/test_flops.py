@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.profiling.operations.flops import Product, is_product, product_of
+from bert_tf.profiling.operations.flops import Product, product_of, tensor_core_obstacle, uses_tensor_cores
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from bert_tf.profiling.operations.flops import Product, is_product, product_of
         ("_MklNativeFusedMatMul", [(4, 8), (8, 16), None], (4, 16), (1, 4, 8, 16), 1024),
         ("BatchMatMulV2", [(2, 3, 5, 7), (2, 3, 5, 7)], (2, 3, 5, 5), (6, 5, 7, 5), 2100),
         ("_MklBatchMatMulV2", [(2, 3, 5, 7), (2, 3, 7, 4)], (2, 3, 5, 4), (6, 5, 7, 4), 1680),
-        ("BatchMatMulV2", [(3, 5, 7), (7, 4)], (3, 5, 4), (3, 5, 7, 4), 840),  # one factor for the whole batch
+        ("_FusedBatchMatMulV2", [(3, 5, 7), (7, 4)], (3, 5, 4), (3, 5, 7, 4), 840),  # one factor for the whole batch
         ("MatMul", [(0, 8), (8, 16)], (0, 16), (1, 0, 0, 16), 0),
     ],
 )
@@ -29,6 +29,7 @@ def test_sizes_and_operations(kind, inputs, output, product, flops):
     ("kind", "inputs", "output"),
     [
         ("Mul", [(4, 8), (4, 8)], (4, 8)),
+        ("MatMulGradient", [(4, 8), (8, 16)], (4, 16)),
         ("MatMul", [None, (8, 16)], (4, 16)),
         ("MatMul", [(4, 8), (8, 16)], None),
         ("MatMul", [(4, 8), (7, 16)], (4, 16)),  # of another step: they do not fit
@@ -39,13 +40,42 @@ def test_nothing_is_guessed(kind, inputs, output):
     assert product_of(kind, inputs, output) is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"), [("_FusedBatchMatMulV2", True), ("BatchMatMulV3", True), ("MatMulGradient", False)]
-)
-def test_tells_products_by_their_type(kind, expected):
-    assert is_product(kind) is expected
-
-
 def test_is_shown_by_its_factors():
     assert str(Product(1, 4, 8, 16)) == "[4, 8] [8, 16]"
     assert str(Product(6, 5, 7, 4)) == "6 x [5, 7] [7, 4]"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "obstacle"),
+    [
+        ("float16", (64, 768, 3072), ""),
+        ("bfloat16", (8, 8, 8), ""),
+        ("float32", (64, 768, 3072), "float32"),
+        ("float16", (1763, 768, 3072), "M = 1763: no multiple of 8"),
+        ("bfloat16", (64, 30, 30522), "K = 30, N = 30522: no multiple of 8"),
+        ("float16", (64, 768, 2), "N = 2: no multiple of 8"),
+    ],
+)
+def test_what_keeps_a_product_from_them(dtype, sizes, obstacle):
+    assert tensor_core_obstacle(dtype, Product(1, *sizes)) == obstacle
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        ("volta_fp16_s884gemm_fp16_64x64_ldg8_f2f_nn", True),
+        ("volta_h884gemm_64x64_ldg8_nn", True),
+        ("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", True),
+        ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_relu_f2f_stages_64x3_tn", True),
+        ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x128_16x5_nt_align4>", True),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x64_stage3_warpsize2x1x2_tensor16x8x8", True),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4", False),
+        ("volta_sgemm_128x64_nn", False),
+        ("ampere_sgemm_32x128_tn", False),
+        ("void splitKreduce_kernel<32, 16, int, float>", False),
+        ("void tensorflow::functor::ApplyAdamKernel<float>", False),
+    ],
+)
+def test_who_uses_them_by_the_name_of_the_kernel(kernel, expected):
+    assert uses_tensor_cores(kernel) is expected

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from bert_tf.errors import FlagError
 from bert_tf.profiling.timing import ranges
-from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
+from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges, StepRange
 
 
 @pytest.fixture
@@ -44,18 +45,13 @@ def test_ranges_reach_nsight_under_their_shown_names(nvtx):
 @pytest.mark.usefixtures("_no_nvtx")
 def test_without_nvtx_ranges_are_measured_all_the_same():
     marks = Ranges()
+    marks.end("data")  # it is not open
+    assert dict(marks.seconds) == {}
     marks.start("data")
     time.sleep(0.01)
     marks.end("data")
     assert marks.seconds["data"][0] >= 0.01
     assert not marks.seen_by_nsight
-
-
-@pytest.mark.usefixtures("_no_nvtx")
-def test_a_range_that_is_not_open_is_not_closed():
-    marks = Ranges()
-    marks.end("data")
-    assert dict(marks.seconds) == {}
 
 
 def test_cuda_s_profiler_is_told_where_a_runtime_is_loaded(monkeypatch):
@@ -66,13 +62,10 @@ def test_cuda_s_profiler_is_told_where_a_runtime_is_loaded(monkeypatch):
     profiler = CudaProfiler()
     profiler.start()
     profiler.stop()
-    assert told == ["/usr/lib/libcudart.so", "start", "stop"]
-
-
-def test_without_a_cuda_runtime_nothing_is_told(monkeypatch):
     monkeypatch.setattr(ranges, "loaded_library", lambda _: None)
     CudaProfiler().start()
     CudaProfiler().stop()
+    assert told == ["/usr/lib/libcudart.so", "start", "stop"]
 
 
 def test_a_loaded_library_is_found_by_the_memory_map(tmp_path, monkeypatch):
@@ -81,3 +74,14 @@ def test_a_loaded_library_is_found_by_the_memory_map(tmp_path, monkeypatch):
     monkeypatch.setattr(ranges, "_MAPS", maps)
     assert ranges.loaded_library("libcudart.so") == "/opt/cuda/libcudart.so.12"
     assert ranges.loaded_library("libcuda.so") is None
+
+
+@pytest.mark.parametrize(("text", "first", "last"), [("20-30", 20, 30), ("7", 7, 7), (" 1-1 ", 1, 1)])
+def test_a_range_of_steps_has_both_ends(text, first, last):
+    assert StepRange.parse("profile_steps", text) == StepRange(first, last)
+
+
+@pytest.mark.parametrize("text", ["", "a-b", "20-", "-20", "20,30", "30-20", "0-3", "9999999999"])
+def test_other_texts_are_rejected_with_the_flag(text):
+    with pytest.raises(FlagError, match=f"^--profile_steps={text}: "):
+        StepRange.parse("profile_steps", text)
