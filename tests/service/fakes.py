@@ -18,10 +18,11 @@ from typing import Any, Optional
 from bert_tf.errors import CheckpointError
 from bert_tf.library.reading import Reader
 from bert_tf.service import app, running, worker
+from bert_tf.service.question import Part
 from bert_tf.service.server import Server
 from bert_tf.service.service import Service
 from bert_tf.service.settings import ServeConfig, configured
-from bert_tf.service.worker import Asked, Description, Source
+from bert_tf.service.worker import Description, Source
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -31,7 +32,7 @@ VOCABULARY = Vocabulary(
     [*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")]
 )
 READER = Reader(SentenceFamily(("no", "yes")), WordPieceTokenizer(VOCABULARY), Limits(16))
-Hook = Optional[Callable[[Sequence[Asked]], None]]
+Hook = Optional[Callable[[Sequence[Part]], None]]
 
 
 def description(**changed: Any) -> Description:
@@ -53,13 +54,13 @@ class Toy:
         if self._problem:
             raise CheckpointError(self._problem)
 
-    def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
+    def answers(self, batch: Sequence[Part]) -> list[list[bytes]]:
         self.batches.append([example.texts[0] for one in batch for example in one.examples])
         if self._before:
             self._before(batch)
         return [[self._answer(example, one) for example in one.examples] for one in batch]
 
-    def _answer(self, example: Any, one: Asked) -> bytes:
+    def _answer(self, example: Any, one: Part) -> bytes:
         said = {"id": example.guid, "texts": example.texts, "call": one.call, "of": self.description.step, **one.options}
         return json.dumps(said).encode()
 
@@ -131,7 +132,7 @@ class Running:
     async def _serve(self, config: ServeConfig) -> None:
         self.loop = asyncio.get_running_loop()
         source = Source(config.run)
-        self.service = Service(source, config.computing, config.limits, config.patience, launch=self.launcher)
+        self.service = Service(source, config, launch=self.launcher)
         self.server = Server(app.make(self.service, config.address), config, stopping=self.service.stop)
         self._made.set()
         await running.until_signal(self.service, self.server, self._listener)
