@@ -15,7 +15,7 @@ from pyspark.errors import PythonException
 import bert_tf
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given, Rules
-from bert_tf.cluster import once, shipped, spark, values
+from bert_tf.cluster import shipped, spark, values
 from bert_tf.cluster.spark import Column
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
@@ -52,7 +52,7 @@ def _arrived(packed, tmp_path, monkeypatch):
     monkeypatch.setattr(spark, "sent", lambda name: str(packed.parent / name))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(once, "_LOADED", {})
+    monkeypatch.setattr(spark, "_LOADED", {})
 
 
 def job(**changed):
@@ -107,7 +107,7 @@ def _text(value):
 
 
 def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
-    monkeypatch.setattr(once, "_LOADED", {})
+    monkeypatch.setattr(spark, "_LOADED", {})
 
     class Model:
         closed = False
@@ -115,9 +115,9 @@ def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
         def close(self):
             self.closed = True
 
-    first = once.once("a", Model)
-    assert once.once("a", Model) is first
-    assert once.once("b", Model) is not first
+    first = spark.once("a", Model)
+    assert spark.once("a", Model) is first
+    assert spark.once("b", Model) is not first
     assert first.closed
 
 

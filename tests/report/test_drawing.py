@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bert_tf.report import drawing
+from bert_tf.report.charts import stacked_chart
 from bert_tf.report.line_chart import Curve, Style, line_chart
-from bert_tf.report.stacked_chart import stacked_chart
 from tests.report.drawn import POINTS, paths
 
 CHART = line_chart([Curve("a", 0, range(100), range(100))], Style())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.report import charts
-from bert_tf.report.stacked_chart import stacked_chart
+from bert_tf.report.charts import stacked_chart
 from tests.report.drawn import AREAS, SVG, numbers, paths, picture, told
 
 
