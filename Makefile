@@ -1,4 +1,4 @@
-.PHONY: run install lock wheel check check-requirements test coverage test-slow benchmark-env
+.PHONY: run install lock wheel check check-requirements test test-machines coverage test-slow benchmark-env
 # The virtual environment. It is remade if make is given another PYTHON or TF than it was made with.
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -53,10 +53,14 @@ check-requirements: install
 
 # Files in the order that tests/conftest.py gives them, the long ones first: sorted by their number of tests, these would be
 # left for one worker at the end.
-TESTS := -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
+TESTS := -m "not slow and not several_machines" -n 2 --dist loadfile --no-loadscope-reorder
 
 test: install
 	$(BIN)/pytest $(TESTS)
+
+# Processes that train together, each as a machine of its own: one test at a time.
+test-machines: install
+	$(BIN)/pytest -m several_machines
 
 # The same tests a third slower, since Python's tracing sees every call of TensorFlow's too.
 coverage: install

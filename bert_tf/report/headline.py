@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.report import curves, outcome
@@ -22,11 +22,11 @@ class Figure(NamedTuple):
 
 
 def figures(group: Group, *, costs: bool) -> list[Figure]:
-    single = len(group.runs) == 1
+    last = group.runs[0].metrics[-1:] if len(group.runs) == 1 else ()
     return [
         *_scores(group),
         *_losses(group),
-        *([_last_step(group)] if single and group.runs[0].metrics else ()),
+        *(Figure("last logged step", f"{line['step']:g}", "") for line in last),
         *(_speeds(group) if costs else ()),
         *(_times(group) if costs else ()),
     ]
@@ -58,20 +58,12 @@ def _losses(group: Group) -> Iterator[Figure]:
         yield Figure(f"loss, {split}", f"{statistics.fmean(values):.4f}", "" if len(group.runs) == 1 else _spread(values))
 
 
-def _last_step(group: Group) -> Figure:
-    return Figure("last logged step", f"{group.runs[0].metrics[-1]['step']:g}", "")
-
-
 def _speeds(group: Group) -> Iterator[Figure]:
     of_runs = [curves.figures(run) for run in group.runs]
-    for name in _names(of_runs):
+    for name in dict.fromkeys(name for found in of_runs for name in found):
         values = [found[name][0] for found in of_runs if name in found]
         unit = next(found[name][1] for found in of_runs if name in found)
         yield Figure(name, number(statistics.fmean(values)), unit)
-
-
-def _names(found: Iterable[Iterable[str]]) -> dict[str, None]:
-    return dict.fromkeys(name for names in found for name in names)
 
 
 def _times(group: Group) -> Iterator[Figure]:

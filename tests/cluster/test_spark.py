@@ -6,6 +6,7 @@ import functools
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pyarrow
 import pytest
@@ -85,10 +86,6 @@ def test_a_row_that_cannot_be_used_says_why_and_the_others_are_predicted(packed)
     rows = computed(make, [*ROWS[:3], {"text_a": "rain", "text_b": None}, *ROWS[4:]])
     assert [row["p"]["problem"] for row in rows] == [None] * 3 + ["a text is None"] + [None] * 16
     assert [row["p"]["label"] is None for row in rows] == [number == 3 for number in range(20)]
-
-
-@pytest.mark.usefixtures("_arrived")
-def test_a_row_that_cannot_be_used_is_shown(packed):
     with pytest.raises(DataError, match=r"^frame: a text is None; the row is {'text_a': 'rain', 'text_b': None}$"):
         computed(functools.partial(frames._predictions, packed.name, job()), [*ROWS, {"text_a": "rain", "text_b": None}])
 
@@ -168,19 +165,14 @@ def test_patches_of_a_version_are_the_same_version():
     assert {version.count(".") for version in spark._versions().values()} == {1}
 
 
-class Frame:
-    """What is asked of a frame before anything is computed."""
-
-    columns = ("id", "text_a", "text_b", "p")
-
-
-def test_a_column_is_not_overwritten():
-    column = Column("p", values.type_of(CLASSIFICATION), dict, {"text_a": "text_a"})
-    with pytest.raises(FlagError, match="^output='p': the frame has a column of this name; give another$"):
-        spark.with_column(Frame(), column)
-
-
-def test_a_column_that_is_missing_is_named():
-    column = Column("new", values.type_of(CLASSIFICATION), dict, {"text_a": "body"})
-    with pytest.raises(FlagError, match="^no column 'body' in the frame; there are id, text_a, text_b, p$"):
-        spark.with_column(Frame(), column)
+@pytest.mark.parametrize(
+    ("name", "read", "message"),
+    [
+        ("p", "text_a", "^output='p': the frame has a column of this name; give another$"),
+        ("new", "body", "^no column 'body' in the frame; there are id, text_a, text_b, p$"),
+    ],
+)
+def test_columns_are_looked_at_before_anything_is_computed(name, read, message):
+    column = Column(name, values.type_of(CLASSIFICATION), dict, {"text_a": read})
+    with pytest.raises(FlagError, match=message):
+        spark.with_column(SimpleNamespace(columns=("id", "text_a", "text_b", "p")), column)

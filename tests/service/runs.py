@@ -34,14 +34,7 @@ KINDS = {
 
 
 def write(folder: Path, project: TinyProject, kind: str, *, step: int = 20) -> Path:
-    """Writes a run, or another checkpoint into it.
-
-    Args:
-      folder: of the run.
-      project: whose vocabulary and configuration it has.
-      kind: key of `KINDS`.
-      step: of the checkpoint, on which its weights depend.
-    """
+    """Writes a run of a key of `KINDS`, or another checkpoint into it; weights depend on the step."""
     folder.mkdir(parents=True, exist_ok=True)
     record = {"task_name": "custom", "kind": kind, **KINDS[kind][0], "max_seq_length": 24, "do_lower_case": True}
     shutil.copy(project.vocab_file, folder)
