@@ -57,9 +57,25 @@ def _scores(graph: OnnxGraph, vectors: str, prefix: str = "") -> str:
     return graph.add("Add", graph.add("MatMul", vectors, kernel), graph.weight(f"{prefix}output_bias"))
 
 
+def _of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return _scores(graph, encoded.pooled)  # [B, L]
+
+
+def _choice(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return graph.add("Squeeze", _scores(graph, encoded.pooled), graph.constant([1]))  # [B]
+
+
+def _tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return _scores(graph, encoded.layers[-1])  # [B, T, L]
+
+
 def _span(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
     return graph.add("Where", real, _scores(graph, encoded.layers[-1], "cls/squad/"), graph.number(_PADDING))  # [B, T, 2]
+
+
+def _pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return _mean(graph, encoded.layers[-1])  # [B, D]
 
 
 def _vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
@@ -85,10 +101,10 @@ def _max(graph: OnnxGraph, tokens: str) -> str:
 
 _POOLINGS: Mapping[str, Callable[[OnnxGraph, str], str]] = {MEAN: _mean, CLS: first_token, MAX: _max}
 _HEADS: dict[str, HeadNodes] = {
-    **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), lambda graph, x, _: _scores(graph, x.pooled)),  # [B, L]
-    **dict.fromkeys((SIMILARITY, CONTRASTIVE), lambda graph, x, _: _mean(graph, x.layers[-1])),  # [B, D]
-    CHOICE: lambda graph, x, _: graph.add("Squeeze", _scores(graph, x.pooled), graph.constant([1])),  # [B]
-    TAGS: lambda graph, x, _: _scores(graph, x.layers[-1]),  # [B, T, L]
+    **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), _of_pooled),
+    **dict.fromkeys((SIMILARITY, CONTRASTIVE), _pairs),
+    CHOICE: _choice,
+    TAGS: _tags,
     SPAN: _span,
     VECTORS: _vectors,
 }
