@@ -86,6 +86,10 @@ def test_a_row_that_cannot_be_used_says_why_and_the_others_are_predicted(packed)
     rows = computed(make, [*ROWS[:3], {"text_a": "rain", "text_b": None}, *ROWS[4:]])
     assert [row["p"]["problem"] for row in rows] == [None] * 3 + ["a text is None"] + [None] * 16
     assert [row["p"]["label"] is None for row in rows] == [number == 3 for number in range(20)]
+
+
+@pytest.mark.usefixtures("_arrived")
+def test_a_row_that_cannot_be_used_is_shown(packed):
     with pytest.raises(DataError, match=r"^frame: a text is None; the row is {'text_a': 'rain', 'text_b': None}$"):
         computed(functools.partial(frames._predictions, packed.name, job()), [*ROWS, {"text_a": "rain", "text_b": None}])
 
