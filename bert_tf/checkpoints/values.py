@@ -66,6 +66,14 @@ def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...
         raise CheckpointError(problem)
 
 
+def refuse_unusable(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises CheckpointError if weights are missing, of other shapes or types, damaged, or not finite."""
+    refuse_misfits(reader, shapes)
+    problem = problem_of_weights(reader, shapes)
+    if problem:
+        raise CheckpointError(problem)
+
+
 def problem_of_saved(prefix: str) -> str | None:
     try:
         reader = CheckpointReader(prefix)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
-from bert_tf.cluster import machine_copy, paths, storage
+from bert_tf.cluster import paths, shipped, storage
 from bert_tf.cluster.storage import Stored
 from bert_tf.errors import CheckpointError
 from bert_tf.log_form import log
@@ -60,7 +60,7 @@ def _copied(stored: Iterable[Stored]) -> Path:
         for one in found:
             _copy(one.path, folder / paths.divided(one.path)[1])
 
-    return machine_copy.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
+    return shipped.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
 
 
 def _copy(source: str, target: Path) -> None:

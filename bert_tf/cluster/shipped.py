@@ -1,22 +1,27 @@
-"""Models for workers without access to the run folder: one file, unpacked once per machine."""
+"""Models for workers without access to the run folder: one file, unpacked once for all processes of a machine."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import shutil
+import stat
 import tarfile
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from bert_tf import atomic, files, run_layout
+from bert_tf import atomic, files, lock, run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.cluster import machine_copy
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, OutputError
 
 NAME = "model.ckpt"  # of the checkpoint in the file
 
 _MOMENTS = ("adam_m", "adam_v")
+_KEPT_S = 86400.0  # a copy that nobody has asked for in this time is deleted when another is made
 
 
 def pack(model: Trained, folder: Path) -> Path:
@@ -51,7 +56,7 @@ def _pack(folder: Path, target: Path) -> None:
 
 def unpacked(path: str) -> str:
     """Returns the local prefix of a packed checkpoint; raises CheckpointError if the file is damaged."""
-    return str(machine_copy.made_once(Path(path).stem, functools.partial(_unpack, path)) / NAME)
+    return str(made_once(Path(path).stem, functools.partial(_unpack, path)) / NAME)
 
 
 def _unpack(path: str, folder: Path) -> None:
@@ -64,3 +69,30 @@ def _unpack(path: str, folder: Path) -> None:
                         shutil.copyfileobj(source, target)
     except tarfile.TarError as error:
         raise CheckpointError(f"{path}: damaged on its way: {error}") from error
+
+
+def made_once(name: str, fill: Callable[[Path], None]) -> Path:
+    """Returns a folder that `fill` fills once per machine; OutputError if others can write to its parent."""
+    home = Path(tempfile.gettempdir(), f"bert_tf-{os.getuid()}")
+    with atomic.readable_errors(home):
+        with contextlib.suppress(FileExistsError):
+            home.mkdir(mode=0o700)
+        found = home.lstat()
+        if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
+            raise OutputError(f"{home}: not a folder that only this user can write; delete it, or set TMPDIR to another folder")
+    folder = home / name
+    with lock.claiming(folder, wait=True):
+        if not folder.is_dir():
+            _delete_old(home)
+            with atomic.replacing(folder) as temporary:
+                temporary.mkdir()
+                fill(temporary)
+        os.utime(folder)
+    return folder
+
+
+def _delete_old(home: Path) -> None:
+    for other in home.glob("[!.]*"):
+        with contextlib.suppress(OSError), lock.claiming(other) as who:
+            if who is None and other.stat().st_mtime < time.time() - _KEPT_S:
+                shutil.rmtree(other)

@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -22,7 +23,6 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.batch.inputs import CHUNK
-from bert_tf.cluster.once import once
 from bert_tf.errors import BertError, FlagError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Computes(Protocol):
         """Returns a value for each row, as Arrow takes it."""
 
     def close(self) -> None:
-        """Frees memory."""
+        """Frees memory when another model takes its place."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,3 +148,17 @@ def sent(name: str) -> str:
     from pyspark import SparkFiles
 
     return cast(str, SparkFiles.get(name))
+
+
+_TURN = threading.Lock()
+_LOADED: dict[object, Computes] = {}
+
+
+def once(key: object, make: Callable[[], Computes]) -> Computes:
+    """Returns the object made for a key, the same until another key is requested."""
+    with _TURN:
+        if key not in _LOADED:
+            for other in list(_LOADED):
+                _LOADED.pop(other).close()
+            _LOADED[key] = make()
+        return _LOADED[key]

@@ -1,13 +1,16 @@
-"""A trained model as float32 ONNX, for any number and length of rows."""
+"""A trained model as float32 ONNX, for any number and length of rows, or with int8 weight products."""
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from bert_tf import atomic
 from bert_tf.batch.trained import Trained
 from bert_tf.conversion import heads
 from bert_tf.conversion.encoder import encode
@@ -42,3 +45,17 @@ def _described(field: Field) -> Any:
     places: list[str | int] = [ROWS] if field.axis == ROW else [ROWS, TOKENS]
     shape = places if field.width is None else [*places, field.width]
     return helper.make_tensor_value_info(field.name, helper.np_dtype_to_tensor_dtype(np.dtype(field.dtype)), shape)
+
+
+def quantize(source: Path, target: Path) -> None:
+    """Makes weight products int8; activation ranges are determined per batch."""
+    from google.protobuf.message import DecodeError
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it tells the log of each product
+    try:
+        with atomic.as_os_errors(target, DecodeError):  # of its own copy in $TMPDIR, which was cut off
+            quantize_dynamic(source, target, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul"])
+    finally:
+        logging.disable(before)

@@ -11,7 +11,6 @@ from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError
 from bert_tf.modeling.heads import registry
 
 
@@ -22,8 +21,5 @@ def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
     """
     reader = CheckpointReader(trained.prefix)
     shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}
-    values.refuse_misfits(reader, shapes)
-    problem = values.problem_of_weights(reader, shapes)
-    if problem:
-        raise CheckpointError(problem)
+    values.refuse_unusable(reader, shapes)
     return {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}

@@ -35,11 +35,11 @@ class ConvertedModels:
         """Returns the ONNX file; any precision but int8 means float32."""
         if precision != INT8:
             return self._float32(trained)
-        from bert_tf.conversion import onnx_int8
+        from bert_tf.conversion import onnx_model
 
         def make(path: Path) -> None:
             with _written(trained, path) as source:
-                onnx_int8.quantize(source, path)
+                onnx_model.quantize(source, path)
 
         return self._made(trained, _INT8_ONNX, _versions("onnx", "onnxruntime"), make)
 
@@ -51,9 +51,8 @@ class ConvertedModels:
         if precision != INT8:
             return self._float32(trained)
         from bert_tf.conversion import openvino_model
-        from bert_tf.conversion.calibration import Calibration
 
-        calibration = Calibration(trained)
+        calibration = openvino_model.Calibration(trained)
         deciding = {**_versions("onnx", "openvino", "nncf"), "texts": files.digest(calibration.path)}
 
         def make(path: Path) -> None:

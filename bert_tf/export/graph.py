@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 import tensorflow as tf
@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.fields import INPUTS
@@ -65,16 +64,9 @@ def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Sessi
     with tf.Graph().as_default() as graph:
         built = build()
         variables = tf1.trainable_variables()
-        _refuse_unusable(CheckpointReader(trained.prefix), variables)
+        shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in variables}
+        values.refuse_unusable(CheckpointReader(trained.prefix), shapes)
         with tf1.Session(graph=graph, config=session_config()) as session:
             with readable_errors(trained.prefix), values.as_float32(trained.prefix) as prefix:
                 tf1.train.Saver(variables).restore(session, prefix)
             yield session, built
-
-
-def _refuse_unusable(reader: CheckpointReader, variables: Sequence[tf.Variable]) -> None:
-    shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in variables}
-    values.refuse_misfits(reader, shapes)
-    problem = values.problem_of_weights(reader, shapes)
-    if problem:
-        raise CheckpointError(problem)

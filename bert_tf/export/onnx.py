@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 
-from bert_tf.conversion import onnx_int8, onnx_model
+from bert_tf.conversion import onnx_model
 from bert_tf.engines import onnxruntime
 from bert_tf.export import agreement, gate, kept_files
 from bert_tf.export.exported import FLOAT32, Exported
@@ -25,7 +25,7 @@ def write(exported: Exported, folder: Path) -> None:
     agreement.require(exported.trained, onnxruntime.open_file(path, FLOAT32, _THREADS))
     if precision != FLOAT32:
         whole = path.rename(folder / f"{FLOAT32}.onnx")
-        onnx_int8.quantize(whole, path)
+        onnx_model.quantize(whole, path)
         whole.unlink()
         gate.measure(exported, onnxruntime.open_file(path, precision, _THREADS), folder)
     kept_files.write(exported, folder)

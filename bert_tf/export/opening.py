@@ -1,4 +1,4 @@
-"""Opens exports for comparison with the package: a row for each format that can be executed here."""
+"""Opens exports for comparison with the package: a row for each format that can be executed here, packages imported late."""
 
 from __future__ import annotations
 
@@ -15,9 +15,23 @@ _ALL_THREADS = 0
 
 
 def _saved_model(folder: Path) -> Compute:
-    from bert_tf.export.saved_model import reader
+    """A function from ids to the head's outputs, which runs with TensorFlow alone."""
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  (brings operations of the graph)
 
-    return reader.open_folder(folder)
+    from bert_tf.export.saved_model.signatures import IDS, raw
+    from bert_tf.runtime.devices import session_config
+
+    session = tf.compat.v1.Session(graph=tf.Graph(), config=session_config())
+    with session.graph.as_default():
+        signature = tf.compat.v1.saved_model.load(session, ["serve"], str(folder)).signature_def[IDS]
+    run = {name: info.name for name, info in signature.outputs.items()}
+
+    def compute(batch: Batch) -> Outputs:
+        found = session.run(run, {info.name: batch[name] for name, info in signature.inputs.items()})
+        return {**found, **{name: found[raw(name)] for name in found if raw(name) in found}}
+
+    return compute
 
 
 def _onnx(folder: Path) -> Compute:

@@ -11,7 +11,6 @@ from pathlib import Path
 import onnx
 
 from bert_tf.conversion import onnx_model, openvino_model
-from bert_tf.conversion.calibration import Calibration
 from bert_tf.engines import openvino
 from bert_tf.engines.names import INT8
 from bert_tf.export import agreement, gate, kept_files
@@ -28,7 +27,7 @@ def write(exported: Exported, folder: Path) -> None:
     allowed.
     """
     precision, path, source = exported.options.precision, folder / MODEL, folder / "model.onnx"
-    calibration = Calibration(exported.trained) if precision == INT8 else None
+    calibration = openvino_model.Calibration(exported.trained) if precision == INT8 else None
     onnx.save(onnx_model.build(exported.trained, **kept_files.metadata(exported)), str(source))
     agreement.require(exported.trained, openvino.open_file(source, FLOAT32, _THREADS))
     if calibration is None:

@@ -1,12 +1,16 @@
-"""Time and memory as recorded by a run: timing.json, phases of recorded steps, memory traces."""
+"""Time and memory as recorded by a run: timing.json, operations and phases of recorded steps, memory traces."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
+from bert_tf.errors import BertError
+from bert_tf.profiling.operations import operations_file, time_tables, time_text
+from bert_tf.profiling.operations.time_tables import GroupRow, OpRow
 from bert_tf.profiling.timing import wall_clock
 from bert_tf.profiling.timing.timing_file import WALL
 from bert_tf.report import memory
@@ -14,6 +18,10 @@ from bert_tf.report.run_files import Run, is_number, mapping, read_object
 
 _WHOLE, _COUNT = "batch", "steps"
 _LEAST_REST = 0.005  # of the phases together: less is their rounding
+_DEPTH = 3  # of a scope: bert/encoder/layer_0
+_MOST_SCOPES, _MOST_TYPES, _MOST_OPS = 60, 10, 15
+_SMALLEST_SHARE = 0.001  # of a scope
+_DAMAGED = (BertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,3 +116,39 @@ def _spreads(timing: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
     found = ((name, [mapping(timing, key).get(part) for part in parts]) for name, key in rows.items())
     numbers = ((name, [value for value in values if is_number(value)]) for name, values in found)
     return [(name, values) for name, values in numbers if len(values) == len(parts) and any(values)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Operations:
+    model: Sequence[tuple[str, str]]  # the whole step, in words
+    note: str  # whose times they are
+    phases: Sequence[GroupRow]
+    types: Sequence[GroupRow]  # longest first
+    scopes: Sequence[GroupRow]  # each followed by its children
+    longest: Sequence[OpRow]  # single operations
+    count: int  # number of all operations
+
+
+def operations(folder: Path) -> Operations | None:
+    """None if no step was recorded or the file is damaged."""
+    if not (folder / run_layout.OPERATIONS).is_file():
+        return None
+    try:
+        return _tables(operations_file.read(folder / run_layout.OPERATIONS))
+    except _DAMAGED:
+        return None
+
+
+def _tables(record: operations_file.Record) -> Operations:
+    rows = time_tables.op_table(record)
+    model = time_tables.model_table(record, rows)
+    scopes = [row for row in time_tables.group_table(rows, _DEPTH) if row.share >= _SMALLEST_SHARE]
+    return Operations(
+        time_text.model_rows(model),
+        time_text.note(model),
+        model.by_phase,
+        model.by_type[:_MOST_TYPES],
+        scopes[:_MOST_SCOPES],
+        [row for row in rows if not row.waits][:_MOST_OPS],
+        len(rows),
+    )

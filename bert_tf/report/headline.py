@@ -1,15 +1,15 @@
-"""Figures at the top of a page: the results of a run, or mean and spread of a seed series."""
+"""Figures at the top of a page: how far a run came, its results, or mean and spread of a seed series."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.report import curves, outcome
 from bert_tf.report.groups import Group
 from bert_tf.report.outcome import Score
-from bert_tf.report.run_files import is_number
+from bert_tf.report.run_files import Run, is_number, mapping
 from bert_tf.report.wording import duration, metric, number
 
 
@@ -22,11 +22,11 @@ class Figure(NamedTuple):
 
 
 def figures(group: Group, *, costs: bool) -> list[Figure]:
-    single = len(group.runs) == 1
+    last = group.runs[0].metrics[-1:] if len(group.runs) == 1 else ()
     return [
         *_scores(group),
         *_losses(group),
-        *([_last_step(group)] if single and group.runs[0].metrics else ()),
+        *(Figure("last logged step", f"{line['step']:g}", "") for line in last),
         *(_speeds(group) if costs else ()),
         *(_times(group) if costs else ()),
     ]
@@ -58,23 +58,42 @@ def _losses(group: Group) -> Iterator[Figure]:
         yield Figure(f"loss, {split}", f"{statistics.fmean(values):.4f}", "" if len(group.runs) == 1 else _spread(values))
 
 
-def _last_step(group: Group) -> Figure:
-    return Figure("last logged step", f"{group.runs[0].metrics[-1]['step']:g}", "")
-
-
 def _speeds(group: Group) -> Iterator[Figure]:
     of_runs = [curves.figures(run) for run in group.runs]
-    for name in _names(of_runs):
+    for name in dict.fromkeys(name for found in of_runs for name in found):
         values = [found[name][0] for found in of_runs if name in found]
         unit = next(found[name][1] for found in of_runs if name in found)
         yield Figure(name, number(statistics.fmean(values)), unit)
-
-
-def _names(found: Iterable[Iterable[str]]) -> dict[str, None]:
-    return dict.fromkeys(name for names in found for name in names)
 
 
 def _times(group: Group) -> Iterator[Figure]:
     seconds = [found for run in group.runs if (found := curves.training_seconds(run))]
     if seconds:
         yield Figure("time in training steps", duration(statistics.fmean(seconds)), "" if len(group.runs) == 1 else "a seed")
+
+
+def reached(run: Run) -> int | None:
+    return int(run.metrics[-1]["step"]) if run.metrics else None
+
+
+def state(run: Run) -> str:
+    total, last = _total(run), reached(run)
+    of = f" of {total}" if total is not None else ""
+    if run.own is not None:
+        step = run.own.results.get("global_step", "unknown")
+        if last is not None and is_number(step) and step < last:
+            return f"Evaluated at step {step}, the best checkpoint; trained to step {last}{of}."
+        return f"Trained and evaluated at step {step}{of}."
+    if last is None:
+        return "Nothing is logged yet: training has not come to its first report."
+    if total is not None and last >= total:
+        return f"Trained to the last step, {last}, and not evaluated: run the command again with --do_eval."
+    goes_on = "The same command goes on from its last checkpoint."
+    return f"Not finished: the last logged step is {last}{of}, and there is no result. {goes_on}"
+
+
+def _total(run: Run) -> int | None:
+    """Planned steps of all phases; None if the record does not say."""
+    schedule = mapping(run.record, "schedule")
+    found = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
+    return sum(found) if all(map(is_number, found)) else None

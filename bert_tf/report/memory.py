@@ -14,7 +14,7 @@ from bert_tf.profiling.memory import live_memory, peak_report, trace_file, trace
 from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Agreement
 from bert_tf.profiling.op_names import PHASES
 from bert_tf.report import charts
-from bert_tf.report.stacked_chart import stacked_chart
+from bert_tf.report.charts import stacked_chart
 from bert_tf.report.wording import number
 from bert_tf.run_layout import LIVE_MEMORY, MEMORY_TRACE
 

@@ -18,11 +18,9 @@ from bert_tf.report import (
     drawing,
     groups,
     headline,
-    operations,
     outcome,
     scripts,
     settings,
-    state,
     wording,
 )
 from bert_tf.report.groups import Group, Sample
@@ -120,7 +118,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     scores = outcome.scores(runs)
     samples = groups.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
-    recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := operations.of(run.folder)) is not None]
+    recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := costs.operations(run.folder)) is not None]
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,
@@ -128,7 +126,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "headed": [(group, headline.figures(group, costs=len(found) == 1)) for group in found] if len(found) <= _HEADED else [],
         "title": _title(found),
         "made": time.strftime("%Y-%m-%d %H:%M"),
-        "states": [state.sentence(run) for run in runs],
+        "states": [headline.state(run) for run in runs],
         "key": _key(drawn) if len(runs) > 1 else [],
         "not_drawn": len(found) - len(drawn),
         "scores": scores,

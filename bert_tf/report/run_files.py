@@ -144,7 +144,7 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
     task = str(mapping(record, DETERMINING).get("task_name", "unknown task"))
     places = [(task, folder), *((path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{RESULTS}")))]
     evaluated = [
-        Evaluated(of_task, results, _wrong(place, problems))
+        Evaluated(of_task, results, _lines(place / WRONG_EXAMPLES, problems))
         for of_task, place in places
         if (results := _object(place / RESULTS, problems)) is not None
     ]
@@ -205,7 +205,3 @@ def _numbers(path: Path, problems: list[str]) -> list[Line]:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a JSON value is a number that a chart can show, neither infinite nor nearly so."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
-
-
-def _wrong(folder: Path, problems: list[str]) -> list[dict[str, Any]] | None:
-    return _lines(folder / WRONG_EXAMPLES, problems)

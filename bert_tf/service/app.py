@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bert_tf import documents
 from bert_tf.errors import BertError
 from bert_tf.log_form import log
-from bert_tf.service import metrics, openapi, page
+from bert_tf.service import metrics, openapi
 from bert_tf.service.guard import Guard
 from bert_tf.service.question import AS_IT_IS, ENCODE, PREDICT, encoded
 from bert_tf.service.refusal import (
@@ -76,7 +76,7 @@ class _Paths:
             "/health/live": self._live,
             "/health/ready": self._ready,
             "/metrics": self._metrics,
-            **{f"/{name}": _static(name) for name in page.STATIC},
+            **{f"/{name}": _static(name) for name in openapi.STATIC},
         }
         self.posts = {f"/{call}": self._computes(call) for call in _KEYS}
         if address.admin:
@@ -123,15 +123,15 @@ class _Paths:
 
     async def _docs(self, _: Request) -> Response:
         described = openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts])
-        return Response(page.docs(described), headers=_OF_PAGES, media_type=_HTML)
+        return Response(openapi.docs_page(described), headers=_OF_PAGES, media_type=_HTML)
 
     async def _page(self, _: Request) -> Response:
-        return Response(page.to_try(self._service.model), headers=_OF_PAGES, media_type=_HTML)
+        return Response(openapi.page(self._service.model), headers=_OF_PAGES, media_type=_HTML)
 
 
 def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
     async def get(_: Request) -> Response:
-        content, kind = page.static(name)
+        content, kind = openapi.static(name)
         return Response(content, headers={**_OF_PAGES, "Cache-Control": "max-age=300"}, media_type=kind)
 
     return get

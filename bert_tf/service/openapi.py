@@ -1,15 +1,24 @@
-"""OpenAPI document of the service for the loaded model."""
+"""OpenAPI document of the loaded model, and pages to read it and to try the model; they load nothing from other hosts."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
+import jinja2
+
 import bert_tf
+from bert_tf import documents
 from bert_tf.service import forms
 from bert_tf.service.question import ENCODE, NORMALIZE, ROWS
 from bert_tf.service.settings import Limits
 from bert_tf.service.worker import Description
+
+STATIC = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
+
+_HERE = Path(__file__).parent
 
 _ERRORS = {
     "400": "invalid UTF-8 JSON (NaN not allowed), a repeated key, nesting too deep; Content-Length with Transfer-Encoding",
@@ -130,3 +139,33 @@ def _response(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _get(says: str, kind: str) -> dict[str, Any]:
     return {"summary": says, "responses": {"200": {"description": says, "content": {kind: {}}}}}
+
+
+@functools.cache
+def static(name: str) -> tuple[bytes, str]:
+    """Content and media type of a file that the pages load; `name` is a key of `STATIC`."""
+    return (_HERE / name).read_bytes(), STATIC[name]
+
+
+def page(model: Description | None) -> str:
+    form = model.form if model else None
+    example = dict(form.example) if form else {}
+    shown = {name: "\n".join(value) if isinstance(value, list) else value for name, value in example.items()}
+    as_json = documents.to_json({"rows": [example]} if form else {"rows": []}, ensure_ascii=False)
+    return _template("page.html.j2").render(model=model, form=form, example=shown, example_json=as_json)
+
+
+def docs_page(document: dict[str, Any]) -> str:
+    return _template("docs.html.j2").render(document=document, as_json=_as_json)
+
+
+def _as_json(value: Any) -> str:
+    return documents.to_json(value, indent=2, ensure_ascii=False)
+
+
+@functools.cache
+def _template(name: str) -> jinja2.Template:
+    loader = jinja2.FileSystemLoader(_HERE)
+    return jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    ).get_template(name)

@@ -9,21 +9,23 @@ import functools
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.errors import BertError
 from bert_tf.log_form import log
+from bert_tf.run_layout import BEST, LIST
 from bert_tf.service import question, refusal
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
 from bert_tf.service.queue import GoneError
 from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
-from bert_tf.service.settings import Computing, Limits, Patience, ServeConfig
-from bert_tf.service.watch import Watch
+from bert_tf.service.settings import ServeConfig
 from bert_tf.service.worker import Description, Source
 from bert_tf.service.workers import Launch, Plan, Workers
 
 _READING = 2  # threads that read bodies
+_PUBLISHED = "bert_model.ckpt.index"
 _LOOK_S = 2.0  # between looks at the files of the run
 
 
@@ -38,17 +40,14 @@ class Answered(NamedTuple):
 class Service:
     """Reads requests, dispatches them to workers, and keeps the model current; bound to one event loop."""
 
-    def __init__(
-        self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch | None = None
-    ) -> None:
+    def __init__(self, source: Source, config: ServeConfig, *, launch: Launch | None = None) -> None:
         """Loads nothing yet. `launch` starts a worker process; None uses `workers.launched`."""
         self._launch = launch
-        self.limits, self.patience, self.computing = limits, patience, computing
+        self.limits, self.patience, self.computing = config.limits, config.patience, config.computing
         self.metrics = Metrics()
         self._source = source
-        self._plan = Plan(computing.workers, computing.batch_tokens, computing.max_delay_ms / 1e3, patience.answer_timeout_s)
-        self._current: Workers | None = None
-        self._model: Description | None = None
+        self.workers: Workers | None = None  # that compute now
+        self.model: Description | None = None  # that answers now
         self._retired: list[Workers] = []
         self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
         self._reloading = asyncio.Lock()
@@ -57,20 +56,12 @@ class Service:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def model(self) -> Description | None:
-        return self._model
-
-    @property
     def is_ready(self) -> bool:
-        return self._current is not None and self._current.computing > 0 and not self.is_stopping
+        return self.workers is not None and self.workers.computing > 0 and not self.is_stopping
 
     @property
     def is_reloading(self) -> bool:
         return self._reloading.locked()
-
-    @property
-    def workers(self) -> Workers | None:
-        return self._current
 
     def stop(self) -> None:
         """Announces the shutdown; requests that still arrive are answered."""
@@ -108,14 +99,14 @@ class Service:
 
     async def _answer(self, call: str, body: bytes) -> Answered:
         while True:
-            workers, model = self._current, self._model
+            workers, model = self.workers, self.model
             if workers is None or model is None:
                 raise refusal.later(UNAVAILABLE, "the model is not yet loaded; try again later", 2)
             parts = await self._read(call, body, model)
             try:
                 answers = await self._computed(workers, parts)
             except GoneError as error:
-                if workers is self._current:
+                if workers is self.workers:
                     raise refusal.later(UNAVAILABLE, "the service is stopping", 5) from error
                 continue
             return Answered(model, [value for answer in answers for value in answer], sum(part.tokens for part in parts))
@@ -139,7 +130,7 @@ class Service:
             raise
 
     def _later(self, status: int, message: str) -> Refusal:
-        return refusal.later(status, message, min(60.0, self._current.wait_s() if self._current else 2.0))
+        return refusal.later(status, message, min(60.0, self.workers.wait_s() if self.workers else 2.0))
 
     async def reload(self) -> Description:
         """Loads the current checkpoint of the run without interrupting requests; on a BertError the old model stays."""
@@ -154,7 +145,7 @@ class Service:
                 workers.kill()
                 self._retired.remove(workers)
                 self.metrics.reloads.labels("failed").inc()
-                log.error("cannot reload: %s; %s goes on answering", error, self._model.step if self._model else "nothing")
+                log.error("cannot reload: %s; %s goes on answering", error, self.model.step if self.model else "nothing")
                 raise
             self._exchange(workers, model)
             self.metrics.reloads.labels("done").inc()
@@ -175,11 +166,13 @@ class Service:
         def changed() -> None:
             loop.call_soon_threadsafe(self.request_reload)
 
-        return Workers(self._source, self._plan, self.metrics, changed=changed, launch=self._launch)
+        computing = self.computing
+        plan = Plan(computing.workers, computing.batch_tokens, computing.max_delay_ms / 1e3, self.patience.answer_timeout_s)
+        return Workers(self._source, plan, self.metrics, changed=changed, launch=self._launch)
 
     def _exchange(self, workers: Workers, model: Description) -> None:
         """Routes further requests to the new workers; the old ones finish what they accepted and exit."""
-        earlier, self._current, self._model = self._current, workers, model
+        earlier, self.workers, self.model = self.workers, workers, model
         self._retired.remove(workers)
         if earlier is not None:
             self._retired.append(earlier)
@@ -207,7 +200,7 @@ class Service:
         """Finishes what is queued and ends the workers; kills them once the grace period is over."""
         for task in list(self._tasks):
             task.cancel()
-        workers = [*self._retired, *([self._current] if self._current else [])]
+        workers = [*self._retired, *([self.workers] if self.workers else [])]
         for one in workers:
             one.retire() if one.first.done() else one.kill()  # what is still being loaded answers nobody
         for one in workers:
@@ -215,7 +208,7 @@ class Service:
         self.kill()
 
     def kill(self) -> None:
-        for one in [*self._retired, *([self._current] if self._current else [])]:
+        for one in [*self._retired, *([self.workers] if self.workers else [])]:
             one.kill()
         self._readers.shutdown(wait=False)
 
@@ -234,4 +227,34 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
         encodes=config.computing.encode,
         verbosity=verbosity,
     )
-    return Service(source, config.computing, config.limits, config.patience)
+    return Service(source, config)
+
+
+class Watch:
+    """Watches the checkpoint lists of a run, or the index of a single checkpoint."""
+
+    def __init__(self, run: str | os.PathLike[str]) -> None:
+        self._run = Path(run)
+        self._known = self._seen = self._look()
+
+    def has_changed(self) -> bool:
+        """True if changed and the same as in the previous call: a file that is being written is left to its writer."""
+        before, self._seen = self._seen, self._look()
+        if self._seen in (self._known,) or self._seen != before or not any(self._seen):
+            return False
+        self._known = self._seen
+        return True
+
+    def _look(self) -> tuple[object, ...]:
+        if not self._run.is_dir():
+            return (_stamp(self._run.with_name(f"{self._run.name}.index")),)
+        best = _stamp(self._run / BEST / LIST)
+        return (_stamp(self._run / _PUBLISHED), best, None if best else _stamp(self._run / LIST))
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

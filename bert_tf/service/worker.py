@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
@@ -60,35 +60,11 @@ class Description:
         return Path(self.checkpoint).name
 
 
-class Found(NamedTuple):
-    """Worker message: the model it is about to load."""
-
-    description: Description
-
-
-class Ready(NamedTuple):
-    """Worker message: ready to compute."""
-
-    memory_bytes: int  # memory in use
-
-
 class Failed(NamedTuple):
     """Worker message: loading or a batch failed."""
 
     problem: str  # one line
     trace: str = ""  # for the log; empty for an error that the user can fix
-
-
-class Asked(NamedTuple):
-    """A part without the fields that only the queue needs."""
-
-    call: str
-    examples: Sequence[Any]
-    options: Mapping[str, Any]
-
-
-def asked(part: Part) -> Asked:
-    return Asked(part.call, part.examples, part.options)
 
 
 def run(connection: Connection, source: Source) -> None:
@@ -105,14 +81,14 @@ def run(connection: Connection, source: Source) -> None:
     converse(connection, lambda: Served(source))
 
 
-def converse(connection: Connection, make: Callable[[], Serves]) -> None:
-    """Receives lists of `Asked`; sends `Found` and `Ready`, then a list of answers or `Failed` for each."""
+def converse(connection: Connection, make: Callable[[], Served]) -> None:
+    """Receives lists of `Part`; sends the description and the bytes in use, then a list of answers or `Failed` for each."""
     with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # then nobody listens any more
         try:
             served = make()
-            connection.send(Found(served.description))
+            connection.send(served.description)
             served.load()
-            connection.send(Ready(psutil.Process().memory_info().rss))
+            connection.send(psutil.Process().memory_info().rss)
         except Exception as error:
             connection.send(_failed(error))
             return
@@ -130,18 +106,6 @@ def _failed(error: Exception) -> Failed:
     if isinstance(error, BertError):
         return Failed(line)
     return Failed(f"{type(error).__name__}: {line}", traceback.format_exc())
-
-
-class Serves(Protocol):
-    """The model behind a worker; see `Served`."""
-
-    description: Description
-
-    def load(self) -> None:
-        """Prepares the model for requests."""
-
-    def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
-        """JSON of each example, for each part of a batch."""
 
 
 class Served:
@@ -179,8 +143,8 @@ class Served:
         if self._encodes:
             self._encode(["a"])
 
-    def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
-        """Raises BertError if memory runs out or an output is not finite."""
+    def answers(self, batch: Sequence[Part]) -> list[list[bytes]]:
+        """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""
         found: list[list[bytes]] = [[] for _ in batch]
         for call, compute in ((PREDICT, self._predicted), (ENCODE, self._encoded)):
             places = [place for place, one in enumerate(batch) if one.call == call]
@@ -188,11 +152,11 @@ class Served:
                 found[place] = answer
         return found
 
-    def _predicted(self, batch: Sequence[Asked]) -> list[list[bytes]]:
+    def _predicted(self, batch: Sequence[Part]) -> list[list[bytes]]:
         predictions = iter(self._model.answer([example for one in batch for example in one.examples]))
         return [[values.as_json(next(predictions)) for _ in one.examples] for one in batch]
 
-    def _encoded(self, batch: Sequence[Asked]) -> list[list[bytes]]:
+    def _encoded(self, batch: Sequence[Part]) -> list[list[bytes]]:
         texts = [example.texts for one in batch for example in one.examples]
         vectors = iter(self._encode([text[0] if len(text) == 1 else text for text in texts]))
         return [[_vector(next(vectors), one.options) for _ in one.examples] for one in batch]

@@ -27,7 +27,7 @@ from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
 from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
 from bert_tf.service.refusal import INTERNAL, Refusal
-from bert_tf.service.worker import Description, Failed, Found, Ready, Source
+from bert_tf.service.worker import Description, Failed, Source
 
 PRELOADED = "bert_tf.service.preloaded"
 
@@ -177,8 +177,8 @@ class Workers:
         try:
             if self._is_killed:  # meanwhile, when this process was not yet among those that were killed
                 raise StartError("the service has ended")
-            self._take_description(_told(own, Found).description)
-            return own, _told(own, Ready).memory_bytes
+            self._take_description(_told(own, Description))
+            return own, _told(own, int)
         except BaseException:
             own.close()
             process.kill()
@@ -237,7 +237,7 @@ class Workers:
     def _computed(self, connection: Connection, batch: Sequence[Waiting]) -> bool:
         start = time.monotonic()
         try:
-            connection.send([worker.asked(one.part) for one in batch])
+            connection.send([one.part for one in batch])
             if not connection.poll(self._plan.silence_s):
                 log.warning("a worker has not answered for %.0f s; it is ended", self._plan.silence_s)
                 raise EOFError

@@ -15,12 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def session(home: Path, master: str = "local-cluster[2,1,1024]", **options: str) -> SparkSession:
-    """Starts Spark; whoever does stops it.
+    """Starts Spark, by default two executors of one core and 1 GB; whoever does stops it.
 
-    Args:
-      home: gets the logs of executors, below `work`; else they would be among Spark's own files.
-      master: of Spark; by default two executors of one core and 1 GB.
-      **options: of Spark.
+    `home` gets the logs of executors, below `work`; else they would be among Spark's own files.
     """
     for path in Path(pyspark.__file__).parent.iterdir():
         (home / path.name).symlink_to(path)

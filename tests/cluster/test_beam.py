@@ -21,6 +21,8 @@ from tests import lines
 from tests.batch.runs import write_run
 from tests.integration import families
 
+pytestmark = pytest.mark.several_machines
+
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
 IN_BYTES = ["--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"]
 HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -51,6 +53,15 @@ def lines_of(paths):
     return [headers.pop(), *sorted(found, key=lambda line: int(line.split("\t")[0].rpartition("-")[2]))]
 
 
+def by_beam_and_here(folder, *, output, runner=RUNNER, **given):
+    """Returns the shards of a pipeline, and the file of a local job."""
+    by_beam, local = folder / f"beam-{output}", folder / f"local-{output.removesuffix('.gz')}"
+    assert run_command(runner=runner, **given, output=by_beam) == 0
+    assert run_command(runner=None, **given, output=local) == 0
+    stem, _, suffix = by_beam.name.partition(".")
+    return shards(folder, f"{stem}-*-of-*.{suffix}"), local
+
+
 @pytest.fixture
 def _small_pieces(monkeypatch):
     monkeypatch.setattr(slices, "PIECE", 1 << 12)
@@ -61,9 +72,8 @@ def _small_pieces(monkeypatch):
 @pytest.mark.usefixtures("_small_pieces")
 def test_rows_are_those_of_a_local_job_to_the_last_digit(run, tmp_path):
     (tmp_path / "in.tsv").write_text(HEADER + rows(300))
-    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "by_beam.tsv") == 0
-    assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "local.tsv") == 0
-    assert lines_of(shards(tmp_path, "by_beam-*-of-*.tsv")) == (tmp_path / "local.tsv").read_text().splitlines()
+    found, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
+    assert lines_of(found) == local.read_text().splitlines()
 
 
 def asked(random, count):
@@ -94,21 +104,18 @@ def test_each_family_is_predicted_as_by_a_local_job(kind, project, tmp_path, mon
     run = write_run(tmp_path / "run", project, [20], record=record)
     lines = [json.dumps(row) + "\n" for row in rows_of(np.random.default_rng(3), 20)]
     (tmp_path / "rows.jsonl").write_text("".join(lines))
-    given = {"checkpoint": run, "input": tmp_path / "rows.jsonl"}
-    assert run_command(runner=IN_BYTES, **given, output=tmp_path / "beam.jsonl") == 0
-    assert run_command(runner=None, **given, output=tmp_path / "local.jsonl") == 0
-    found = [line for path in shards(tmp_path, "beam-*.jsonl") for line in path.read_text().splitlines()]
-    assert sorted(found) == sorted((tmp_path / "local.jsonl").read_text().splitlines())
+    given = {"checkpoint": run, "input": tmp_path / "rows.jsonl", "output": "out.jsonl"}
+    paths, local = by_beam_and_here(tmp_path, runner=IN_BYTES, **given)
+    found = [line for path in paths for line in path.read_text().splitlines()]
+    assert sorted(found) == sorted(local.read_text().splitlines())
     assert len(found) == 20
 
 
 def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):
     csv = "sentence1,sentence2\n" + "".join(f'"rain\n{row}",soup\n' for row in range(30))
     (tmp_path / "in.csv.gz").write_bytes(gzip.compress(csv.encode()))
-    assert run_command(checkpoint=run, input=tmp_path / "in.csv.gz", output=tmp_path / "b.tsv.gz") == 0
-    assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.csv.gz", output=tmp_path / "local.tsv") == 0
-    found = b"".join(gzip.decompress(path.read_bytes()) for path in shards(tmp_path, "b-*.tsv.gz"))
-    assert found == (tmp_path / "local.tsv").read_bytes()
+    found, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.csv.gz", output="out.tsv.gz")
+    assert b"".join(gzip.decompress(path.read_bytes()) for path in found) == local.read_bytes()
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -134,9 +141,9 @@ def test_processes_of_a_runner_write_what_one_process_writes(run, tmp_path):
     """Slices of 1 MB of some 20,000 rows; what the operating system decides is which process computes which."""
     (tmp_path / "in.tsv").write_text(HEADER + rows(60_000))
     processes = ["--runner=DirectRunner", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    assert run_command(runner=processes, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
-    assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "local.tsv") == 0
-    assert lines_of(shards(tmp_path, "out-*-of-*.tsv")) == (tmp_path / "local.tsv").read_text().splitlines()
+    given = {"checkpoint": run, "input": tmp_path / "in.tsv", "output": "out.tsv"}
+    found, local = by_beam_and_here(tmp_path, runner=processes, **given)
+    assert lines_of(found) == local.read_text().splitlines()
 
 
 def test_a_file_system_that_does_not_answer_is_one_line(run, memory, capsys, monkeypatch):
@@ -150,7 +157,8 @@ def test_a_file_system_that_does_not_answer_is_one_line(run, memory, capsys, mon
 
 
 @pytest.mark.usefixtures("_no_local_names")
-def test_model_input_and_output_may_lie_on_another_file_system(memory, stored_run):
+def test_model_input_and_output_may_lie_on_another_file_system(memory, stored_run, caplog):
+    caplog.set_level(logging.INFO)
     memory.put("memory://data/a.tsv", (HEADER + rows(5)).encode())
     memory.put("memory://data/b.tsv", (HEADER + rows(4, 5)).encode())
     assert run_command(checkpoint=stored_run, input="memory://data/*.tsv", output="memory://out/p.jsonl") == 0
@@ -159,12 +167,6 @@ def test_model_input_and_output_may_lie_on_another_file_system(memory, stored_ru
     assert all(name.startswith("memory://out/p-") and name.endswith(".jsonl") for name in written)
     ids = [json.loads(line)["id"] for name in written for line in memory.get(name).splitlines()]
     assert sorted(ids) == [*(f"a.tsv:test-{n}" for n in range(1, 6)), *(f"b.tsv:test-{n}" for n in range(1, 5))]
-
-
-def test_a_model_is_copied_once_for_all_processes(stored_run, tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
-    assert run_command(checkpoint=stored_run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
     assert caplog.text.count("copying to this machine") == 1
 
 
@@ -181,37 +183,6 @@ def test_rows_that_cannot_be_used_are_counted_and_named(run, tmp_path, caplog):
     assert "rows left out, since they cannot be used: 2" in caplog.text
 
 
-def test_a_bad_row_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
-    (tmp_path / "bad.tsv").write_text(HEADER + "0\t1\t2\tsoup\n")
-    assert run_command(checkpoint=run, input=tmp_path / "bad.tsv", output=tmp_path / "out.tsv") == 2
-    message = f"{tmp_path}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"
-    assert capsys.readouterr().err.splitlines()[-1] == f"error: {message}"
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.tsv"]
-
-
-def test_an_output_that_cannot_be_written_is_one_line(run, tmp_path, capsys):
-    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
-    output = tmp_path / "in.tsv" / "out.tsv"
-    assert run_command(runner=IN_BYTES, checkpoint=run, input=tmp_path / "in.tsv", output=output) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith(f"error: {tmp_path}/in.tsv/out: cannot write: ")
-    assert "Not a directory" in said
-
-
-def test_the_shards_of_another_output_are_not_its_own(run, tmp_path):
-    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
-    (tmp_path / "out-of-date-00000-of-00001.tsv").touch()
-    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
-
-
-def test_an_earlier_output_is_not_mixed_with_another(run, tmp_path, capsys):
-    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
-    (tmp_path / "out-00000-of-00009.tsv").touch()
-    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 2
-    assert "an earlier job has written" in capsys.readouterr().err
-    assert len(shards(tmp_path, "*")) == 2
-
-
 def test_a_folder_stands_for_its_files(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
@@ -222,10 +193,11 @@ def test_a_folder_stands_for_its_files(run, tmp_path, monkeypatch):
     assert sorted(ids) == [f"{file}.tsv:test-{row}" for file in (1, 2) for row in (1, 2, 3)]
 
 
-def test_an_input_without_rows_is_a_shard_with_a_header(run, tmp_path):
+def test_an_input_without_rows_is_a_shard_with_a_header_whatever_shards_another_output_has(run, tmp_path):
     (tmp_path / "in.tsv").write_text(HEADER)
+    (tmp_path / "out-of-date-00000-of-00001.tsv").touch()
     assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
-    (path,) = shards(tmp_path, "out-*")
+    (path,) = shards(tmp_path, "out-0*")
     assert path.read_text() == "id\tlabel\tprobability_0\tprobability_1\n"
 
 
@@ -238,16 +210,26 @@ def test_an_input_without_rows_is_a_shard_with_a_header(run, tmp_path):
         ({"checkpoint": "nowhere://run"}, "nowhere://run.index: Apache Beam knows no file system nowhere"),
         ({"checkpoint": "memory://run"}, "memory://run: no checkpoint and no run of this name"),
         ({"output": "{0}/"}, "{0}/: is a folder; name a file, which shards are called after"),
+        ({"output": "{0}/in.tsv/out.tsv"}, "{0}/in.tsv/out: cannot write: "),
+        ({"output": "{0}/earlier.tsv"}, "{0}/earlier-00000-of-00009.tsv: an earlier job has written"),
+        ({"input": "{0}/bad.tsv"}, "{0}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"),
     ],
 )
 @pytest.mark.usefixtures("memory")
-def test_what_cannot_be_found_is_one_line(run, tmp_path, capsys, flags, message):
-    (tmp_path / "in.tsv").write_text(HEADER + rows(1))
+def test_what_cannot_be_read_or_written_is_one_line_and_leaves_nothing(run, tmp_path, capsys, flags, message):
+    for name, text in {
+        "in.tsv": HEADER + rows(1),
+        "bad.tsv": HEADER + "0\t1\t2\tsoup\n",
+        "earlier-00000-of-00009.tsv": "",
+    }.items():
+        (tmp_path / name).write_text(text)
+    before = sorted(tmp_path.iterdir())
     usual = {"checkpoint": str(run), "input": "{0}/in.tsv", "output": "{0}/out.tsv"}
     assert run_command(**{name: value.format(tmp_path) for name, value in {**usual, **flags}.items()}) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("I")]
     assert said[-1].startswith(f"error: {message.format(tmp_path)}")
     assert "Traceback" not in "".join(said)
+    assert [path for path in sorted(tmp_path.iterdir()) if not path.name.startswith("bert_tf-")] == before
 
 
 @pytest.mark.parametrize(

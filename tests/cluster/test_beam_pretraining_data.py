@@ -6,6 +6,8 @@ import pytest
 from tests import classifier
 from tests.corpus.conftest import TOKENS
 
+pytestmark = pytest.mark.several_machines
+
 
 @pytest.fixture
 def flags(tmp_path):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bert_tf.cluster import machine_copy
+from bert_tf.cluster import shipped
 from bert_tf.errors import OutputError
 
 DAY_S = 86400
@@ -21,7 +21,7 @@ def home(tmp_path, monkeypatch):
 
 
 def made(name: str):
-    return machine_copy.made_once(name, lambda folder: (folder / "model").touch())
+    return shipped.made_once(name, lambda folder: (folder / "model").touch())
 
 
 def age(folder, days: float) -> None:
@@ -30,7 +30,7 @@ def age(folder, days: float) -> None:
 
 def test_a_copy_is_made_once_in_a_folder_of_this_user_alone(home):
     assert made("a") == home / "a"
-    assert machine_copy.made_once("a", None) == home / "a"
+    assert shipped.made_once("a", None) == home / "a"
     assert home.stat().st_mode & 0o777 == 0o700
 
 

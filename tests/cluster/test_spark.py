@@ -6,6 +6,7 @@ import functools
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pyarrow
 import pytest
@@ -15,7 +16,7 @@ from pyspark.errors import PythonException
 import bert_tf
 from bert_tf.batch import trained
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.cluster import once, shipped, spark, values
+from bert_tf.cluster import shipped, spark, values
 from bert_tf.cluster.spark import Column
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
@@ -50,7 +51,7 @@ def _arrived(packed, tmp_path, monkeypatch):
     monkeypatch.setattr(spark, "sent", lambda name: str(packed.parent / name))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(once, "_LOADED", {})
+    monkeypatch.setattr(spark, "_LOADED", {})
 
 
 def work(packed, **settings):
@@ -104,7 +105,7 @@ def _text(value):
 
 
 def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
-    monkeypatch.setattr(once, "_LOADED", {})
+    monkeypatch.setattr(spark, "_LOADED", {})
 
     class Model:
         closed = False
@@ -112,9 +113,9 @@ def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
         def close(self):
             self.closed = True
 
-    first = once.once("a", Model)
-    assert once.once("a", Model) is first
-    assert once.once("b", Model) is not first
+    first = spark.once("a", Model)
+    assert spark.once("a", Model) is first
+    assert spark.once("b", Model) is not first
     assert first.closed
 
 
@@ -165,19 +166,14 @@ def test_patches_of_a_version_are_the_same_version():
     assert {version.count(".") for version in spark._versions().values()} == {1}
 
 
-class Frame:
-    """What is asked of a frame before anything is computed."""
-
-    columns = ("id", "text_a", "text_b", "p")
-
-
-def test_a_column_is_not_overwritten():
-    column = Column("p", values.type_of(CLASSIFICATION), dict, {"text_a": "text_a"})
-    with pytest.raises(FlagError, match="^output='p': the frame has a column of this name; give another$"):
-        spark.with_column(Frame(), column)
-
-
-def test_a_column_that_is_missing_is_named():
-    column = Column("new", values.type_of(CLASSIFICATION), dict, {"text_a": "body"})
-    with pytest.raises(FlagError, match="^no column 'body' in the frame; there are id, text_a, text_b, p$"):
-        spark.with_column(Frame(), column)
+@pytest.mark.parametrize(
+    ("name", "read", "message"),
+    [
+        ("p", "text_a", "^output='p': the frame has a column of this name; give another$"),
+        ("new", "body", "^no column 'body' in the frame; there are id, text_a, text_b, p$"),
+    ],
+)
+def test_columns_are_looked_at_before_anything_is_computed(name, read, message):
+    column = Column(name, values.type_of(CLASSIFICATION), dict, {"text_a": read})
+    with pytest.raises(FlagError, match=message):
+        spark.with_column(SimpleNamespace(columns=("id", "text_a", "text_b", "p")), column)

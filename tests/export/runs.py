@@ -25,21 +25,13 @@ CUSTOM = {"task_name": "custom"}
 
 
 class Case(NamedTuple):
-    """A model and what is asked of it.
+    """A model and what is asked of it."""
 
-    Attributes:
-      record: of its run: task, kind, labels.
-      rows: as `Model.predict` takes them.
-      inputs: names of the inputs of the raw signature, in the order of a row's parts.
-      wanted: what a prediction says, by the name of an output.
-      options: of the export.
-    """
-
-    record: Mapping[str, Any]
-    rows: Sequence[Any]
-    inputs: tuple[str, ...]
-    wanted: Mapping[str, Callable[[Any], Any]]
-    options: Mapping[str, Any] = {}
+    record: Mapping[str, Any]  # of its run: task, kind, labels
+    rows: Sequence[Any]  # as `Model.predict` takes them
+    inputs: tuple[str, ...]  # of the raw signature, in the order of a row's parts
+    wanted: Mapping[str, Callable[[Any], Any]]  # of a prediction, by the name of an output
+    options: Mapping[str, Any] = {}  # of the export
 
 
 PAIRS = [("Rain, the new wind.", "Storm near!"), ("soup", LONG * 3), (LONG * 3, "a\0 \ufffdsálts \u00df"), ("\ufffd", "x")]
@@ -91,9 +83,7 @@ CONTRASTIVE = {**CUSTOM, "kind": "contrastive", "labels": [], "temperature": 0.0
 
 CASES = {
     "pairs": Case(MRPC, PAIRS, TWO, PROBABILITIES),
-    "texts": Case(
-        {**CUSTOM, "kind": "classification", "labels": ["x", "y", "z"]}, TEXTS, ("text_a",), PROBABILITIES, {"pairs": False}
-    ),
+    "texts": Case(CLASSES, TEXTS, ("text_a",), PROBABILITIES, {"pairs": False}),
     "number": Case({**STS_B, "long_text": "head_tail"}, PAIRS, TWO, {"scores": lambda one: one.label}),
     "several labels": Case(LABELS, PAIRS, TWO, OF_LABELS, {"pairs": True}),
     "answers": Case(SPAN, QUESTIONS, ASKED, OF_ANSWERS),

@@ -71,7 +71,7 @@ def plain(value):
 
 
 def test_a_process_without_the_package_hears_the_same(exported, said, tmp_path):
-    calls = {str(exported[name]): {"serving_default": values(CASES[name])} for name in ("pairs", "answers", "tags")}
+    calls = {str(exported[name]): {"serving_default": values(CASES[name])} for name in ("answers", "tags")}
     done = subprocess.run(
         [sys.executable, "-I", CLIENT],
         input=json.dumps(calls),
@@ -107,16 +107,13 @@ def test_raw_texts_have_the_predictions_of_the_package(said, models, name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_texts_of_any_length_have_the_predictions_of_the_package(exported, models, name):
+def test_texts_of_any_number_and_length_have_the_predictions_of_the_package(exported, models, name):
     rows = random_rows(name, 60, seed=4)
-    found = outputs(exported[name], "serving_default", values(CASES[name], rows))
-    assert_predicted(found, models[name].predict(rows), CASES[name])
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_no_texts_have_no_predictions(exported, name):
     nothing = {key: np.zeros([0, *np.shape(value)[1:]], object) for key, value in values(CASES[name]).items()}
-    assert not any(map(np.size, outputs(exported[name], "serving_default", nothing).values()))
+    calls = [("serving_default", inputs) for inputs in (values(CASES[name], rows), nothing)]
+    (_, found), (_, none) = answers(exported[name], calls)
+    assert_predicted(found, models[name].predict(rows), CASES[name])
+    assert not any(map(np.size, none.values()))
 
 
 @pytest.mark.parametrize(("name", "first"), [("similarity", "text_a"), ("options", "context"), ("options", "question")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import json
@@ -51,21 +50,15 @@ def started(profile: Path) -> Iterator[Browser]:
 
 
 class Browser:
-    """One page of the browser.
-
-    Attributes:
-      complaints: what stands in its console, and what it refused to load or failed in.
-      requests: addresses that it asked for, but for those that hold their own data.
-    """
+    """One page of the browser."""
 
     def __init__(self, commands: Any, answers: Any) -> None:
-        """Opens a page."""
         self._commands, self._answers = commands, answers
         self._numbers = itertools.count(1)
         self._rest = b""
         self._session: str | None = None
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
+        self.complaints: list[str] = []  # of its console, and what it refused to load or failed in
+        self.requests: list[str] = []  # addresses, but for those that hold their own data
         self._loaded = False
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -73,15 +66,7 @@ class Browser:
             self._call(f"{domain}.enable")
 
     def open(self, path: Path | str, *, width: int, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
-        """Loads a page, and waits until all of it is there.
-
-        Args:
-          path: of a file, or an address.
-          width: in pixels.
-          height: in pixels.
-          dark: what the system prefers.
-          scripts: whether the page's own may run.
-        """
+        """Loads a page (of a file or an address), and waits until all of it is there."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
         self._call("Emulation.setScriptExecutionDisabled", value=not scripts)
@@ -104,11 +89,6 @@ class Browser:
     def move_to(self, x: float, y: float) -> None:
         """Moves the pointer to a place in the window."""
         self._call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-
-    def screenshot(self, path: Path) -> None:
-        """Writes a picture of the whole page."""
-        answer = self._call("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
         number = next(self._numbers)

@@ -20,47 +20,30 @@ def of(folder):
     return costs.of(run_files.read([folder])[0])
 
 
-def test_parts_of_a_step_by_hand(folder):
-    # batch_cost 0.4 s, of it 0.1 s waiting.
-    parts = {part.name.split()[0]: (part.seconds, part.percent) for part in of(folder).parts}
-    assert parts == {
-        "computing": pytest.approx((0.3, 75)),
-        "waiting": pytest.approx((0.1, 25)),
-    }
+def shares(parts):
+    return [(part.name, pytest.approx(part.seconds), pytest.approx(part.percent)) for part in parts]
 
 
-def test_wall_time_by_part_in_the_order_of_a_run(folder):
-    assert [(part.name, part.seconds, part.percent) for part in of(folder).wall] == [
-        ("start of Python, imports", 4.0, pytest.approx(100 * 4 / 216)),
-        ("steps", 108.0, 50),
-        ("evaluating while training", 102.0, pytest.approx(100 * 102 / 216)),
-        ("unaccounted", 2.0, pytest.approx(100 * 2 / 216)),
-    ]
-
-
-def test_largest_part_first(folder):
-    assert of(folder).parts[0].name == "computing"
-
-
-def test_spreads_of_what_took_time(folder):
-    assert of(folder).spreads == [("batch_cost", [0.4, 0.39, 0.5, 0.6]), ("reader_cost", [0.1, 0.1, 0.2, 0.3])]
-
-
-def test_diagnosis(folder):
-    assert of(folder).diagnosis == "The run was input-bound."
-
-
-def test_phases_of_a_recorded_step_by_hand(folder):
-    # Of 0.4 s the phases have 0.35 s.
+def test_parts_of_time_by_hand(folder):
     found = of(folder)
-    assert [(part.name, part.seconds, part.percent) for part in found.phases] == [
-        ("data", 0.01, pytest.approx(2.5)),
-        ("forward", 0.1, pytest.approx(25)),
-        ("backward", 0.2, pytest.approx(50)),
-        ("optimizer", 0.04, pytest.approx(10)),
-        ("between the phases", pytest.approx(0.05), pytest.approx(12.5)),
+    # batch_cost 0.4 s, of it 0.1 s waiting; the largest first.
+    assert shares(found.parts) == [("computing", 0.3, 75), ("waiting for the batch (reader_cost)", 0.1, 25)]
+    assert found.spreads == [("batch_cost", [0.4, 0.39, 0.5, 0.6]), ("reader_cost", [0.1, 0.1, 0.2, 0.3])]
+    assert (found.diagnosis, found.recorded) == ("The run was input-bound.", 3)
+    assert shares(found.wall) == [
+        ("start of Python, imports", 4.0, 100 * 4 / 216),
+        ("steps", 108.0, 50),
+        ("evaluating while training", 102.0, 100 * 102 / 216),
+        ("unaccounted", 2.0, 100 * 2 / 216),
     ]
-    assert found.recorded == 3
+    # Of 0.4 s the phases have 0.35 s.
+    assert shares(found.phases) == [
+        ("data", 0.01, 2.5),
+        ("forward", 0.1, 25),
+        ("backward", 0.2, 50),
+        ("optimizer", 0.04, 10),
+        ("between the phases", 0.05, 12.5),
+    ]
 
 
 def test_phases_that_fill_the_step_leave_nothing_between(folder):
@@ -69,7 +52,9 @@ def test_phases_that_fill_the_step_leave_nothing_between(folder):
 
 
 def test_run_without_any(tmp_path):
-    assert not of(example.begun(tmp_path)).is_known
+    folder = example.begun(tmp_path)
+    assert not of(folder).is_known
+    assert costs.operations(folder) is None
 
 
 @pytest.mark.parametrize(
@@ -79,16 +64,41 @@ def test_run_without_any(tmp_path):
         "{",
         "[]",
         '{"batch": 3, "steps": null, "diagnosis": [], "wall": {"parts": {"steps": "x"}}}',
-        '{"batch": {"mean": "x"}}',
+        '{"batch": {"mean": "x"}, "steps": [], "forward": "x"}',
     ],
 )
-def test_damaged_times_count_as_none(folder, content):
-    (folder / "timing.json").write_text(content)
+def test_damaged_files_count_as_none(folder, content):
+    for name in (run_layout.TIMING, run_layout.PHASES):
+        (folder / name).write_text(content)
     found = of(folder)
     assert (found.parts, found.spreads, found.diagnosis, found.wall) == ([], [], "", [])
+    assert (found.phases, found.recorded) == ([], 0)
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"steps": [], "forward": "x", "batch": null}'])
-def test_damaged_phases_count_as_none(folder, content):
-    (folder / run_layout.PHASES).write_text(content)
-    assert (of(folder).phases, of(folder).recorded) == ([], 0)
+def test_operations_by_hand(folder):
+    found = costs.operations(folder)
+    # 600 + 200 us a step, all of it in the pooler; 2 * 100 * 100 * 150 operations in 600 us, the peak is 10 GFLOP/s.
+    scopes = [(row.path, row.time_us, row.share) for row in found.scopes]
+    assert scopes == [(path, 800, 1) for path in ("bert", "bert/pooler", "bert/pooler/dense")]
+    assert [(row.path, row.time_us) for row in found.phases if row.time_us] == [("forward", 600), ("backward", 200)]
+    assert [(row.path, row.share) for row in found.types[:2]] == [("MatMul", 0.75), ("BiasAddGrad", 0.25)]
+    assert [row.type for row in found.longest] == ["MatMul", "BiasAddGrad", "VarHandleOp"]  # none that only waits
+    assert (found.longest[0].gflops_per_s, found.longest[0].of_peak) == (pytest.approx(5), pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        {"steps": 0},
+        {"steps": "x"},
+        {"step_us": 0},
+        {"matmul_peak_gflops": []},
+        {"operations": [example.operation("a", "MatMul", 1.0, total_us="x")]},
+        {"operations": [{**example.operation("a", "MatMul", 1.0), "name": None}]},
+        {"gpus": {"GPU:0": {"steps": 0, "busy_us": 1}}},
+    ],
+)
+def test_damaged_operations_count_as_none(folder, other):
+    example.write_json(folder / run_layout.OPERATIONS, [] if other is None else {**example.OPERATIONS, **other})
+    assert costs.operations(folder) is None

@@ -24,58 +24,33 @@ def rows(chart):
     return chart.spec["data"]["values"]
 
 
-def test_charts_of_what_is_logged(run):
-    assert [chart.title for chart in of_measures(curves.LEARNING, run)] == ["Training loss", "Learning rate"]
-    assert [chart.title for chart in of_measures(curves.SPEED, run)] == [
-        "Throughput",
-        "Time of a step",
-        "Waiting for data",
-    ]
-
-
-def test_run_of_an_older_version_has_fewer(tmp_path):
-    folder = example.begun(tmp_path)
-    example.write_lines(folder / "metrics.jsonl", [{"step": 1, "loss": 0.5}])
+def logged(folder, lines):
+    example.begun(folder)
+    example.write_lines(folder / "metrics.jsonl", lines)
     (run,) = run_files.read([folder])
+    return run
+
+
+def test_charts_of_what_is_logged(run):
     measures = (*curves.LEARNING, *curves.SPEED, *curves.MEMORY)
-    assert [chart.title for chart in of_measures(measures, run)] == ["Training loss"]
-
-
-def test_memory_over_the_run(run):
-    (host,) = of_measures(curves.MEMORY, run)
-    assert (host.title, host.unit, host.summary) == (
-        "Memory of the host",
-        "MiB",
-        "highest 950 at step 20, last 950 at step 20",
-    )
+    assert [(chart.title, chart.unit, chart.summary, chart.smoothing) for chart in of_measures(measures, run)] == [
+        ("Training loss", "", "lowest 0.5 at step 20, last 0.5 at step 20", ""),
+        ("Learning rate", "", "highest 2e-05 at step 10, last 1e-05 at step 20", ""),
+        ("Throughput", "examples/s", "median 30, lowest 20 at step 20, highest 40 at step 10", ""),
+        ("Time of a step", "ms", "median 300, lowest 200 at step 10, highest 400 at step 20", ""),
+        ("Waiting for data", "ms", "median 2, lowest 1 at step 10, highest 3 at step 20", ""),
+        ("Memory of the host", "MiB", "highest 950 at step 20, last 950 at step 20", ""),
+    ]
 
 
 def test_memory_of_a_gpu(tmp_path):
-    folder = example.begun(tmp_path)
-    lines = [{"step": step, "gpu_memory_mb": 500, "gpu_memory_peak_mb": 600 + step} for step in (1, 2)]
-    example.write_lines(folder / "metrics.jsonl", lines)
-    (run,) = run_files.read([folder])
-    assert [chart.title for chart in of_measures(curves.MEMORY, run)] == [
-        "Memory of the GPU",
-        "Peak memory of the GPU",
-    ]
+    run = logged(tmp_path, [{"step": step, "gpu_memory_mb": 500, "gpu_memory_peak_mb": 600 + step} for step in (1, 2)])
+    assert [chart.title for chart in of_measures(curves.MEMORY, run)] == ["Memory of the GPU", "Peak memory of the GPU"]
     assert curves.figures(run)["peak memory of the GPU, highest"] == (602, "MiB")
 
 
 def test_names_of_memory_are_those_that_are_logged():
-    logged = {memory_use.HOST, memory_use.GPU, memory_use.GPU_PEAK}
-    assert {measure.key for measure in curves.MEMORY} == logged
-
-
-def test_summary_in_numbers(run):
-    loss, rate = of_measures(curves.LEARNING, run)
-    assert loss.summary == "lowest 0.5 at step 20, last 0.5 at step 20"
-    assert rate.summary == "highest 2e-05 at step 10, last 1e-05 at step 20"
-
-
-def test_seconds_become_milliseconds(run):
-    waiting = of_measures(curves.SPEED, run)[-1]
-    assert (waiting.unit, waiting.summary) == ("ms", "median 2, lowest 1 at step 10, highest 3 at step 20")
+    assert {measure.key for measure in curves.MEMORY} == {memory_use.HOST, memory_use.GPU, memory_use.GPU_PEAK}
 
 
 def test_evaluations_while_it_trained(run):
@@ -92,22 +67,11 @@ def test_several_runs_share_a_chart(run, tmp_path):
     assert loss.summary == ""
 
 
-def test_many_values_are_smoothed(tmp_path):
-    folder = example.begun(tmp_path)
-    example.write_lines(folder / "metrics.jsonl", [{"step": step, "loss": step % 2} for step in range(1, 61)])
-    (chart,) = of_measures(curves.LEARNING, *run_files.read([folder]))
+def test_long_run_is_smoothed_and_says_what_a_point_is(tmp_path):
+    run = logged(tmp_path, [{"step": step, "loss": 1.0} for step in range(1, 2401)])
+    (chart,) = of_measures(curves.LEARNING, run)
     assert chart.smoothing == "The line is smoothed, faint the values."
-
-
-def test_long_run_says_what_a_point_is(tmp_path):
-    folder = example.begun(tmp_path)
-    example.write_lines(folder / "metrics.jsonl", [{"step": step, "loss": 1.0} for step in range(1, 2401)])
-    (chart,) = of_measures(curves.LEARNING, *run_files.read([folder]))
     assert chart.caption.endswith("A point is the mean of 3 logged values.")
-
-
-def test_few_values_are_not(run):
-    assert {chart.smoothing for chart in of_measures(curves.LEARNING, run)} == {""}
 
 
 def test_epoch_by_hand(run):
@@ -142,18 +106,17 @@ def test_each_task_has_its_evaluations(tmp_path):
     assert [len(rows(chart)) for chart in found] == [1] * 4
 
 
-def test_training_time_by_hand(run):
-    # 10 steps of 8 examples at 40 a second, and 10 at 20.
-    assert curves.training_seconds(run) == pytest.approx(2 + 4)
-
-
-def test_training_time_of_a_second_phase_goes_by_its_batch(tmp_path):
-    (run,) = run_files.read([example.finished(tmp_path, num_train_steps=10, phase2_train_batch_size=4)])
-    assert curves.training_seconds(run) == pytest.approx(2 + 2)
-
-
-def test_training_time_is_unknown_without_a_batch(tmp_path):
-    assert curves.training_seconds(run_files.read([example.begun(tmp_path, train_batch_size=None)])[0]) is None
+@pytest.mark.parametrize(
+    ("training", "seconds"),
+    [
+        ({}, 2 + 4),  # 10 steps of 8 examples at 40 a second, and 10 at 20
+        ({"num_train_steps": 10, "phase2_train_batch_size": 4}, 2 + 2),
+        ({"train_batch_size": None}, None),
+    ],
+)
+def test_training_time_by_hand(tmp_path, training, seconds):
+    (run,) = run_files.read([example.finished(tmp_path, **training)])
+    assert curves.training_seconds(run) == (seconds and pytest.approx(seconds))
 
 
 def test_figures_of_a_run(run):

@@ -22,17 +22,17 @@ def samples(*folders):
     return [(sample.name, sample.runs) for sample in groups.samples(run_files.read(folders))]
 
 
-def test_series_is_one_group(tmp_path):
-    assert names(series(tmp_path / "a", 1, 2, 3)) == [("a", 3)]
+def test_series_is_one_group_and_a_sample(tmp_path):
+    first, second = series(tmp_path / "a", 1, 2, 3), series(tmp_path / "b", 1, 2)
+    assert names(first, second) == [("a", 3), ("b", 2)]
+    assert names(series(tmp_path / "c", 1)) == [("seed-1", 1)]
+    assert samples(second) == [("b", ["seed-1", "seed-2"])]
 
 
-def test_two_series_are_two(tmp_path):
-    assert names(series(tmp_path / "a", 1, 2), series(tmp_path / "b", 1, 2)) == [("a", 2), ("b", 2)]
-
-
-def test_seeds_that_are_named_one_by_one_are_lines_of_their_own(tmp_path):
-    folder = series(tmp_path / "a", 1, 2)
-    assert names(folder / "seed-1", folder / "seed-2") == [("seed-1", 1), ("seed-2", 1)]
+def test_seeds_that_are_named_one_by_one_are_lines_of_their_own_and_a_sample(tmp_path):
+    one, other = (series(tmp_path / "a", 1, 2) / f"seed-{seed}" for seed in (1, 2))
+    assert names(one, other) == [("seed-1", 1), ("seed-2", 1)]
+    assert samples(one, other) == [("seed-1, seed-2", ["seed-1", "seed-2"])]
 
 
 def test_series_trained_in_two_ways_is_no_group(tmp_path):
@@ -41,27 +41,11 @@ def test_series_trained_in_two_ways_is_no_group(tmp_path):
     assert names(folder) == [("seed-1", 1), ("seed-2", 1), ("seed-3", 1)]
 
 
-def test_series_of_one_seed_is_a_run(tmp_path):
-    assert names(series(tmp_path / "a", 1)) == [("seed-1", 1)]
-
-
-def test_seeds_are_a_sample_whether_trained_as_a_series_or_not(tmp_path):
-    folder = series(tmp_path / "a", 1, 2)
-    assert samples(folder) == [("a", ["seed-1", "seed-2"])]
-    assert samples(folder / "seed-1", folder / "seed-2") == [("seed-1, seed-2", ["seed-1", "seed-2"])]
-
-
-@pytest.mark.parametrize("other", [{"task_name": "MRPC"}, {"bert_config": {"hidden_size": 16}}, {"learning_rate": 1.0}])
-def test_what_differs_in_more_than_the_seed_is_no_sample(tmp_path, other):
-    assert samples(example.begun(tmp_path / "a", seed=1), example.begun(tmp_path / "b", seed=2, **other)) == []
-
-
-def test_same_seed_twice_is_no_sample(tmp_path):
-    assert samples(example.begun(tmp_path / "a"), example.begun(tmp_path / "b")) == []
-
-
-def test_runs_without_a_record_are_no_sample(tmp_path):
-    for name in "ab":
-        example.begun(tmp_path / name)
-        (tmp_path / name / "run_config.json").unlink()
-    assert samples(tmp_path / "a", tmp_path / "b") == []
+@pytest.mark.parametrize(
+    "other", [{"task_name": "MRPC"}, {"bert_config": {"hidden_size": 16}}, {"learning_rate": 1.0}, {"seed": 1}, None]
+)
+def test_what_differs_in_other_than_the_seed_is_no_sample(tmp_path, other):
+    runs = [example.begun(tmp_path / "a", seed=1), example.begun(tmp_path / "b", **{"seed": 2, **(other or {})})]
+    for run in runs if other is None else ():
+        (run / "run_config.json").unlink()
+    assert samples(*runs) == []

@@ -18,14 +18,10 @@ def test_axes_and_their_names_are_text():
     assert {"0", "100", "step"} <= set(texts(line_chart([Curve("a", 0, [0, 50, 100], [0.0, 10.0, 5.0])], Style())))
 
 
-def test_each_line_has_its_colour():
-    chart = line_chart([Curve(f"{place}", place, [0, 1], [0, 1]) for place in range(3)], Style())
-    assert [path.get("stroke") for path in paths(chart, LINES)] == list(charts.COLOURS[:3])
-
-
-def test_line_keeps_its_colour_where_another_has_no_points():
-    chart = line_chart([Curve("b", 1, [0, 1], [0, 1])], Style())
-    assert [path.get("stroke") for path in paths(chart, LINES)] == [charts.COLOURS[1]]
+@pytest.mark.parametrize("places", [[0, 1, 2], [1]], ids=["each its own", "also where another has no points"])
+def test_line_has_the_colour_of_its_place(places):
+    chart = line_chart([Curve(f"{place}", place, [0, 1], [0, 1]) for place in places], Style())
+    assert [path.get("stroke") for path in paths(chart, LINES)] == [charts.COLOURS[place] for place in places]
 
 
 def test_lines_beyond_the_colours_are_dashed():
@@ -70,14 +66,11 @@ def test_run_without_seeds_beside_a_series_has_no_band():
     assert sorted(upper[1::2]) == sorted(lower[1::2])
 
 
-def test_few_values_are_not_smoothed():
-    assert line_chart([noisy(SMOOTHED_FROM - 1)], Style(smooth=True))["usermeta"]["smooth"] is False
-
-
 def test_values_lie_behind_the_smooth_line_of_one_run():
     faint, line = paths(line_chart([noisy(100)], Style(smooth=True)), LINES)
     assert np.std(numbers(line)[1::2]) < 0.5 * np.std(numbers(faint)[1::2])
     assert float(faint.get("opacity")) < 1
+    assert line_chart([noisy(SMOOTHED_FROM - 1)], Style(smooth=True))["usermeta"]["smooth"] is False
 
 
 def test_several_runs_are_smoothed_without_their_values():
@@ -98,22 +91,18 @@ def test_epochs_need_a_known_length():
     assert "epoch" not in told(line_chart(curves, Style()))
 
 
-def test_thinned_to_the_means_of_neighbours():
+def test_thinned_to_the_means_of_neighbours_and_seeds_of_other_lengths_alike():
     assert thinned([10, 20, 30, 50, 70], 2) == [15, 40, 70]
-
-
-def test_seeds_of_other_lengths_are_thinned_alike():
     long, short = line_chart([noisy(5000), noisy(4000, seed=1)], Style())["data"]["values"]
     assert long["step"][: len(short["step"]) - 1] == short["step"][:-1]
 
 
-@pytest.mark.parametrize(("value", "text"), [(2.5e-05, "2e-5"), (1.5, "1.5"), (1500, "1500"), (20000, "20k"), (3e6, "3M")])
-def test_numbers_beside_an_axis(value, text):
-    assert text in texts(line_chart([Curve("a", 0, [0, 1], [0, value])], Style()))
-
-
-def test_line_that_never_changes_has_its_value_beside_the_axis():
-    assert "0.6591" in texts(line_chart([Curve("a", 0, [0, 1], [0.6591, 0.6591])], Style()))
+@pytest.mark.parametrize(
+    ("first", "value", "text"),
+    [(0, 2.5e-05, "2e-5"), (0, 1.5, "1.5"), (0, 1500, "1500"), (0, 20000, "20k"), (0, 3e6, "3M"), (0.6591, 0.6591, "0.6591")],
+)
+def test_numbers_beside_an_axis(first, value, text):
+    assert text in texts(line_chart([Curve("a", 0, [0, 1], [first, value])], Style()))
 
 
 def test_smooth_line_stays_above_zero():

@@ -28,10 +28,7 @@ def test_alive_at_the_peak_by_hand(folder):
         ("forward", 40),
         ("backward", 60),
     ]
-
-
-def test_peak_is_marked_in_the_picture(folder):
-    assert "peak 200" in texts(memory.live(folder).chart)
+    assert "peak 200" in texts(live.chart)
 
 
 def test_a_phase_has_one_colour_in_both_pictures(folder):

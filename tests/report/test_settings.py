@@ -8,35 +8,26 @@ from bert_tf.report import run_files, settings
 from tests.report import example
 
 
-def read(*folders):
-    return run_files.read(folders)
-
-
-def test_flags_of_the_command(tmp_path):
-    assert settings.flags(read(example.begun(tmp_path, seed=7))[0]) == {"task_name": "RTE", "seed": "7"}
-
-
 def test_what_flags_say_stands_there_only(tmp_path):
-    tables = settings.tables(read(example.begun(tmp_path, vocabulary_sha256="ab"))[0])
+    (run,) = run_files.read([example.begun(tmp_path, seed=7, vocabulary_sha256="ab")])
+    assert settings.flags(run) == {"task_name": "RTE", "seed": "7"}
+    tables = settings.tables(run)
     assert tables["Training"] == {"train_batch_size": "8"}
     assert tables["Model"] == {"hidden_size": "8"}
     assert tables["Fingerprints (sha256)"] == {"vocabulary": "ab"}
-
-
-def test_environment(tmp_path):
-    assert settings.environment(read(example.begun(tmp_path))[0]) == {
+    assert settings.environment(run) == {
         "strategy": "one_device", "devices": "/device:CPU:0", "replicas": "1", "tensorflow": "2.15.1",
     }  # fmt: skip
 
 
 def test_only_differences_between_runs(tmp_path):
-    runs = read(example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2))
+    runs = run_files.read([example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2)])
     assert settings.differences(runs) == {"seed": ["1", "2"], "layer_decay": ["0.9", "-"]}
 
 
 def test_run_without_a_record(tmp_path):
     example.write_lines(tmp_path / "metrics.jsonl", example.METRICS)
-    (run,) = read(tmp_path)
+    (run,) = run_files.read([tmp_path])
     assert (settings.tables(run), settings.environment(run)) == ({}, {})
 
 

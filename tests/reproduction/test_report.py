@@ -10,19 +10,16 @@ from bert_tf.reproduction.verdicts import Row
 ROWS = [Row("steps", 917, 917, "equal"), Row("eval_accuracy", 0.8504902, 0.25, "outside", "a | b")]
 
 
-def test_rows_are_a_table():
-    lines = to_markdown(Report(GTX1060, "python x", ROWS, {}, {})).splitlines()
-    assert lines[-4:] == [
+def test_rows_and_forms_of_lines_are_tables():
+    found = [FormFound("guid: dev-4", 5, "equal", ""), FormFound("CPU Frequency", 0, "not comparable", "other words")]
+    lines = to_markdown(Report(GTX1060, "python x", ROWS, {}, {}, found)).splitlines()
+    assert lines[-11:-7] == [
         "|               | published | here | verdict | reason |",
         "| ------------- | --------- | ---- | ------- | ------ |",
         "| steps         | 917       | 917  | equal   |        |",
         "| eval_accuracy | 0.8504902 | 0.25 | outside | a \\| b |",
     ]
-
-
-def test_forms_of_lines_are_a_table_of_their_own():
-    found = [FormFound("guid: dev-4", 5, "equal", ""), FormFound("CPU Frequency", 0, "not comparable", "other words")]
-    assert to_markdown(Report(GTX1060, "python x", ROWS, {}, {}, found)).splitlines()[-4:] == [
+    assert lines[-4:] == [
         "|               | lines here | verdict        | reason      |",
         "| ------------- | ---------- | -------------- | ----------- |",
         "| guid: dev-4   | 5          | equal          |             |",

@@ -65,10 +65,6 @@ def rows(**changes) -> dict[str, tuple[str, str]]:
     return {row.what: (row.verdict, row.reason) for row in compare(PUBLISHED, dataclasses.replace(SAME, **changes))}
 
 
-def verdict(what: str, **changes) -> str:
-    return rows(**changes)[what][0]
-
-
 def with_outcome(**changes) -> dict[str, tuple[Outcome, ...]]:
     return {"outcomes": (dataclasses.replace(OUTCOME, **changes),)}
 
@@ -97,29 +93,29 @@ def test_the_same_run_is_equal_in_every_row():
     ],
 )
 def test_a_difference_between_comparable_runs(changes, what, expected):
-    assert verdict(what, **changes) == expected
+    assert rows(**changes)[what][0] == expected
 
 
-def test_a_collapsed_run_says_so():
-    reason = rows(**with_outcome(accuracy=0.5, collapsed="all predictions are 1"))["eval_accuracy"][1]
-    assert reason == "4 of 8 right, published 6; range 0.6 to 0.9; collapsed: all predictions are 1"
+def with_shown(**other) -> dict[str, dict[str, Shown]]:
+    return {"shown": {**SAME.shown, **{guid.replace("_", "-"): shown for guid, shown in other.items()}}}
 
 
-def test_another_token_is_named_by_its_span():
-    other = {**SAME.shown, "dev-2": Shown({TOKENS: [*WORDS[:3], "salt"]}, "no", 0)}
-    found = rows(shown=other)
-    assert found["dev-2 tokens"] == (OUTSIDE, "among positions 2 to 3")
-    assert found["dev-1 input_ids"] == (EQUAL, "")
-
-
-def test_tokens_that_are_not_legible_may_differ():
-    other = {**SAME.shown, "dev-2": Shown({TOKENS: [WORDS[0], "storm", *WORDS[2:]]}, "no", 0)}
-    assert verdict("dev-2 tokens", shown=other) == EQUAL
-
-
-def test_another_label():
-    other = {**SAME.shown, "dev-1": Shown({INPUT_IDS: IDS}, "yes", 0)}
-    assert verdict("dev-1 label", shown=other) == OUTSIDE
+@pytest.mark.parametrize(
+    ("changes", "what", "expected"),
+    [
+        (
+            with_outcome(accuracy=0.5, collapsed="all predictions are 1"),
+            "eval_accuracy",
+            (OUTSIDE, "4 of 8 right, published 6; range 0.6 to 0.9; collapsed: all predictions are 1"),
+        ),
+        (with_shown(dev_2=Shown({TOKENS: [*WORDS[:3], "salt"]}, "no", 0)), "dev-2 tokens", (OUTSIDE, "among positions 2 to 3")),
+        (with_shown(dev_2=Shown({TOKENS: [*WORDS[:3], "salt"]}, "no", 0)), "dev-1 input_ids", (EQUAL, "")),
+        (with_shown(dev_2=Shown({TOKENS: [WORDS[0], "not legible", *WORDS[2:]]}, "no", 0)), "dev-2 tokens", (EQUAL, "")),
+        (with_shown(dev_1=Shown({INPUT_IDS: IDS}, "yes", 0)), "dev-1 label", (OUTSIDE, "")),
+    ],
+)
+def test_the_reason_of_a_verdict(changes, what, expected):
+    assert rows(**changes)[what] == expected
 
 
 def test_variables_of_layers_that_the_model_does_not_have_are_left_out():

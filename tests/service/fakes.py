@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import http.client
 import itertools
@@ -18,10 +19,11 @@ from typing import Any, Optional
 from bert_tf.errors import CheckpointError
 from bert_tf.library.reading import Reader
 from bert_tf.service import app, running, worker
+from bert_tf.service.question import Part
 from bert_tf.service.server import Server
 from bert_tf.service.service import Service
 from bert_tf.service.settings import ServeConfig, configured
-from bert_tf.service.worker import Asked, Description, Source
+from bert_tf.service.worker import Description, Source
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -31,7 +33,8 @@ VOCABULARY = Vocabulary(
     [*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")]
 )
 READER = Reader(SentenceFamily(("no", "yes")), WordPieceTokenizer(VOCABULARY), Limits(16))
-Hook = Optional[Callable[[Sequence[Asked]], None]]
+LATER = concurrent.futures.ThreadPoolExecutor(32)  # clients beside that of a test
+Hook = Optional[Callable[[Sequence[Part]], None]]
 
 
 def description(**changed: Any) -> Description:
@@ -53,15 +56,27 @@ class Toy:
         if self._problem:
             raise CheckpointError(self._problem)
 
-    def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
+    def answers(self, batch: Sequence[Part]) -> list[list[bytes]]:
         self.batches.append([example.texts[0] for one in batch for example in one.examples])
         if self._before:
             self._before(batch)
         return [[self._answer(example, one) for example in one.examples] for one in batch]
 
-    def _answer(self, example: Any, one: Asked) -> bytes:
+    def _answer(self, example: Any, one: Part) -> bytes:
         said = {"id": example.guid, "texts": example.texts, "call": one.call, "of": self.description.step, **one.options}
         return json.dumps(said).encode()
+
+
+class Held(Toy):
+    """Computes nothing until `free` is set."""
+
+    def __init__(self) -> None:
+        self.begun, self.free = threading.Event(), threading.Event()
+        super().__init__(description(), self._hold)
+
+    def _hold(self, _: Sequence[Part]) -> None:
+        self.begun.set()
+        self.free.wait(20)
 
 
 class Thread:
@@ -106,19 +121,14 @@ class Launcher:
 
 
 class Running:
-    """A service that listens, in a thread; leaving the block ends it.
-
-    Attributes:
-      service: that answers.
-      error: what ended it.
-    """
+    """A service that listens, in a thread; leaving the block ends it."""
 
     def __init__(self, *toys: Toy, **settings: Any) -> None:
         self.launcher = Launcher(*(toys or (Toy(description()),)))
         self.config = configured("/runs/toy", **{"port": 0, "grace_s": 5.0, **settings})
         self._listener = running.listening(self.config.address)
         self.port = self._listener.getsockname()[1]
-        self.error: BaseException | None = None
+        self.error: BaseException | None = None  # that ended it
         self._made = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -131,7 +141,7 @@ class Running:
     async def _serve(self, config: ServeConfig) -> None:
         self.loop = asyncio.get_running_loop()
         source = Source(config.run)
-        self.service = Service(source, config.computing, config.limits, config.patience, launch=self.launcher)
+        self.service = Service(source, config, launch=self.launcher)
         self.server = Server(app.make(self.service, config.address), config, stopping=self.service.stop)
         self._made.set()
         await running.until_signal(self.service, self.server, self._listener)
@@ -160,10 +170,6 @@ class Running:
             assert time.monotonic() < end
             time.sleep(0.005)
 
-    def run(self, work: Any) -> Any:
-        """Returns the result of a coroutine in the loop of the service."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
-
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as found:
@@ -181,6 +187,9 @@ class Running:
             text = found.read()
         is_json = "json" in (found.getheader("content-type") or "")
         return found.status, json.loads(text) if is_json else text.decode(), found.headers
+
+    def ask_later(self, text: str = "a") -> concurrent.futures.Future[tuple[int, Any, Any]]:
+        return LATER.submit(self.ask, body={"text": text})
 
     def predict(self, *rows: Any) -> list[Any]:
         status, said, _ = self.ask(body={"rows": rows})

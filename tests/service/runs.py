@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
-from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.config import BertConfig
-from bert_tf.estimator.run_folder import DETERMINING
-from bert_tf.modeling.heads import registry as heads
-from bert_tf.run_layout import RECORD
-from bert_tf.tasks import families
-from tests.tiny import TinyProject, random_weights
+from tests.batch.runs import write_run
+from tests.tiny import TinyProject
 
 _SPAN = {"doc_stride": 8, "max_query_length": 6, "version_2_with_negative": True}
 # Records and rows of each kind.
@@ -33,25 +25,6 @@ KINDS = {
 }
 
 
-def write(folder: Path, project: TinyProject, kind: str, *, step: int = 20) -> Path:
-    """Writes a run, or another checkpoint into it.
-
-    Args:
-      folder: of the run.
-      project: whose vocabulary and configuration it has.
-      kind: key of `KINDS`.
-      step: of the checkpoint, on which its weights depend.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {"task_name": "custom", "kind": kind, **KINDS[kind][0], "max_seq_length": 24, "do_lower_case": True}
-    shutil.copy(project.vocab_file, folder)
-    shutil.copy(project.bert_config_file, folder)
-    config = BertConfig.from_json_file(project.bert_config_file)
-    head = heads.of(families.of_record(record).head).variables(config)
-    random = np.random.default_rng(step)
-    weights = {name: random.normal(0, 2, shape).astype(np.float32) for name, shape in head.items()}
-    entries = {**random_weights(config, seed=step), **weights, "global_step": np.int64(step)}
-    write_checkpoint(folder / f"model.ckpt-{step}", entries)
-    (folder / RECORD).write_text(json.dumps({DETERMINING: record}))
-    (folder / "checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-{step}"\n')
-    return folder
+def write(folder: Path, project: TinyProject, kind: str, steps: Iterable[int] = (20,)) -> Path:
+    """Writes a run of a key of `KINDS`; the weights of a checkpoint depend on its step, the last is the newest."""
+    return write_run(folder, project, steps, record={"task_name": "custom", "kind": kind, **KINDS[kind][0]})

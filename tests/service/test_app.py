@@ -29,13 +29,13 @@ def test_one_row_or_many(service):
     assert (status, headers["content-type"]) == (200, "application/json")
     assert said["predictions"] == [{"id": "7", "texts": ["a", "b"], "call": "predict", "of": "model.ckpt-1"}]
     assert said["model"] == {"name": "toy", "checkpoint": "model.ckpt-1", "digest": "d1d1d1d1d1d1"}
-
-
-def test_no_rows_have_no_predictions(service):
     assert service.predict() == []
+    assert service.predict("a\0b")[0]["texts"] == ["a\0b"]
 
 
-def test_vectors_may_be_normalized(service):
+@pytest.mark.parametrize("normalize", ["yes", 1, None])
+def test_vectors_may_be_normalized(service, normalize):
+    assert message(service.ask("/encode", {"rows": [], "normalize": normalize}))[0] == 422
     _, said, _ = service.ask("/encode", {"rows": ["a", ["b", "c"]], "normalize": True})
     assert [(one["texts"], one["normalize"]) for one in said["vectors"]] == [(["a"], True), (["b", "c"], True)]
 
@@ -90,15 +90,6 @@ def test_a_body_that_is_said_to_be_encoded_is_refused(service, encoding, expecte
     assert expected == 200 or said["error"]["message"] == "the body is br, which is not unpacked here; send JSON as it is"
 
 
-def test_a_nul_is_a_character_like_others(service):
-    assert service.predict("a\0b")[0]["texts"] == ["a\0b"]
-
-
-@pytest.mark.parametrize("normalize", ["yes", 1, None])
-def test_normalize_is_true_or_false(service, normalize):
-    assert message(service.ask("/encode", {"rows": [], "normalize": normalize}))[0] == 422
-
-
 def test_unknown_paths_and_methods(service):
     assert message(service.ask("/nothing")) == (404, "there is no /nothing; GET /docs lists what there is")
     assert message(service.ask("/predict")) == (405, "/predict takes POST, not GET")
@@ -106,15 +97,10 @@ def test_unknown_paths_and_methods(service):
     assert message(service.ask("/predict/", {}))[0] == 404
 
 
-def test_a_call_that_the_model_does_not_offer():
-    with Running(Toy(description(calls=("predict",)))) as running:
-        assert message(running.ask("/encode", {"rows": []}))[0] == 404
-
-
 def test_health(service):
-    status, said, _ = service.ask("/health")
-    assert (status, said["status"], said["workers"]) == (200, "ready", 1)
-    assert service.ask("/health/ready")[0] == service.ask("/health/live")[0] == 200
+    for path in ("/health", "/health/ready"):
+        status, said, _ = service.ask(path)
+        assert (status, said["status"], said["workers"]) == (200, "ready", 1)
 
 
 def test_before_the_model_is_loaded_the_process_is_live_and_not_ready():
@@ -138,11 +124,13 @@ def test_before_the_model_is_loaded_the_process_is_live_and_not_ready():
         running.__exit__()
 
 
-def test_metrics_count_requests_rows_tokens_and_refusals():
-    with Running() as running:
+def test_metrics_and_log_count_requests_rows_tokens_and_refusals(caplog):
+    caplog.set_level("INFO")
+    with Running(Toy(description(calls=("predict",))), access_log=True) as running:
         running.predict("a b", "c")
         running.ask(body=b"[")
-        running.ask("/secret/path")
+        running.ask("/secret/path%0A")
+        assert message(running.ask("/encode", {"rows": []}))[0] == 404  # a call that the model does not offer
         figures = running.ask("/metrics")[1]
     for line in (
         'bert_tf_requests_total{path="/predict",status="200"} 1.0',
@@ -159,16 +147,9 @@ def test_metrics_count_requests_rows_tokens_and_refusals():
         assert f"\n{line}\n" in figures
     assert "secret" not in figures
     assert "/runs" not in figures
-
-
-def test_a_line_for_each_request_where_it_is_asked_for(caplog):
-    caplog.set_level("INFO")
-    with Running(access_log=True) as running:
-        running.predict("a b", "c")
-        running.ask("/no%0Athing")
     lines = [record.getMessage() for record in caplog.records]
     assert any(line.startswith("POST /predict 200 ") and line.endswith(" ms rows=2 tokens=7 127.0.0.1") for line in lines)
-    assert any(line.startswith("GET /no\\nthing 404 ") for line in lines)
+    assert any(line.startswith("GET /secret/path\\n 404 ") for line in lines)
 
 
 def test_reload_needs_the_switch_and_is_not_for_browsers(service):

@@ -6,12 +6,11 @@ import contextlib
 import json
 import re
 import socket
-import threading
 import time
 
 import pytest
 
-from tests.service.fakes import Running, Toy, description, message
+from tests.service.fakes import Held, Running, Toy, description, message
 
 REQUEST = b'POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{"text": "a"}'
 PAUSES = {"header_timeout_s": 0.4, "body_timeout_s": 0.4, "idle_timeout_s": 0.4}
@@ -204,59 +203,40 @@ def test_more_connections_than_there_may_be_are_closed():
         assert running.predict("a")
 
 
-class TestTooMany:
-    @pytest.fixture
-    def held(self, request):
-        """A service whose worker computes nothing until it is let; the parameter has its settings."""
-        self.begun, self.free = threading.Event(), threading.Event()
+def test_more_requests_than_there_may_be_are_refused():
+    toy = Held()
+    with Running(toy, max_delay_ms=0.0, max_requests=3) as running:
+        early = [running.ask_later() for _ in range(3)]
+        running.wait_for(lambda: running.service._inside == 3)
+        status, _, headers = running.ask(body={"text": "b"})
+        toy.free.set()
+        assert [one.result(10)[0] for one in early] == [200, 200, 200]
+    assert status == 429
+    assert 1 <= int(headers["retry-after"]) <= 60
 
-        def hold(_):
-            self.begun.set()
-            self.free.wait(20)
 
-        with Running(Toy(description(), hold), max_delay_ms=0.0, **request.param) as running:
-            yield running
-            self.free.set()
+def test_more_tokens_than_may_wait_are_refused():
+    toy = Held()
+    with Running(toy, max_delay_ms=0.0, max_queue_tokens=4) as running:
+        early = [running.ask_later()]
+        toy.begun.wait(10)
+        early.append(running.ask_later("a b c d e"))
+        running.wait_for(lambda: running.service.workers.queue.tokens == 7)
+        refused = running.ask(body={"text": "b"})
+        toy.free.set()
+        assert [one.result(10)[0] for one in early] == [200, 200]
+    assert message(refused) == (429, "7 tokens wait, the most that may; try again later")
 
-    def _ask(self, running, body, answers):
-        thread = threading.Thread(target=lambda: answers.append(running.ask(body=body)))
-        thread.start()
-        return thread
 
-    @pytest.mark.parametrize("held", [{"max_requests": 3}], indirect=True)
-    def test_requests(self, held):
-        answers = []
-        threads = [self._ask(held, {"text": "a"}, answers) for _ in range(3)]
-        held.wait_for(lambda: held.service._inside == 3)
-        status, _, headers = held.ask(body={"text": "b"})
-        assert status == 429
-        assert 1 <= int(headers["retry-after"]) <= 60
-        self.free.set()
-        for thread in threads:
-            thread.join(10)
-        assert [one[0] for one in answers] == [200, 200, 200]
-
-    @pytest.mark.parametrize("held", [{"max_queue_tokens": 4}], indirect=True)
-    def test_tokens(self, held):
-        answers = []
-        threads = [self._ask(held, {"text": "a"}, answers)]
-        self.begun.wait(10)
-        threads.append(self._ask(held, {"text": "a b c d e"}, answers))
-        held.wait_for(lambda: held.service.workers.queue.tokens == 7)
-        assert message(held.ask(body={"text": "b"})) == (429, "7 tokens wait, the most that may; try again later")
-        self.free.set()
-        for thread in threads:
-            thread.join(10)
-        assert [one[0] for one in answers] == [200, 200]
-
-    @pytest.mark.parametrize("held", [{}], indirect=True)
-    def test_a_request_whose_client_has_gone_is_not_computed(self, held):
-        self._ask(held, {"text": "a"}, [])
-        self.begun.wait(10)
-        with held.connected() as connection:
+def test_a_request_whose_client_has_gone_is_not_computed():
+    toy = Held()
+    with Running(toy, max_delay_ms=0.0) as running:
+        running.ask_later()
+        toy.begun.wait(10)
+        with running.connected() as connection:
             connection.sendall(REQUEST)
-            held.wait_for(lambda: held.service.workers.queue.requests == 1)
-        held.wait_for(lambda: held.service._inside == 1)
-        self.free.set()
-        held.wait_for(lambda: not held.service._inside)
-        assert held.launcher.toys[0].batches == [["a"]]
+            running.wait_for(lambda: running.service.workers.queue.requests == 1)
+        running.wait_for(lambda: running.service._inside == 1)
+        toy.free.set()
+        running.wait_for(lambda: not running.service._inside)
+    assert toy.batches == [["a"]]

@@ -104,11 +104,8 @@ def probabilities(run, step):
 
 @pytest.mark.slow
 def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_path, project):
-    run = tmp_path / "run"
-    expected = {}
-    for step in (40, 20):
-        write(run, project, "classification", step=step)
-        expected[f"model.ckpt-{step}"] = probabilities(run, step)
+    run = write(tmp_path / "run", project, "classification", steps=(40, 20))
+    expected = {f"model.ckpt-{step}": probabilities(run, step) for step in (40, 20)}
     with Command(run, tmp_path / "log", "--workers=2", "--watch", "--admin") as command:
         assert "weights of" in command.wait_for("serving ").string
         command.wait_for("first worker ready")
@@ -116,7 +113,7 @@ def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_pat
         time.sleep(1)
         os.kill(command.workers[0], signal.SIGKILL)
         command.wait_for("go to another|takes its place")
-        write(run, project, "classification", step=40)  # --watch sees it
+        (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-40"\n')  # --watch sees it
         command.wait_for("serving .*model.ckpt-40")
         command.process.send_signal(signal.SIGHUP)
         command.wait_for("(?s)serving [^\\n]*model.ckpt-40.*serving [^\\n]*model.ckpt-40")

@@ -23,27 +23,21 @@ def queue(**changed):
     return Queue(**{"batch_tokens": 30, "max_delay_s": 0.0, **changed})
 
 
-def test_a_batch_is_full_at_so_many_tokens():
+@pytest.mark.parametrize(
+    ("requests", "batches"),
+    [
+        ([{"a": 10}, {"b": 10}, {"c": 10}, {"d": 10}], ["abc", "d"]),
+        ([{"a": 10}, {"b": 99}, {"c": 10}], ["a", "b", "c"]),  # more tokens than a batch has are one of their own
+        ([{"a": 15, "b": 15, "c": 15, "d": 15}, {"x": 15}], ["ax", "bc", "d"]),  # requests take turns
+    ],
+)
+def test_a_batch_is_full_at_so_many_tokens(requests, batches):
     waiting = queue()
-    for name in "abcd":
-        waiting.put([part(name)])
-    assert (waiting.tokens, waiting.requests) == (40, 4)
-    assert [names(waiting.take(1)), names(waiting.take(1))] == [["a", "b", "c"], ["d"]]
-    assert (waiting.tokens, waiting.requests) == (0, 0)
-
-
-def test_a_part_with_more_tokens_is_a_batch_of_its_own():
-    waiting = queue()
-    for name, tokens in (("a", 10), ("b", 99), ("c", 10)):
-        waiting.put([part(name, tokens)])
-    assert [names(waiting.take(1)) for _ in range(3)] == [["a"], ["b"], ["c"]]
-
-
-def test_requests_take_turns():
-    waiting = queue(batch_tokens=20)
-    waiting.put([part(f"long-{number}") for number in range(4)])
-    waiting.put([part("short")])
-    assert [names(waiting.take(1)) for _ in range(3)] == [["long-0", "short"], ["long-1", "long-2"], ["long-3"]]
+    for request in requests:
+        waiting.put([part(*one) for one in request.items()])
+    assert (waiting.tokens, waiting.requests) == (sum(map(sum, map(dict.values, requests))), len(requests))
+    assert ["".join(names(waiting.take(1))) for _ in batches] == batches
+    assert (waiting.tokens, waiting.requests, waiting.take(0.01)) == (0, 0, [])
 
 
 def test_what_waits_is_taken_after_the_longest_delay():
@@ -53,16 +47,6 @@ def test_what_waits_is_taken_after_the_longest_delay():
     threading.Thread(target=waiting.put, args=([part("b")],)).start()
     assert names(waiting.take(5)) == ["a", "b"]
     assert time.monotonic() - start >= 0.5
-
-
-def test_a_full_batch_does_not_wait():
-    waiting = queue(max_delay_s=60.0)
-    waiting.put([part("a", 30)])
-    assert names(waiting.take(5)) == ["a"]
-
-
-def test_nothing_comes_in_time():
-    assert queue().take(0.01) == []
 
 
 def test_what_nobody_waits_for_is_left_out():
@@ -82,11 +66,13 @@ def test_what_is_put_back_comes_first_and_alone():
     assert all(one.alone for one in batch)
 
 
-def test_a_closed_queue_gives_what_it_has_and_then_none():
+def test_neither_a_full_batch_nor_a_closed_queue_waits():
     waiting = queue(max_delay_s=60.0)
-    waiting.put([part("a")])
+    waiting.put([part("a", 30)])
+    assert names(waiting.take(5)) == ["a"]
+    waiting.put([part("b")])
     waiting.close()
-    assert names(waiting.take(1)) == ["a"]
+    assert names(waiting.take(1)) == ["b"]
     assert waiting.take(1) is None
 
 

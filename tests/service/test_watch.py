@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from bert_tf.service.watch import Watch
+import pytest
+
+from bert_tf.service.service import Watch
 
 
-def test_a_change_counts_when_it_has_come_to_rest(tmp_path):
-    (tmp_path / "checkpoint").write_text("1")
-    watch = Watch(tmp_path)
-    assert not watch.has_changed()
-    (tmp_path / "checkpoint").write_text("20")
-    assert [watch.has_changed() for _ in range(3)] == [False, True, False]
-
-
-def test_the_best_checkpoint_goes_before_the_newest(tmp_path):
+@pytest.mark.parametrize(
+    ("files", "watched", "changed", "answers"),
+    [
+        (["checkpoint"], "", "checkpoint", [False, True, False]),  # once it has come to rest
+        (["checkpoint", "best/checkpoint"], "", "checkpoint", [False, False, False]),
+        (["checkpoint", "best/checkpoint"], "", "best/checkpoint", [False, True, False]),
+        (["model.ckpt-20.index"], "model.ckpt-20", "model.ckpt-20.index", [False, True, False]),
+    ],
+)
+def test_a_changed_file(tmp_path, files, watched, changed, answers):
     (tmp_path / "best").mkdir()
-    for folder in (tmp_path, tmp_path / "best"):
-        (folder / "checkpoint").write_text("1")
-    watch = Watch(tmp_path)
-    (tmp_path / "checkpoint").write_text("20")
-    assert [watch.has_changed() for _ in range(2)] == [False, False]
-    (tmp_path / "best" / "checkpoint").write_text("20")
-    assert [watch.has_changed() for _ in range(2)] == [False, True]
-
-
-def test_a_checkpoint_that_is_replaced(tmp_path):
-    index = tmp_path / "model.ckpt-20.index"
-    index.write_text("1")
-    watch = Watch(tmp_path / "model.ckpt-20")
-    index.write_text("20")
-    assert [watch.has_changed() for _ in range(2)] == [False, True]
+    for name in files:
+        (tmp_path / name).write_text("1")
+    watch = Watch(tmp_path / watched)
+    assert not watch.has_changed()
+    (tmp_path / changed).write_text("20")
+    assert [watch.has_changed() for _ in range(3)] == answers
 
 
 def test_a_run_that_is_gone_is_no_change(tmp_path):

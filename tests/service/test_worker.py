@@ -14,7 +14,7 @@ from bert_tf.service import forms, openapi, question
 from bert_tf.service.question import ENCODE, PREDICT
 from bert_tf.service.settings import Limits
 from bert_tf.service.values import plain
-from bert_tf.service.worker import Served, Source, asked
+from bert_tf.service.worker import Served, Source
 from tests import pretrained
 from tests.service.runs import KINDS, write
 
@@ -22,7 +22,7 @@ from tests.service.runs import KINDS, write
 def answered(served, call, body, *, batch_tokens=2048):
     """Returns the values of an answer, each part computed by itself."""
     parts = question.read(call, json.dumps(body).encode(), served.description.reader, Limits(), batch_tokens=batch_tokens)
-    return [json.loads(value) for part in parts for value in served.answers([asked(part)])[0]]
+    return [json.loads(value) for part in parts for value in served.answers([part])[0]]
 
 
 def close(found, expected):
@@ -106,7 +106,7 @@ class TestVectors:
             for call, body in bodies
             for part in question.read(call, json.dumps(body).encode(), reader, Limits(), batch_tokens=99)
         ]
-        found = [[json.loads(value) for value in answer] for answer in served.answers([asked(part) for part in parts])]
+        found = [[json.loads(value) for value in answer] for answer in served.answers(parts)]
         assert [len(one) for one in found] == [1, 1, 2]
         assert [type(one[0]) for one in found] == [dict, list, dict]
 

@@ -24,10 +24,11 @@ _DIGESTS = {
 def text(exported: Exported, architecture: Architecture) -> str:
     labels = ", ".join(" ".join(label.split()) for label in exported.family.labels)  # a line break would end the line
     library = "sentence-transformers" if architecture.makes_vectors else "transformers"
+    learned = "pre-trained" if exported.family.kind == PRETRAINING else "fine-tuned"
     lines = [
         *("---", f"library_name: {library}", f"pipeline_tag: {architecture.pipeline}", "tags:", "- bert", "---", ""),
         *(f"# BERT for {exported.task.name}", ""),
-        f"`{architecture.name}`, {_learned(exported)} with bert_tf {bert_tf.__version__}; step {exported.step}.",
+        f"`{architecture.name}`, {learned} with bert_tf {bert_tf.__version__}; step {exported.step}.",
         f"Kind: {exported.family.kind}." + (f" Labels: {labels}." if labels else ""),
         *_section("Metrics", _metrics(exported)),
         *_section("Long texts", long_texts.lines(exported)),
@@ -35,10 +36,6 @@ def text(exported: Exported, architecture: Architecture) -> str:
         *_section("Training", _settings(exported)),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _learned(exported: Exported) -> str:
-    return "pre-trained" if exported.family.kind == PRETRAINING else "fine-tuned"
 
 
 def _section(title: str, lines: Iterator[str]) -> list[str]:

@@ -1,18 +1,24 @@
-"""Writes a folder in Hugging Face's layout: weights, configuration, tokenizer and model card."""
+"""Writes a folder in Hugging Face's layout: weights, configuration, tokenizer, modules of sentence-transformers, model card."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from bert_tf import documents
+from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import huggingface_classes, huggingface_export
 from bert_tf.conversion.weights import weights
-from bert_tf.export import kept_files
+from bert_tf.export import kept_files, tokenizer_json
 from bert_tf.export.exported import Exported
-from bert_tf.export.huggingface import card, sentence_transformers, tokenizer
+from bert_tf.export.huggingface import card
+from bert_tf.head_spec import MEAN, VECTORS
+from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 _CARD = "README.md"
 _POOLER = "bert/pooler/"
+_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
+_POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
 
 
 def write(exported: Exported, folder: Path) -> None:
@@ -33,11 +39,49 @@ def write(exported: Exported, folder: Path) -> None:
         facts={"pad_token_id": trained.vocabulary.pad_id, "classifier_dropout": None, "dtype": "float32"},
     )
     contents = {
-        **tokenizer.files(trained),
-        **(sentence_transformers.files(trained) if architecture.makes_vectors else {}),
+        **_tokenizer_files(trained),
+        **(_module_files(trained) if architecture.makes_vectors else {}),
     }
     for name, content in contents.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(documents.to_json(content, indent=2) + "\n", encoding="utf-8")
     kept_files.write(exported, folder)
     (folder / _CARD).write_text(card.text(exported, architecture), encoding="utf-8")
+
+
+def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
+    return {
+        "tokenizer_config.json": {
+            **_TOKENS,
+            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer makes rules of its own
+            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],  # that class has no segments else
+            "split_special_tokens": tokenizer_json.splits_special(trained),
+            "do_lower_case": trained.lower_case,
+            "model_max_length": trained.max_seq_length,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+        },
+        "special_tokens_map.json": dict(_TOKENS),
+    }
+
+
+def _module_files(trained: Trained) -> dict[str, Any]:
+    """Mean pooling and, for similarity models, scaling to length 1."""
+    options = dict(trained.head.options)
+    pooling = options.get("pooling") or MEAN if trained.head.kind == VECTORS else MEAN
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    if trained.head.kind != VECTORS:
+        modules.append(("2_Normalize", "Normalize"))
+    return {
+        "modules.json": [_module(number, *row) for number, row in enumerate(modules)],
+        "1_Pooling/config.json": {
+            "word_embedding_dimension": trained.config.hidden_size,
+            **{name: way == pooling for way, name in _POOLINGS.items()},
+        },
+        "sentence_bert_config.json": {"max_seq_length": trained.max_seq_length, "do_lower_case": False},
+        "config_sentence_transformers.json": {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    }
+
+
+def _module(number: int, path: str, name: str) -> dict[str, Any]:
+    return {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
