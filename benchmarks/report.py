@@ -11,8 +11,8 @@ from benchmarks.cpu_table import by_cpu, training_ratio
 from benchmarks.markdown import spread, table
 from benchmarks.records import Record, name
 from bert_tf import atomic
-from bert_tf.jobs.counted import counted
 from bert_tf.profiling.timing.wall_clock import PARTS
+from bert_tf.text_table import counted
 
 NAME = "results.md"
 

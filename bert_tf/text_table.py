@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _BREAKS = str.maketrans("\t\n\r", "   ")
@@ -21,3 +22,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
             text.ljust(width) if place in left else text.rjust(width) for place, (text, width) in enumerate(zip(row, widths))
         )
         yield "  ".join(padded).rstrip()
+
+
+def counted(number: int, thing: str) -> str:
+    """1 word, 2,000 words: the plural adds an s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+class Printed:
+    """A result that a notebook shows as its text."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ from bert_tf import settings
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import Flag, action_of, by_name, help_line, read, read_with_words
+from bert_tf.cli.flags import WIDTH, Flag, action_of, by_name, help_line, read, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.settings import Setting, settings_of
@@ -31,7 +32,8 @@ def help_text(name: str, command: Command | Actions) -> str:
     lines = [command.title]
     for action, one in command.actions.items():
         usage = " ".join(("python -m bert_tf", name, action, *map(_usage, _words(one))))
-        lines += ["", f"{usage}: {one.title}", *map(help_line, flags_of(one))]
+        head = textwrap.fill(f"{usage}: {one.title}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        lines += ["", head, *map(help_line, flags_of(one))]
     return "\n".join(lines) + "\n"
 
 
@@ -89,7 +91,8 @@ def _words(command: Command) -> list[Setting]:
 
 def _usage(row: Setting) -> str:
     name = row.name.upper()
-    name = f"{name.removesuffix('S')} ..." if row.kind is tuple else name
+    if row.kind is tuple:
+        name = f"{name if name.endswith('US') else name.removesuffix('S')} ..."
     return name if row.required else f"[{name}]"
 
 
@@ -98,7 +101,7 @@ def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[
     fewest = sum(row.required for row in rows)
     if len(words) < fewest or (len(words) > len(rows) and not any(row.kind is tuple for row in rows)):
         usage = " ".join(map(_usage, rows))
-        raise FlagError(f"{name}: {len(words)} of {usage} given; flags are written --name=value")
+        raise FlagError(f"{name}: {len(words)} names given, {usage} expected; flags are written --name=value")
     bound: dict[str, Any] = dict(zip((row.name for row in rows), words))
     if rows and rows[-1].kind is tuple and words:
         bound[rows[-1].name] = list(words[len(rows) - 1 :])

@@ -26,9 +26,9 @@ from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
 from bert_tf.corpus.tally import Tally
 from bert_tf.errors import BertError, FlagError
-from bert_tf.jobs.counted import counted
 from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
 from bert_tf.log_form import log
+from bert_tf.text_table import counted
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
