@@ -50,11 +50,10 @@ _MODULES = {  # "classifier" is the name of the published script
     "fill-mask": "fill_mask",
     "pretraining-data": "pretraining_data",
 }
-_OPERATIONS = frozenset(
-    {*("checkpoint", "data", "devices", "fine-tune", "memory", "pretrain", "profile", "report", "reproduce"), "search", "vocabulary"}
-)
 _COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
+_MODULES_OF_COMMANDS = {"encode", "evaluate", "export", "fill-mask", "predict", "pretraining-data", "serve"}
+_OPERATIONS = COMMANDS.keys() - _MODULES_OF_COMMANDS - {"benchmark"}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that say what is printed, or may say so
 _HELP = ("--help", "-h", "-help", "help")

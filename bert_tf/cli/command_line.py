@@ -47,11 +47,11 @@ def _help_of(command: Command) -> str:
 
 
 def flags_of(command: Command) -> tuple[Flag, ...]:
-    rows = (row for row in _settings(command) if not row.positional)
+    rows = (row for row in settings_of_command(command) if not row.positional)
     return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * command.has_log)
 
 
-def _settings(command: Command) -> list[Setting]:
+def settings_of_command(command: Command) -> list[Setting]:
     if command.settings is not None:
         return list(settings_of(command.settings))
     return [row for rows in command.sections.values() for row in rows]
@@ -71,7 +71,7 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     positional = _words(command)
     words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
     present = frozenset(name for name in parsed if parsed[name].present)
-    given = {row.name: parsed[row.name].value for row in _settings(command) if row.name in present}
+    given = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
     beam = _beam(argv[end + 1 :], asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
@@ -86,7 +86,7 @@ def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:
 
 
 def _words(command: Command) -> list[Setting]:
-    return [row for row in _settings(command) if row.positional]
+    return [row for row in settings_of_command(command) if row.positional]
 
 
 def _usage(row: Setting) -> str:

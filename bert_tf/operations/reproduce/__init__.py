@@ -101,7 +101,7 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
       BertError: invalid settings or input.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    from bert_tf.operations.fine_tune import TURN
+    from bert_tf.jobs.fine_tune import TURN
     from bert_tf.operations.reproduce import run as work
 
     chosen = read(ReproduceSettings, {"run": run, "seeds": seeds_text(seeds), **settings})
