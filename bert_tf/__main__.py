@@ -11,7 +11,7 @@ from bert_tf import home
 from bert_tf.errors import BertError, unknown_name
 from bert_tf.runtime import noise, quick_import
 
-# By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
+# By group: the commands, each a module of `bert_tf.operations`, with what --help says of it.
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import bert_tf
+from bert_tf import __main__ as front
 from bert_tf import log_form
-from bert_tf.commands import reproduce
 from bert_tf.config import BertConfig
 from bert_tf.jobs import fine_tune, recipes
-from bert_tf.jobs import reproduce as job
 from bert_tf.jobs.seeds_table import SeedResult
+from bert_tf.operations.reproduce import ReproduceSettings
+from bert_tf.operations.reproduce import run as job
 from bert_tf.reproduction import facts
 from bert_tf.reproduction.facts import GTX1060, INPUT_IDS, TOKENS, LabelLine, Published, Span, TokenLine, Variable, digest
 from bert_tf.runtime.nvidia import Gpu, System
@@ -71,7 +72,7 @@ class Place(NamedTuple):
         arguments = [*(f"--{name}={path}" for name, path in folders.items()), *more]
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(facts.RUNS, "tiny", run)
-            return reproduce.main(["reproduce", "tiny", *arguments])
+            return front.main(["bert_tf", "reproduce", "tiny", *arguments])
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns the comparison."""
@@ -175,10 +176,6 @@ def test_the_report_for_people_shows_both_commands_and_all_rows(place):
     assert all(f"\n| {row['what']} " in text for row in place.rows())
 
 
-def parse(*arguments: str):
-    return reproduce.parse(["reproduce", "gtx1060", *arguments])
-
-
 GPUS = {
     "none": (System(), None),
     "the published one": (System((Gpu(number=0, model="GTX 1060", memory_total_mb=6078),)), None),
@@ -190,29 +187,30 @@ GPUS = {
 }
 
 
+def training(system=GPUS["none"][0], **settings):
+    return job.fine_tune_config(ReproduceSettings("gtx1060", **settings), system, {})
+
+
 @pytest.mark.parametrize("gpus", GPUS)
-def test_a_larger_gpu_gets_the_memory_of_the_published_one(gpus):
+def test_a_larger_gpu_gets_the_memory_of_the_published_one_unless_a_limit_is_given(gpus):
     system, limit = GPUS[gpus]
-    assert job.fine_tune_config(parse(), system, {}).devices.gpu_memory_limit_mb == limit
-
-
-def test_a_memory_limit_that_is_given_counts():
-    system, _ = GPUS["larger"]
-    settings = job.fine_tune_config(parse("--gpu_memory_limit_mb=9000"), system, {})
-    assert settings.devices.gpu_memory_limit_mb == 9000
+    assert training(system).devices.gpu_memory_limit_mb == limit
+    assert training(system, gpu_memory_limit_mb=9000).devices.gpu_memory_limit_mb == 9000
 
 
 def test_trains_as_published():
-    settings = job.fine_tune_config(parse("--seeds=1-5", "--published_layout"), System(), {})
+    settings = training(seeds="1-5", published_layout=True)
     train = settings.train
     assert (train.train_batch_size, train.learning_rate, train.num_train_epochs) == (12, 2e-5, 3.0)
     assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
-    assert settings.train.seed_numbers == (1, 2, 3, 4, 5)
+    assert train.seed_numbers == (1, 2, 3, 4, 5)
     assert (settings.output.output_dir, settings.speed.pack_tokens) == ("out/gtx1060", False)
+    found, _ = recipes.apply(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
+    assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)  # the recipe of the sample has others
 
 
 def test_fewer_steps_take_the_place_of_the_published_epochs():
-    settings = job.fine_tune_config(parse("--num_train_steps=20"), System(), {})
+    settings = training(num_train_steps=20)
     assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)
     assert settings.output.log_form == "published"
 
@@ -226,33 +224,24 @@ def test_distribution_of_five_seeds():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("words", "message"),
     [
-        ([], "name the run to reproduce: gtx1060"),
-        (["--seeds=1"], "name the run to reproduce: gtx1060"),
-        (["gtx1080"], "unknown run 'gtx1080'; did you mean gtx1060? (known: gtx1060)"),
-        (["gtx1060", "--seeds=x"], "--seeds=x: 'x' is not a seed; write numbers up to 2147483647 with commas, or 1-5"),
-        (["gtx1060", "gtx1060"], "unexpected argument 'gtx1060'; flags are written --name=value"),
+        ("", "name the run to reproduce: gtx1060"),
+        ("--seeds=1", "name the run to reproduce: gtx1060"),
+        ("gtx1080", "unknown run 'gtx1080'; did you mean gtx1060? (known: gtx1060)"),
+        ("gtx1060 --seeds=x", "--seeds=x: 'x' is not a seed; write numbers up to 2147483647 with commas, or 1-5"),
+        ("gtx1060 gtx1060", "reproduce: 2 names given, [RUN] expected; flags are written --name=value"),
+        ("gtx1060 --glue_dir={tmp} --output_dir={tmp}/out", "{tmp}/MRPC: no such folder"),
     ],
 )
-def test_refuses_what_it_does_not_know(arguments, message, capsys):
-    assert reproduce.main(["reproduce", *arguments]) == 2
-    assert capsys.readouterr().err == f"error: {message}\n"
+def test_refuses_what_it_does_not_know(words, message, tmp_path, call):
+    status, _, err = call("reproduce", *words.format(tmp=tmp_path).split())
+    assert (status, err.count("error: ")) == (2, 1)
+    assert f"error: {message.format(tmp=tmp_path)}" in err
 
 
-def test_a_folder_without_the_data_is_refused(tmp_path, capsys):
-    arguments = [f"--glue_dir={tmp_path}", f"--output_dir={tmp_path}/out"]
-    assert reproduce.main(["reproduce", "gtx1060", *arguments]) == 2
-    assert f"error: {tmp_path}/MRPC: no such folder" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["gtx1060", "--help"]])
-def test_help_ends_with_status_0(arguments, capsys):
-    assert reproduce.main(["reproduce", *arguments]) == 0
-    assert "--gpu_memory_limit_mb" in capsys.readouterr().out
-
-
-def test_the_recipe_of_the_bundled_sample_freezes_and_smooths_nothing_of_a_published_run():
-    settings = job.fine_tune_config(parse(), System(), {})
-    found, _ = recipes.apply(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
-    assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)
+def test_a_reproduction_that_was_stopped_can_be_continued(monkeypatch, call):
+    monkeypatch.setattr(job, "reproduce", lambda *_, **__: None)
+    assert call("reproduce", "gtx1060")[0] == 130
+    with pytest.raises(KeyboardInterrupt, match="the same call continues from the last checkpoint"):
+        bert_tf.reproduce("gtx1060")

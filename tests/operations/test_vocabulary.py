@@ -17,7 +17,6 @@ import bert_tf
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.commands import vocabulary
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError
 from bert_tf.library.encoder import Encoder
@@ -57,15 +56,14 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def call(capsys):
-    """Returns status, output and errors of a command line."""
+def call(call):
+    """Returns status, output and the errors of a command line."""
 
-    def call(*words):
-        status = vocabulary.main(["vocabulary", *map(str, words)])
-        out, err = capsys.readouterr()
+    def called(*words):
+        status, out, err = call("vocabulary", *words)
         return status, out, [line for line in err.splitlines() if line.startswith("error: ")]
 
-    return call
+    return called
 
 
 @pytest.fixture
@@ -82,14 +80,6 @@ def extended(model, corpus, tmp_path):
 def held(folder):
     reader = CheckpointReader(folder / "bert_model.ckpt")
     return {name: reader[name] for name in reader.shapes}
-
-
-def test_help_has_a_line_on_each_action(call):
-    status, out, _ = call("--help")
-    assert status == 0
-    assert {f"python -m bert_tf vocabulary {name}" for name in vocabulary.ACTIONS} <= {
-        " ".join(line.split()[:5]) for line in out.splitlines()
-    }
 
 
 def test_a_vocabulary_of_a_corpus_fits_it(corpus, tmp_path, call):
@@ -109,7 +99,8 @@ def test_files_patterns_and_compressed_ones_are_one_corpus(corpus, tmp_path):
     first, second = TEXT.split("\n\n")
     (tmp_path / "a.txt").write_text(first, encoding="utf-8")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(second.encode()))
-    whole = bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "whole")
+    whole = bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "new" / "folder" / "whole")
+    assert whole.output.read_text(encoding="utf-8") == whole.vocabulary.to_text()
     parts = bert_tf.make_vocabulary([tmp_path / "[ab].txt*"], size=60, output=tmp_path / "parts")
     assert whole.vocabulary.fingerprint == parts.vocabulary.fingerprint
 
@@ -144,6 +135,11 @@ def test_new_words_take_unused_rows_and_then_new_ones(extended, model, tmp_path)
     assert [(new.word, new.saved) for new in done.words] == [("storm", 12), ("thunder", 6), ("uber", 3)]
     assert done.rows == (1, 2, len(TOKENS))
     assert done.size == (len(TOKENS), len(TOKENS) + 1)
+    assert (tmp_path / "out" / "added_words.tsv").read_text(encoding="utf-8").splitlines()[:3] == [
+        "row\tword\tpieces\ttimes\tsaved",
+        "1\tstorm\ts ##t ##o ##r ##m\t3\t12",
+        "2\tthunder\tt ##h ##u ##n ##d ##e ##r\t1\t6",
+    ]
     before, after = held(model), held(tmp_path / "out")
     pieces = [TOKENS.index(piece) for piece in ("s", "##t", "##o", "##r", "##m")]
     np.testing.assert_allclose(after[TABLE][1], before[TABLE][pieces].mean(axis=0), rtol=1e-5)
@@ -172,16 +168,6 @@ def test_vectors_of_texts_without_a_new_word_are_the_same_bits(extended, model, 
     assert not np.array_equal(vectors[0][1], vectors[1][1])
 
 
-def test_the_table_of_words_says_what_was_chosen(extended, tmp_path):
-    extended(top=2)
-    rows = (tmp_path / "out" / "added_words.tsv").read_text(encoding="utf-8").splitlines()
-    assert rows == [
-        "row\tword\tpieces\ttimes\tsaved",
-        "1\tstorm\ts ##t ##o ##r ##m\t3\t12",
-        "2\tthunder\tt ##h ##u ##n ##d ##e ##r\t1\t6",
-    ]
-
-
 def test_fertility_is_shown_before_and_after(model, corpus, tmp_path, call):
     status, out, _ = call("extend", model, f"--from={corpus}", "--top=1", "--min_frequency=3", f"--output={tmp_path / 'out'}")
     assert status == 0
@@ -199,12 +185,6 @@ def test_rare_words_are_not_added(extended, caplog):
         extended(min_frequency=None, overwrite=True)
 
 
-def test_listed_words_come_before_those_of_a_text(extended, tmp_path):
-    (tmp_path / "words").write_text("snowy\nthunder\n")
-    done = extended(top=2, add=tmp_path / "words")
-    assert [(new.word, new.times) for new in done.words] == [("snowy", 0), ("thunder", 0), ("storm", 3), ("uber", 1)]
-
-
 def test_what_is_printed_of_one_word(model, corpus, tmp_path, call):
     (tmp_path / "words").write_text("thunder\n")
     corpus.write_text("The thunders.", encoding="utf-8")
@@ -214,9 +194,12 @@ def test_what_is_printed_of_one_word(model, corpus, tmp_path, call):
     assert "other words that are split differently, since they begin with a new one: 1 (thunders)\n" in out
 
 
-def test_listed_words_need_no_text(model, tmp_path, caplog):
+def test_listed_words_come_before_those_of_a_text_and_need_none(extended, model, tmp_path, caplog):
+    (tmp_path / "words").write_text("snowy\nthunder\n")
+    done = extended(top=2, add=tmp_path / "words", overwrite=True)
+    assert [(new.word, new.times) for new in done.words] == [("snowy", 0), ("thunder", 0), ("storm", 3), ("uber", 1)]
     (tmp_path / "words").write_text("Storm\nwell-known\n")
-    done = bert_tf.extend_vocabulary(model, add=tmp_path / "words", output=tmp_path / "out")
+    done = bert_tf.extend_vocabulary(model, add=tmp_path / "words", output=tmp_path / "listed")
     assert [new.word for new in done.words] == ["storm"]
     assert done.fertility == {}
     assert "'well-known' is left out: the tokenizer cuts it into well - known" in caplog.text
@@ -247,7 +230,7 @@ def test_a_hugging_face_folder_loses_the_tokenizer_that_has_a_vocabulary_of_its_
     trained.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), Given(max_seq_length=24))
 
 
-@pytest.mark.parametrize("where", ["bert_tf.jobs.checkpoint_output.note", "bert_tf.atomic.write_text"])
+@pytest.mark.parametrize("where", ["bert_tf.operations.checkpoint.writing.note", "bert_tf.atomic.write_text"])
 def test_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch, where):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -256,11 +239,6 @@ def test_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch,
     with pytest.raises(KeyboardInterrupt):
         extended() if where.endswith("note") else bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "out")
     assert os.listdir(tmp_path) == ["corpus.txt"]
-
-
-def test_a_vocabulary_gets_the_folder_that_it_is_to_be_in(corpus, tmp_path):
-    made = bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "new" / "folder" / "vocab.txt")
-    assert made.output.read_text(encoding="utf-8") == made.vocabulary.to_text()
 
 
 def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
@@ -274,8 +252,8 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("make --output={out}", "vocabulary make: 0 names given, CORPUS ... wanted"),
-        ("make {corpus}", "--output is required: a file to write"),
+        ("make --output={out}", "vocabulary make: 0 names given, CORPUS ... expected"),
+        ("make {corpus}", "--output is required: vocab.txt to write"),
         ("make {tmp}/none --output={out}", "{tmp}/none: cannot read the file: No such file or directory"),
         ("make {tmp}/none* --output={out}", "{tmp}/none*: no file matches"),
         ("make {tmp}/empty --output={out}", "{tmp}/empty: no word in the text"),
@@ -290,7 +268,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("extend {model} --output={out}", "give --add=FILE, a list of words, --from=TEXT"),
         ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top belongs to --from"),
         ("extend {model} --add={tmp}/words --min_frequency=3 --output={out}", "--min_frequency belongs to --from"),
-        ("extend {model} --from={corpus}", "--output is required: a folder to write"),
+        ("extend {model} --from={corpus}", "--output is required: folder to write"),
         ("extend {model} --from={corpus} --output={tmp}", "{tmp}: holds something else than an output of this command"),
         ("extend {tmp}/none --from={corpus} --output={out}", "{tmp}/none: no checkpoint of this name"),
         ("extend {model} --add={tmp}/none --output={out}", "{tmp}/none: cannot read the words: No such file"),

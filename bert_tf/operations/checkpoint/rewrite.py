@@ -41,7 +41,7 @@ class StripSettings:
 @dataclasses.dataclass(frozen=True)
 class ConvertSettings:
     checkpoint: str = same(StripSettings, "checkpoint")
-    to: str = setting(None, f"layout: {', '.join(LAYOUTS)} (docs/checkpoints.md)", choices=LAYOUTS, required=True)
+    to: str = setting(None, f"{', '.join(LAYOUTS)} (docs/checkpoints.md)", choices=LAYOUTS, required=True)
     output: str = same(StripSettings, "output")
     bert_config_file: str | None = setting(None, "sizes of the model; else beside the weights")
     vocab_file: str | None = setting(None, "word pieces of the model; else beside the weights")
