@@ -2,57 +2,19 @@
 
 from bert_tf.errors import BertError as BertError
 from bert_tf.filling.word_filler import WordFiller as WordFiller
-from bert_tf.library.checkpoints import (
-    average_checkpoints as average_checkpoints,
-)
-from bert_tf.library.checkpoints import (
-    convert_checkpoint as convert_checkpoint,
-)
-from bert_tf.library.checkpoints import (
-    diff_checkpoints as diff_checkpoints,
-)
-from bert_tf.library.checkpoints import (
-    inspect_checkpoint as inspect_checkpoint,
-)
-from bert_tf.library.checkpoints import (
-    rename_checkpoint as rename_checkpoint,
-)
-from bert_tf.library.checkpoints import (
-    strip_checkpoint as strip_checkpoint,
-)
-from bert_tf.library.data import check_data as check_data
-from bert_tf.library.data import fetch_data as fetch_data
 from bert_tf.library.loading import load as load
-from bert_tf.library.machine import devices as devices
-from bert_tf.library.machine import memory_plan as memory_plan
 from bert_tf.library.model import Model as Model
-from bert_tf.library.page import Page as Page
-from bert_tf.library.page import write_report as write_report
-from bert_tf.library.records import (
-    memory_diff as memory_diff,
-)
-from bert_tf.library.records import (
-    memory_peak as memory_peak,
-)
-from bert_tf.library.records import (
-    memory_report as memory_report,
-)
-from bert_tf.library.records import (
-    profile as profile,
-)
-from bert_tf.library.reproducing import Reproduction as Reproduction
-from bert_tf.library.reproducing import reproduce as reproduce
 from bert_tf.library.result import Result as Result
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
-from bert_tf.library.vocabularies import (
-    extend_vocabulary as extend_vocabulary,
-)
-from bert_tf.library.vocabularies import (
-    make_vocabulary as make_vocabulary,
-)
-from bert_tf.library.vocabularies import (
-    show_vocabulary as show_vocabulary,
-)
+from bert_tf.operations.checkpoint.average import average_checkpoints as average_checkpoints
+from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
+from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint
+from bert_tf.operations.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
+from bert_tf.operations.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
+from bert_tf.operations.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
+from bert_tf.operations.data.check import check_data as check_data
+from bert_tf.operations.data.fetch import fetch_data as fetch_data
+from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.encode import encode_file as encode_file
 from bert_tf.operations.encode import encoder as encoder
 from bert_tf.operations.evaluate import Table as Table
@@ -60,20 +22,26 @@ from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fill_mask import fill_mask as fill_mask
 from bert_tf.operations.fill_mask import word_filler as word_filler
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
-from bert_tf.operations.frames import (
-    encode_frame as encode_frame,
-)
-from bert_tf.operations.frames import (
-    evaluate_frame as evaluate_frame,
-)
-from bert_tf.operations.frames import (
-    predict_frame as predict_frame,
-)
+from bert_tf.operations.frames import encode_frame as encode_frame
+from bert_tf.operations.frames import evaluate_frame as evaluate_frame
+from bert_tf.operations.frames import predict_frame as predict_frame
+from bert_tf.operations.memory.plan import memory_plan as memory_plan
+from bert_tf.operations.memory.trace import memory_diff as memory_diff
+from bert_tf.operations.memory.trace import memory_peak as memory_peak
+from bert_tf.operations.memory.trace import memory_report as memory_report
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.pretrain import pretrain as pretrain
 from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
+from bert_tf.operations.profile import profile as profile
+from bert_tf.operations.report import Page as Page
+from bert_tf.operations.report import write_report as write_report
+from bert_tf.operations.reproduce import Reproduction as Reproduction
+from bert_tf.operations.reproduce import reproduce as reproduce
 from bert_tf.operations.search import search as search
 from bert_tf.operations.serve import serve as serve
+from bert_tf.operations.vocabulary.extend import extend_vocabulary as extend_vocabulary
+from bert_tf.operations.vocabulary.make import make_vocabulary as make_vocabulary
+from bert_tf.operations.vocabulary.show import show_vocabulary as show_vocabulary
 from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask
 from bert_tf.tasks.sentence.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.similarity.in_memory import ContrastiveTask as ContrastiveTask

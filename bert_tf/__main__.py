@@ -7,10 +7,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bert_tf.errors import unknown_name
+from bert_tf import home
+from bert_tf.errors import BertError, unknown_name
 from bert_tf.runtime import noise, quick_import
 
-# By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
+# By group: the commands, each a module of `bert_tf.operations`, with what --help says of it.
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
@@ -49,11 +50,9 @@ _MODULES = {  # "classifier" is the name of the published script
     "fill-mask": "fill_mask",
     "pretraining-data": "pretraining_data",
 }
-_OPERATIONS = frozenset(
-    {"encode", "evaluate", "export", "fill-mask", "fine-tune", "predict"} | {"pretrain", "pretraining-data", "search", "serve"}
-)
 _COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
+_OPERATIONS = COMMANDS.keys() - {"benchmark"}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that say what is printed, or may say so
 _HELP = ("--help", "-h", "-help", "help")
@@ -85,12 +84,23 @@ def main(argv: list[str]) -> int:
     if name in _COMPUTE and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # as these commands do unless they are told otherwise
         quick_import.load_ahead()
+    if name == "benchmark":
+        return _benchmark(argv[1:])
     module = _MODULES.get(name, name).replace("-", "_")
     if name in _OPERATIONS:
         from bert_tf.cli import command_line
 
         return command_line.main(argv[1:], importlib.import_module(f"bert_tf.operations.{module}").COMMAND)
     return int(importlib.import_module(f"bert_tf.commands.{module}").main(argv[1:]))
+
+
+def _benchmark(argv: list[str]) -> int:
+    """Runs the benchmark, which lies beside the package in a clone."""
+    project = home.clone()
+    if project is None:
+        raise BertError("the benchmark is not installed with the package: clone the project, and run this command there")
+    sys.path.insert(0, str(project))
+    return int(importlib.import_module("benchmarks.command_line").main(argv))
 
 
 def run(argv: list[str]) -> int:

@@ -161,7 +161,7 @@ def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
     for field in dataclasses.fields(kind):
         if _DECLARED in field.metadata:
             words = str(field.type).partition(" ")
-            yield title, Setting(field.name, _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
+            yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
         elif _GROUP in field.metadata:
             inner, own_title, without, changed = field.metadata[_GROUP]
             for place, row in _titled(inner, own_title or title):
@@ -170,14 +170,18 @@ def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
 
 
 def read(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Makes a dataclass of settings, groups included, from values by name; None means not given. Raises FlagError."""
+    """Makes a dataclass of settings, groups included, from values by name; None means not given. Raises FlagError.
+
+    A field `given` gets the names of the values. Names that are keywords of Python belong to fields with a trailing underscore.
+    """
     rows = tuple(settings_of(kind))
     given = named(rows, values)
     complete: Callable[..., dict[str, Any]] = getattr(kind, "complete", dict)  # adds those of a job file
     given = complete(given)
     for row in rows:
         if row.required and row.name not in given:
-            raise FlagError(f"{row.name} is required" if row.positional else f"--{row.name} is required")
+            name = row.name if row.positional else f"--{row.name}"
+            raise FlagError(f"{name} is required: {row.help.partition(';')[0]}")
     return _made(kind, given)
 
 
@@ -186,8 +190,10 @@ def _made(kind: type[T], given: Mapping[str, Any]) -> T:
     for field in dataclasses.fields(cast(Any, kind)):
         if _GROUP in field.metadata:
             fields[field.name] = _made(field.metadata[_GROUP][0], given)
-        elif field.name in given:
-            fields[field.name] = given[field.name]
+        elif field.name.rstrip("_") in given:
+            fields[field.name] = given[field.name.rstrip("_")]
+        elif field.name == "given":
+            fields["given"] = frozenset(given)
     return kind(**fields)
 
 

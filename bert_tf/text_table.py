@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _BREAKS = str.maketrans("\t\n\r", "   ")
@@ -26,3 +27,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collectio
 def counted(number: int, thing: str) -> str:
     """1 word, 2,000 words: the plural adds an s."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+class Printed:
+    """A result that a notebook shows as its text."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

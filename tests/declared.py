@@ -15,22 +15,28 @@ def module_of(name):
     return importlib.import_module(f"bert_tf.{room}.{_MODULES.get(name, name).replace('-', '_')}")
 
 
+def operations():
+    """Returns what each command declares, and each action of a command: "checkpoint diff"."""
+    found = {}
+    for name in sorted(_OPERATIONS):
+        command = module_of(name).COMMAND
+        actions = getattr(command, "actions", {"": command})
+        found.update({f"{name} {action}".strip(): one for action, one in actions.items()})
+    return found
+
+
+def _modules():
+    return {name: list(module_of(name).FLAGS) for name in sorted(COMMANDS.keys() - NO_TABLE - _OPERATIONS)}
+
+
 def flags():
-    """Returns the flags of each command, and of each action of a command: "checkpoint diff"."""
-    tables = {}
-    for name in sorted(COMMANDS.keys() - NO_TABLE):
-        module = module_of(name)
-        if name in _OPERATIONS:
-            actions = getattr(module.COMMAND, "actions", {"": module.COMMAND})
-            of_actions = {action: command_line.flags_of(one) for action, one in actions.items()}
-        elif hasattr(module, "ACTIONS"):
-            of_actions = {action: row.flags for action, row in module.ACTIONS.items()}
-        else:
-            of_actions = {"": (*module.FLAGS, *getattr(module, "DEVICES", ()))}
-        tables.update({f"{name} {action}".strip(): list(rows) for action, rows in of_actions.items()})
-    if "memory" not in _OPERATIONS:
-        tables["memory plan"] = list(importlib.import_module("bert_tf.commands.memory_plan").FLAGS)
-    return tables
+    return {**{name: list(command_line.flags_of(one)) for name, one in operations().items()}, **_modules()}
+
+
+def settings():
+    """Returns those that a program can give too: none that says how to print."""
+    found = {name: command_line.settings_of_command(one) for name, one in operations().items()}
+    return {**found, **{name: [row for row in rows if row.name != "verbosity"] for name, rows in _modules().items()}}
 
 
 def parser(name):

@@ -9,21 +9,17 @@ from pathlib import Path
 import pytest
 
 from bert_tf.__main__ import COMMANDS
-from bert_tf.cli.flags import read
-from bert_tf.commands import devices, memory_plan, reproduce
 from bert_tf.jobs import recipes
 from bert_tf.optimization import parts
 from bert_tf.tasks.registry import get_task
-from tests import classifier_flags
+from tests import classifier_flags, declared
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
 CHECKS = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
 LINES = [line for check in CHECKS for line in re.findall(r"^    (.+)$", check, re.MULTILINE)]
 PARSERS = {
     "run_classifier.py": classifier_flags.parse,
-    "-m bert_tf devices": devices.parse,
-    "-m bert_tf memory plan": lambda argv: read(argv, memory_plan.FLAGS),
-    "-m bert_tf reproduce": lambda argv: reproduce.parse(argv),
+    **{f"-m bert_tf {name}": declared.parser(name) for name in ("devices", "memory", "reproduce")},
 }
 
 
@@ -67,7 +63,7 @@ def test_what_is_said_of_word_vectors_is_tried_where_they_are_trained(line):
 def test_the_forecast_is_that_of_the_run_it_is_compared_with():
     (run,) = (trained(line) for line in LINES if "out/gpu_all" in line and "run_classifier" in line)
     (plan,) = (line for line in LINES if "memory plan" in line)
-    values = read(["plan", *shlex.split(plan.partition("memory plan")[2])], memory_plan.FLAGS)
+    forecast = declared.parser("memory")(shlex.split(plan.partition("bert_tf ")[2]))[1].settings
     for part in (run.data, run.train, run.speed):
-        for name in {*part.__dataclass_fields__} & {flag.name for flag in memory_plan.FLAGS}:
-            assert values[name].value == getattr(part, name), name
+        for name in part.__dataclass_fields__.keys() & forecast.__dataclass_fields__.keys():
+            assert getattr(forecast, name) == getattr(part, name), name

@@ -45,8 +45,10 @@ def test_a_misspelt_command_names_the_nearest_and_what_is_known(capsys):
 
 def test_every_command_is_a_module_and_none_is_left_out():
     rooms = (ROOT / "bert_tf" / "commands", "\ndef main("), (ROOT / "bert_tf" / "operations", "\nCOMMAND = ")
-    found = {path.stem for folder, mark in rooms for path in folder.glob("*.py") if mark in path.read_text()}
-    assert {front._MODULES.get(name, name).replace("-", "_") for name in front.COMMANDS} == found - {"memory_plan"}
+    paths = [(path, mark) for folder, mark in rooms for path in (*folder.glob("*.py"), *folder.glob("*/__init__.py"))]
+    found = {path.stem.replace("__init__", path.parent.name) for path, mark in paths if mark in path.read_text()}
+    names = front.COMMANDS.keys() - {"benchmark"}
+    assert {front._MODULES.get(name, name).replace("-", "_") for name in names} == found
 
 
 @pytest.mark.parametrize("command", ["data", "memory"])
@@ -63,8 +65,17 @@ def replace_import(monkeypatch, imported) -> None:
 def test_hands_the_rest_of_the_line_to_the_command(monkeypatch):
     seen = []
     replace_import(monkeypatch, lambda name: SimpleNamespace(main=lambda argv: seen.append((name, argv)) or 3))
+    monkeypatch.setattr(sys, "path", [])
     assert front.main(["bert_tf", "benchmark", "--peers"]) == 3
-    assert seen == [("bert_tf.commands.benchmark", ["benchmark", "--peers"])]
+    assert (seen, sys.path) == ([("benchmarks.command_line", ["benchmark", "--peers"])], [str(ROOT)])
+
+
+def test_outside_of_a_clone_one_line_says_where_the_benchmark_is(monkeypatch, capsys):
+    monkeypatch.setattr(front.home, "clone", lambda: None)
+    assert front.run(["bert_tf", "benchmark"]) == 2
+    assert capsys.readouterr().err == (
+        "error: the benchmark is not installed with the package: clone the project, and run this command there\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def with_sections(tree: ast.Module, public: set[str]) -> Iterator[str]:
 def test_docstrings_of_internal_definitions_have_no_sections():
     places = {f"bert_tf/{path}": names for path, names in EXTENDED.items()}
     for name, module in bert_tf._MODULES.items():
-        places.setdefault(f"{module.replace('.', '/')}.py", set()).add(name)
+        for ending in (".py", "/__init__.py"):
+            places.setdefault(module.replace(".", "/") + ending, set()).add(name)
     found = {path: list(with_sections(tree, places.get(path.as_posix(), set()))) for path, tree in TREES.items()}
     assert {str(path): names for path, names in found.items() if names} == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from bert_tf import settings
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import Flag, action_of, by_name, help_line, read, read_with_words
+from bert_tf.cli.flags import WIDTH, Flag, action_of, by_name, help_line, read, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.settings import Setting, settings_of
@@ -32,7 +33,8 @@ def help_text(name: str, command: Command | Actions) -> str:
     lines = [command.title]
     for action, one in command.actions.items():
         usage = " ".join(("python -m bert_tf", name, action, *map(_usage, _words(one))))
-        lines += ["", f"{usage}: {one.title}", *map(help_line, flags_of(one))]
+        head = textwrap.fill(f"{usage}: {one.title}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        lines += ["", head, *map(help_line, flags_of(one))]
     return "\n".join(lines) + "\n"
 
 
@@ -46,11 +48,11 @@ def _help_of(command: Command) -> str:
 
 
 def flags_of(command: Command) -> tuple[Flag, ...]:
-    rows = (row for row in _settings(command) if not row.positional)
+    rows = (row for row in settings_of_command(command) if not row.positional)
     return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * command.has_log)
 
 
-def _settings(command: Command) -> list[Setting]:
+def settings_of_command(command: Command) -> list[Setting]:
     if command.settings is not None:
         return list(settings_of(command.settings))
     return [row for rows in command.sections.values() for row in rows]
@@ -70,7 +72,7 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     positional = _words(command)
     words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
     present = frozenset(name for name in parsed if parsed[name].present)
-    given = {row.name: parsed[row.name].value for row in _settings(command) if row.name in present}
+    given = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
     beam = _beam(argv[end + 1 :], asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
@@ -91,12 +93,13 @@ def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:
 
 
 def _words(command: Command) -> list[Setting]:
-    return [row for row in _settings(command) if row.positional]
+    return [row for row in settings_of_command(command) if row.positional]
 
 
 def _usage(row: Setting) -> str:
     name = row.name.upper()
-    name = f"{name.removesuffix('S')} ..." if row.kind is tuple else name
+    if row.kind is tuple:
+        name = f"{name if name.endswith('US') else name.removesuffix('S')} ..."
     return name if row.required else f"[{name}]"
 
 
@@ -105,7 +108,7 @@ def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[
     fewest = sum(row.required for row in rows)
     if len(words) < fewest or (len(words) > len(rows) and not any(row.kind is tuple for row in rows)):
         usage = " ".join(map(_usage, rows))
-        raise FlagError(f"{name}: {len(words)} of {usage} given; flags are written --name=value")
+        raise FlagError(f"{name}: {len(words)} names given, {usage} expected; flags are written --name=value")
     bound: dict[str, Any] = dict(zip((row.name for row in rows), words))
     if rows and rows[-1].kind is tuple and words:
         bound[rows[-1].name] = list(words[len(rows) - 1 :])

@@ -20,7 +20,7 @@ _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty o
 _RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
 _PIPE = "-"  # the standard input in the place of a file
-_WIDTH = 132  # columns of a terminal
+WIDTH = 132  # columns of a terminal
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 
 
@@ -32,11 +32,11 @@ Flag = Setting  # one row of the table
 
 
 def help_line(row: Flag) -> str:
-    default = "" if row.default is None else f" (default {str(row.default).lower()})"
+    default = " (required)" if row.required else "" if row.default is None else f" (default {str(row.default).lower()})"
     spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
     return textwrap.fill(
         f"  {spelling:<26} {row.help}{default}",
-        _WIDTH,
+        WIDTH,
         subsequent_indent=" " * 29,
         break_long_words=False,
         break_on_hyphens=False,

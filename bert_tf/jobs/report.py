@@ -1,18 +1,14 @@
-"""Writes the page of one run or of several side by side."""
+"""The page of a run at its end."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf import lock
-from bert_tf.errors import BertError, FlagError, OutputError
+from bert_tf.errors import BertError
 from bert_tf.log_form import log
 from bert_tf.run_layout import PAGE
-
-_ELSEWHERE = "write the page elsewhere with --output=FILE"
 
 
 def start_ahead() -> None:
@@ -38,30 +34,3 @@ def at_end(folder: Path) -> None:
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
         log.warning("no %s: %s", PAGE, reason)
-
-
-def target(folders: Sequence[Path], output: str | None) -> Path:
-    """Output file: DIR/report.html, for several runs ./report.html, unless named; FlagError without folders."""
-    if not folders:
-        raise FlagError("report: name the output folder of a run, or of several to compare")
-    return Path(output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
-
-
-def write(folders: Sequence[Path], output: Path, *, redact: bool = False) -> None:
-    """Writes the page of runs; `redact` first removes folders from absolute paths in each run_config.json."""
-    from bert_tf.estimator import run_folder
-    from bert_tf.report import page, run_files
-
-    runs = run_files.read(folders)
-    if redact:
-        for run in runs:
-            with lock.writing_folder(run.folder, instead="wait until its training has ended"):
-                short = run_files.without_folders(run.recorded_command, keep=1)
-                run_folder.add_to_record(run.folder, {"command": short} if run.record else {})
-        runs = run_files.read(folders)
-    into_run = output.parent.resolve() in {folder.resolve() for folder in folders}
-    try:
-        with lock.writing_folder(output.parent, instead=_ELSEWHERE) if into_run else contextlib.nullcontext():
-            page.write(output, runs)
-    except ImportError as error:
-        raise OutputError(f"{output}: not made: {error}; pip install jinja2 vl-convert-python") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import keyword
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
@@ -22,7 +23,7 @@ def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         taken = {parameter.name for parameter in own}
-        more = [_parameter(row) for row in rows if row.name not in taken]
+        more = [_parameter(row) for row in rows if row.name not in taken and not keyword.iskeyword(row.name)]
         paths = {one.name: one for one in own if "PathLike" in str(one.annotation)}
 
         @functools.wraps(function)

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bert_tf import log_form
 from bert_tf.settings import Setting
 
 STOPPED = 130  # exit status after a signal
@@ -49,3 +50,8 @@ class Actions:
     title: str
     actions: Mapping[str, Command]
     stopped: str = "stopped"
+
+
+def warnings_only(_: object) -> tuple[int, str]:
+    """The log of a command that prints a report."""
+    return -1, log_form.SHORT

@@ -64,7 +64,7 @@ def fine_tune(
     seeds: str | Iterable[int] | None = None,
     **settings: Any,
 ) -> Model | SeedRuns:
-    """Trains a model and evaluates it if there is evaluation data; as `run_classifier.py`.
+    """Trains a model and evaluates it if there is evaluation data; as `python -m bert_tf fine-tune`.
 
     The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
     Threads take turns; Ctrl-C reaches only the main thread.

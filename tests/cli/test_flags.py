@@ -7,9 +7,6 @@ import sys
 import pytest
 
 from bert_tf.cli.flags import Flag, HelpAsked, action_of, read, read_with_words
-from bert_tf.commands import (
-    data,
-)
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
 from tests import declared
@@ -31,18 +28,18 @@ def test_a_number_is_compared_with_its_bounds_in_every_command(value):
 
 # Numbers of any size: seeds, thresholds, numbers of steps, and what is compared with model, data or devices before use.
 OF_ANY_SIZE = set(
-    """average_last check_replicas_every_n_steps doc_stride early_stopping_patience eval_every_n_steps gpu_memory_limit_mb
-    gradient_accumulation_steps held_out_documents keep_checkpoint_max log_every_n_steps max_answer_length max_eval_steps
-    max_query_length max_seq_length memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps
-    phase2_max_seq_length phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
-    verbosity word_column batch_tokens best depth gpu_memory_mb iterations_per_loop last max_predictions_per_seq
-    max_queue_tokens max_request_tokens max_requests max_rows max_text_length num_tpu_cores""".split()
+    """average_last best check_replicas_every_n_steps depth doc_stride early_stopping_patience eval_every_n_steps
+    gpu_memory_limit_mb gpu_memory_mb gradient_accumulation_steps held_out_documents keep_checkpoint_max last
+    log_every_n_steps max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
+    memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps phase2_max_seq_length
+    phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top verbosity word_column""".split()
 )
 
 
 def test_a_number_by_whose_size_something_is_made_has_a_bound():
-    numbers = (row for rows in declared.flags().values() for row in rows if row.kind is int)
-    assert {row.name for row in numbers if row.highest == LARGEST_SETTING} == OF_ANY_SIZE
+    every = {name: rows for name, rows in declared.settings().items() if name != "serve"}  # these are limits
+    rows = [row for rows in every.values() for row in rows if row.kind is int]
+    assert {row.name for row in rows if row.highest == LARGEST_SETTING} == OF_ANY_SIZE
 
 
 def test_a_name_that_is_not_utf8_is_refused():
@@ -95,11 +92,6 @@ def test_an_empty_flag_of_absl_is_a_mistake(name):
 def test_an_empty_word_is_a_mistake():
     with pytest.raises(FlagError, match="^report: a name is empty"):
         read_with_words(["report", "a", ""], ROWS)
-
-
-def test_an_empty_folder_is_not_this_folder(capsys):
-    assert data.main(["data", "check", ""]) == 2
-    assert capsys.readouterr().err.startswith("error: data: DIR is empty")
 
 
 @pytest.mark.parametrize("words", [["--flagfile=/dev/zero"], ["--flagfile", "/dev/zero"], ["-flagfile=/dev/zero"]])

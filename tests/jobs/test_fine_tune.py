@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import __main__ as front
 from bert_tf import lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.commands import report
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
@@ -665,7 +665,7 @@ def test_a_folder_that_another_command_writes_is_left_alone(copied, capsys, ways
     before = {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()}
     with lock.writing_folder(copied.folder):
         assert run(*copied.project.flags(copied.folder, verbosity=-1, **ways)) == 2
-        assert report.main(["report", str(copied.folder)]) == 2
+        assert front.main(["bert_tf", "report", str(copied.folder)]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: {copied.folder}: process {os.getpid()} on ")
     assert first.endswith("; wait until it ends, or name another --output_dir")

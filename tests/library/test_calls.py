@@ -9,14 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import bert_tf
-from bert_tf.config import BertConfig
-from bert_tf.errors import DataError, FlagError
-from bert_tf.jobs import fetch as fetch_job
-from bert_tf.jobs import report as report_job
-from bert_tf.jobs import reproduce as reproduce_job
+from bert_tf.errors import FlagError
 from bert_tf.jobs import seeds as seeds_job
 from bert_tf.jobs.seeds import Series
 from bert_tf.jobs.seeds_table import SeedResult
@@ -62,68 +57,6 @@ def test_arguments_of_beam_are_a_list():
         bert_tf.predict_files(beam="--runner=DirectRunner")
 
 
-def test_a_page_shows_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(report_job, "write", lambda _, path, **__: path.write_text('<p class="x">'))
-    page = bert_tf.write_report(tmp_path)
-    assert page.path == tmp_path / "report.html"
-    assert 'srcdoc="&lt;p class=&quot;x&quot;&gt;"' in page._repr_html_()
-
-
-def test_a_page_needs_a_run():
-    with pytest.raises(FlagError, match="name the output folder of a run"):
-        bert_tf.write_report()
-
-
-def test_a_forecast_is_a_value(tmp_path):
-    path = tmp_path / "bert_config.json"
-    path.write_text(BertConfig(vocab_size=30522).to_json())
-    plan = bert_tf.memory_plan(bert_config_file=path, gpu_memory_mb=5175, train_batch_size=12, max_seq_length=64)
-    assert plan.fits
-    assert plan.found.needed < plan.request.memory
-    assert "fits, " in plan._repr_html_()
-
-
-def test_devices_are_listed():
-    report = bert_tf.devices()
-    assert report.choice.strategy == "one_device"
-    assert str(report).startswith(f"TensorFlow {tf.__version__}")
-
-
-def test_data_are_checked(project):
-    found = bert_tf.check_data(project.data_dir, task_name="MRPC")
-    assert [(one.split, one.counts.rows) for one in found.splits][1] == ("dev", 13)
-    assert found.problems == ()
-    assert "<pre>MRPC; lengths in " in found._repr_html_()
-
-
-def test_data_that_cannot_be_used_are_problems(tmp_path):
-    (tmp_path / "dev.tsv").write_text("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n2\t1\t2\ta\tb\n")
-    found = bert_tf.check_data(tmp_path, task_name="MRPC")
-    assert "unknown label '2'" in found.problems[0]
-
-
-def test_data_are_fetched_to_where_tasks_look_for_them(tmp_path, monkeypatch):
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
-    monkeypatch.setattr(fetch_job, "fetch", lambda *arguments, **settings: (arguments, settings))
-    arguments, settings = bert_tf.fetch_data("AX", source_dir="x", sha256=["AB", "cd"])
-    assert arguments == ("AX", tmp_path / "data")
-    assert settings["sums"] == ["ab", "cd"]
-
-
-def test_a_traced_step_is_summed(tmp_path):
-    path = tmp_path / "trace.txt"
-    path.write_text("SrcNode a 1\nOutput 0 8 16 cpu 1\n")
-    told = bert_tf.memory_report(path)
-    assert told.value.total.allocated_bytes == 16
-    with pytest.raises(DataError, match="is read by: python -m bert_tf memory report"):
-        bert_tf.memory_peak(path)
-
-
-def test_a_run_without_a_profile_says_how_to_get_one(tmp_path):
-    with pytest.raises(DataError, match="train with --profile_steps=20-30"):
-        bert_tf.profile(tmp_path)
-
-
 def test_several_seeds_are_a_table(monkeypatch, tmp_path):
     monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: Series(None, RESULTS))
     runs = bert_tf.fine_tune("MRPC", seeds="1-2", output_dir=tmp_path)
@@ -154,12 +87,6 @@ def test_seeds_are_whole_numbers(seeds, message):
     for call in (functools.partial(bert_tf.fine_tune, "MRPC"), functools.partial(bert_tf.reproduce, "gtx1060")):
         with pytest.raises(FlagError, match=message):
             call(seeds=seeds)
-
-
-def test_a_reproduction_that_was_stopped_is_a_keyboard_interrupt(monkeypatch):
-    monkeypatch.setattr(reproduce_job, "reproduce", lambda *_, **__: reproduce_job.Reproduced(None, signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt, match="the same call continues from the last checkpoint"):
-        bert_tf.reproduce("gtx1060")
 
 
 def test_seeds_that_were_stopped_are_a_keyboard_interrupt(monkeypatch):

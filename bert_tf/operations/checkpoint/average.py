@@ -1,0 +1,212 @@
+"""Writes the mean of checkpoints as a model: of named ones, or of the newest or best of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import documents, files, run_layout
+from bert_tf.errors import CheckpointError, FlagError, unknown_name
+from bert_tf.estimator import evaluations, run_folder
+from bert_tf.library.keywords import takes
+from bert_tf.log_form import log
+from bert_tf.metrics import ranking
+from bert_tf.operations.checkpoint.rewrite import StripSettings
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import read, same, setting
+from bert_tf.text_table import counted
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+_ALL = 1 << 62  # steps
+_MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
+# Of a record: where these differ, the same numbers mean other things.
+_SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
+
+
+@dataclasses.dataclass(frozen=True)
+class AverageSettings:
+    checkpoints: tuple[str, ...] = setting(None, "several checkpoints, or one run", positional=True, required=True)
+    output: str = same(StripSettings, "output")
+    weights: str | None = setting(None, "how much each checkpoint counts, as 1,2,1; else all the same")
+    last: int = setting(0, "of one run: the mean of so many newest checkpoints", lowest=0)
+    best: int = setting(0, "of one run: the mean of so many that were evaluated best while it trained", lowest=0)
+    metric: str | None = setting(None, "what tells the best: a metric, or loss; else what the run went by")
+    overwrite: bool = same(StripSettings, "overwrite")
+
+    def __post_init__(self) -> None:
+        count, flag = len(self.checkpoints), "last" if self.last else "best"
+        if self.last and self.best:
+            raise FlagError("--last and --best exclude each other: give one of them")
+        if self.metric and not self.best:
+            raise FlagError("--metric says what --best goes by: give --best=N as well")
+        if (self.last or self.best) and count != 1:
+            raise FlagError(f"--{flag}: {count} names given, the folder of one run wanted")
+        if not (self.last or self.best) and count < 2:
+            raise FlagError(f"average: {count} checkpoints given, two or more wanted; of one run: --last=N or --best=N")
+
+
+@takes(AverageSettings)
+def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **settings: Any) -> Path:
+    """Writes the mean of checkpoints as a model that `load` takes; as `python -m bert_tf checkpoint average`.
+
+        bert_tf.fine_tune("MRPC", output_dir="out/mrpc", save_checkpoints_steps=100)
+        bert_tf.average_checkpoints("out/mrpc", last=3, output="out/mrpc/last3")
+
+    Args:
+      checkpoints: several checkpoints, or one run with `last` or `best`.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The folder of the model.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    names = [checkpoints] if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
+    chosen = read(AverageSettings, {"checkpoints": names, **settings})
+    average(chosen)
+    return Path(chosen.output)
+
+
+def average(settings: AverageSettings) -> list[str]:
+    """Writes the mean of checkpoints as a model; returns which ones these are."""
+    from bert_tf.checkpoints import mean
+    from bert_tf.checkpoints.tensors import TensorFlowTensors
+    from bert_tf.operations.checkpoint import writing
+
+    checkpoints = _chosen(settings)
+    shares = _shares(settings.weights, len(checkpoints))
+    _refuse_other_meanings(checkpoints)
+    with writing.folder(settings.output, overwrite=settings.overwrite) as folder:
+        writing.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
+        writing.note(folder, "average", map(TensorFlowTensors, checkpoints), weights=shares)
+    log.info("the mean of %d checkpoints is in %s", len(checkpoints), settings.output)
+    return checkpoints
+
+
+def _chosen(settings: AverageSettings) -> list[str]:
+    folder = Path(settings.checkpoints[0])
+    if settings.last:
+        return _last(folder, settings.last)
+    if settings.best:
+        return _best(folder, settings.best, settings.metric)
+    return list(map(_prefix, settings.checkpoints))
+
+
+def _prefix(name: str) -> str:
+    from bert_tf.checkpoints.tensors import HUGGINGFACE
+    from bert_tf.operations.checkpoint import reading
+
+    found = reading.opened(name)
+    if found.layout == HUGGINGFACE:
+        raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
+    return found.place
+
+
+def _last(folder: Path, count: int) -> list[str]:
+    there = _kept(folder)
+    if len(there) < count:
+        _refuse_no_folder(folder)
+        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, --last={count} wanted; {_MORE}")
+    return [there[step] for step in sorted(there)[-count:]]
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    why = files.missing_folder(folder)
+    if why:
+        raise CheckpointError(f"{folder}: {why}; --last and --best take the folder of a run")
+
+
+def _best(folder: Path, count: int, metric: str | None) -> list[str]:
+    lines = evaluations.read(folder, up_to=_ALL)
+    if not lines:
+        _refuse_no_folder(folder)
+        raise CheckpointError(f"{folder}: was not evaluated while it trained (--eval_every_n_steps), so --best cannot be told")
+    name = _result(folder, lines, metric)
+    there = _kept(folder)
+    ranked = sorted(
+        (line for line in lines if evaluations.step_of(line) in there),
+        key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)),
+        reverse=True,
+    )
+    if len(ranked) < count:
+        raise CheckpointError(
+            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are still there, --best={count} wanted; {_MORE}"
+        )
+    return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
+
+
+def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:
+    """Result that ranks checkpoints: the named one, else the run's, else its first."""
+    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
+    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]
+    if chosen not in known:
+        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
+    return f"eval_{chosen}"
+
+
+def _worth(line: evaluations.Line, name: str) -> float:
+    value = line.get(name)
+    if value is None:
+        return -math.inf
+    return -value if ranking.is_cost(name) else value
+
+
+def _kept(folder: Path) -> dict[int, str]:
+    from bert_tf.checkpoints import saved
+
+    found = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
+    return {int(prefix.rpartition("-")[2]): prefix for prefix in found if prefix.rpartition("-")[2].isdecimal()}
+
+
+def _shares(text: str | None, count: int) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise FlagError(f"--weights={text}: numbers with commas between them, as 1,2,1") from error
+    if len(shares) != count:
+        raise FlagError(f"--weights={text}: {len(shares)} numbers for {count} checkpoints")
+    if not all(math.isfinite(share) and share >= 0.0 for share in shares) or not sum(shares):
+        raise FlagError(f"--weights={text}: numbers of at least 0, one of them above it")
+    return shares
+
+
+def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
+    first, *others = checkpoints
+    said = _meaning(first)
+    for other in others:
+        found = _meaning(other)
+        for name in said.keys() & found.keys():
+            if said[name] != found[name]:
+                what = name.removesuffix("_sha256").replace("_", " ")
+                values = "" if name.endswith("_sha256") else f" ({_shown(found[name])}; there {_shown(said[name])})"
+                raise CheckpointError(f"{other}: not the {what} of {first}{values}: their mean would mean nothing")
+
+
+def _meaning(checkpoint: str) -> dict[str, Any]:
+    from bert_tf.checkpoints.reader import CheckpointReader
+
+    CheckpointReader(checkpoint)  # says it where there is none
+    record = run_folder.trained(Path(checkpoint).parent)
+    found = {name: record[name] for name in _SAME if name in record}
+    vocabulary = Path(checkpoint).with_name(run_layout.VOCABULARY)
+    if "vocabulary_sha256" not in found and vocabulary.is_file():
+        found["vocabulary_sha256"] = Vocabulary.from_file(vocabulary).fingerprint
+    return found
+
+
+def _shown(value: object) -> str:
+    return documents.to_json(value)[:80]
+
+
+def _print(call: Call) -> None:
+    print("".join(f"{checkpoint}\n" for checkpoint in average(call.settings)), end="")
+
+
+COMMAND = Command("their mean as a model, or that of the last or best of a run", AverageSettings, _print)

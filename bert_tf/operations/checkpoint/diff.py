@@ -1,0 +1,207 @@
+"""Distance between two checkpoints, by variable and by part of the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import documents
+from bert_tf.checkpoints import other_names, statistics
+from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.other_names import Change
+from bert_tf.checkpoints.statistics import Array, Distance
+from bert_tf.library.keywords import takes
+from bert_tf.operations.checkpoint.inspect import FORMAT, JSON
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.settings import Setting, read, setting
+from bert_tf.text_table import Printed, table
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.checkpoints.tensors import Entry, Tensors
+
+TOP = 20
+_SHOWN = 10  # names of what one side alone has
+_HEAD = ("relative", "cosine", "largest")
+
+
+@dataclasses.dataclass(frozen=True)
+class DiffSettings:
+    a: str = setting(None, "a checkpoint", positional=True, required=True)
+    b: str = setting(None, "another one", positional=True, required=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """A variable or a part of the model present in both checkpoints."""
+
+    name: str  # published name
+    distance: Distance
+    same: bool  # bitwise equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference(Printed):
+    a: str
+    b: str
+    parts: tuple[Moved, ...]  # from the input of the model to its output
+    variables: tuple[Moved, ...]  # largest change first
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]  # both shapes by name
+    retyped: dict[str, tuple[str, str]]  # both dtypes by name
+
+    @property
+    def same(self) -> bool:
+        apart = (self.only_a, self.only_b, self.misshaped, self.retyped)
+        return not any(apart) and all(moved.same for moved in self.variables)
+
+    def __str__(self) -> str:
+        return text(self, TOP)
+
+
+class _AsPublished:
+    def __init__(self, found: Tensors) -> None:
+        from bert_tf.checkpoints.tensors import HUGGINGFACE
+
+        self._found = found
+        keys = {name: name for name, entry in found.entries.items() if entry.bytes}
+        self._changes: dict[str, tuple[str, Change | None]] = {name: (key, None) for name, key in keys.items()}
+        if found.layout == HUGGINGFACE or not any(name.startswith("bert/") for name in keys):
+            self._changes = {name: (key, change) for key, (name, change) in other_names.published(keys).items()}
+
+    @property
+    def names(self) -> set[str]:
+        return set(self._changes)
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def _entry(self, name: str) -> Entry:
+        return self._found.entries[self._changes[name][0]]
+
+    def read(self, name: str) -> Array:
+        key, change = self._changes[name]
+        found = self._found.read(key)
+        return found if change is None else change(found)
+
+
+@takes(DiffSettings)
+def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Difference:
+    """Measures the distance of two checkpoints; as `python -m bert_tf checkpoint diff`.
+
+    Args:
+      a: the first.
+      b: the second.
+      **settings: none.
+
+    Raises:
+      BertError: one is missing or damaged.
+    """
+    return diff(read(DiffSettings, {"a": a, "b": b, **settings}))
+
+
+def diff(settings: DiffSettings) -> Difference:
+    """Compares two checkpoints of any layout, holding one tensor of each at a time."""
+    from bert_tf.operations.checkpoint import reading
+
+    opened = [reading.opened(name) for name in (settings.a, settings.b)]
+    one, other = map(_AsPublished, opened)
+    moved, misshaped = [], {}
+    common = one.names & other.names
+    for name in sorted(common):
+        x, y = one.read(name), other.read(name)
+        if x.shape != y.shape:
+            misshaped[name] = (x.shape, y.shape)
+            continue
+        moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
+    retyped = {name: (one.dtype(name), other.dtype(name)) for name in sorted(common) if one.dtype(name) != other.dtype(name)}
+    return Difference(
+        opened[0].place,
+        opened[1].place,
+        _parts(moved),
+        tuple(sorted(moved, key=lambda found: (found.same, -found.distance.relative, found.name))),
+        tuple(sorted(one.names - other.names)),
+        tuple(sorted(other.names - one.names)),
+        misshaped,
+        retyped,
+    )
+
+
+def _parts(moved: Sequence[Moved]) -> tuple[Moved, ...]:
+    parts: dict[str, list[Moved]] = {}
+    for found in moved:
+        parts.setdefault(group_of(found.name), []).append(found)
+    return tuple(
+        Moved(part, sum((found.distance for found in parts[part]), Distance()), all(found.same for found in parts[part]))
+        for part in sorted(parts, key=group_order)
+    )
+
+
+def as_structure(found: Difference) -> dict[str, Any]:
+    return {
+        "a": found.a,
+        "b": found.b,
+        "same": found.same,
+        "parts": list(map(_as_dict, found.parts)),
+        "variables": list(map(_as_dict, found.variables)),
+        **{name: getattr(found, name) for name in ("only_a", "only_b", "misshaped", "retyped")},
+    }
+
+
+def _as_dict(found: Moved) -> dict[str, Any]:
+    distance = found.distance
+    numbers = {"relative": distance.relative, "cosine": distance.cosine, "largest": distance.largest}
+    return {"name": found.name, "same": found.same, **numbers}
+
+
+def text(found: Difference, top: int) -> str:
+    return "\n".join(_lines(found, top)) + "\n"
+
+
+def _lines(found: Difference, top: int) -> Iterator[str]:
+    yield f"A {found.a}"
+    yield f"B {found.b}"
+    if found.same:
+        yield "the same"
+        return
+    yield ""
+    yield from table(("part", *_HEAD), map(_row, found.parts))
+    moved = [variable for variable in found.variables if not variable.same]
+    if moved[:top]:
+        yield ""
+        yield from table((f"variable, {min(top, len(moved))} of {len(moved)} that moved", *_HEAD), map(_row, moved[:top]))
+    for side, names in (("A", found.only_a), ("B", found.only_b)):
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            yield f"in {side} alone: {', '.join(names[:_SHOWN])}{more}"
+    for name, (a, b) in found.misshaped.items():
+        yield f"another shape: {name} {list(a)} in A, {list(b)} in B"
+    for name, (one, other) in list(found.retyped.items())[:_SHOWN]:
+        yield f"another type: {name} {one} in A, {other} in B"
+
+
+def _row(found: Moved) -> Sequence[str]:
+    if found.same:
+        return found.name, "same", "", ""
+    distance = found.distance
+    cosine = "" if distance.cosine is None else f"{distance.cosine:.6f}"
+    return found.name, f"{distance.relative:.4g}", cosine, f"{distance.largest:.4g}"
+
+
+def _print(call: Call) -> int:
+    found = diff(call.settings)
+    as_json = call.own["format"] == JSON
+    print(documents.to_json(as_structure(found), indent=2) + "\n" if as_json else text(found, call.own["top"]), end="")
+    return 0 if found.same else 1
+
+
+COMMAND = Command(
+    "how far each layer moved, and what one has alone; status 0 where they are the same, else 1",
+    DiffSettings,
+    _print,
+    own=(Setting("top", int, TOP, "how many variables to list, those that moved most first", 0), FORMAT),
+    has_log=False,
+    log_of=warnings_only,
+)

@@ -1,0 +1,209 @@
+"""Contents of a checkpoint: statistics of each variable and of each part of the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import documents
+from bert_tf.checkpoints import statistics
+from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.statistics import Statistics
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.settings import Setting, read, setting
+from bert_tf.text_table import Printed, table
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.checkpoints.tensors import Tensors
+
+TEXT, JSON = "text", "json"
+FORMAT = Setting("format", str, TEXT, f"{TEXT} or {JSON}", choices=(TEXT, JSON))
+_MEGABYTE = 1e6
+_HEAD = ("variable", "shape", "type", "norm", "lowest", "highest", "nan", "inf", "bytes")
+_GROUP_HEAD = ("part", "variables", "numbers", "norm", "nan", "inf", "MB")
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectSettings:
+    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    name: str
+    group: str  # part of the model
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    numbers: Statistics | None  # None for strings
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    name: str  # embeddings, layer 0, pooler, head, optimizer, other
+    variables: tuple[Variable, ...]
+
+    @property
+    def norm(self) -> float:
+        """L2 norm of all finite values."""
+        return math.sqrt(sum(found.numbers.squares for found in self.variables if found.numbers))
+
+    @property
+    def nan(self) -> int:
+        return sum(found.numbers.nan for found in self.variables if found.numbers)
+
+    @property
+    def infinite(self) -> int:
+        return sum(found.numbers.infinite for found in self.variables if found.numbers)
+
+    @property
+    def size(self) -> int:
+        return sum(found.size for found in self.variables)
+
+    @property
+    def bytes(self) -> int:
+        return sum(found.bytes for found in self.variables)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspected(Printed):
+    checkpoint: str  # path or prefix
+    layout: str  # TensorFlow, TensorFlow 2 by objects, or Hugging Face
+    step: int | None  # None if not recorded
+    sha256: str  # of the index (has all checksums), or of HF's weights
+    variables: tuple[Variable, ...]  # by name
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Parts of the model, from its input to its output."""
+        names = sorted({found.group for found in self.variables}, key=group_order)
+        return tuple(Group(name, tuple(found for found in self.variables if found.group == name)) for name in names)
+
+    @property
+    def is_finite(self) -> bool:
+        return not any(group.nan or group.infinite for group in self.groups)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self)) + "\n"
+
+
+@takes(InspectSettings)
+def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Inspected:
+    """Lists what a checkpoint contains, reading one tensor at a time; as `python -m bert_tf checkpoint inspect`.
+
+    Args:
+      checkpoint: a prefix, a run (its best or newest checkpoint), or a Hugging Face folder.
+      **settings: none.
+
+    Raises:
+      BertError: the checkpoint is missing or damaged.
+    """
+    return inspect(read(InspectSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def inspect(settings: InspectSettings) -> Inspected:
+    from bert_tf.checkpoints import tensors
+    from bert_tf.operations.checkpoint import reading
+
+    found = reading.opened(settings.checkpoint)
+    variables = tuple(_variable(found, name) for name in found.entries)
+    return Inspected(found.place, found.layout, tensors.step_of(found), found.digest, variables)
+
+
+def _variable(found: Tensors, name: str) -> Variable:
+    shape, dtype = found.entries[name]
+    size = found.entries[name].bytes
+    return Variable(name, group_of(name), shape, dtype, size, statistics.of(found.read(name)) if size else None)
+
+
+def as_structure(found: Inspected) -> dict[str, Any]:
+    return {
+        "checkpoint": found.checkpoint,
+        "layout": found.layout,
+        "step": found.step,
+        "sha256": found.sha256,
+        "finite": found.is_finite,
+        "parts": [
+            {
+                "name": group.name,
+                "variables": len(group.variables),
+                "numbers": group.size,
+                "norm": group.norm,
+                "nan": group.nan,
+                "infinite": group.infinite,
+                "bytes": group.bytes,
+            }
+            for group in found.groups
+        ],
+        "variables": [
+            {
+                **{key: getattr(variable, key) for key in ("name", "group", "shape", "dtype", "bytes")},
+                **({} if variable.numbers is None else _of_numbers(variable.numbers)),
+            }
+            for variable in found.variables
+        ],
+    }
+
+
+def _of_numbers(numbers: Statistics) -> dict[str, Any]:
+    names = ("norm", "lowest", "highest", "nan", "infinite")
+    return {name: getattr(numbers, name) for name in names}
+
+
+def _lines(found: Inspected) -> Iterator[str]:
+    step = "" if found.step is None else f", step {found.step}"
+    yield f"{found.checkpoint} ({found.layout}{step})"
+    yield f"sha256 {found.sha256}"
+    yield ""
+    yield from table(_HEAD, [_row(variable) for variable in found.variables], left=(0, 1, 2))
+    yield ""
+    yield from table(_GROUP_HEAD, [_of_group(group) for group in (*found.groups, Group("all", found.variables))])
+    if not found.is_finite:
+        yield ""
+        yield "not finite: " + ", ".join(v.name for v in found.variables if v.numbers and (v.numbers.nan or v.numbers.infinite))
+
+
+def _row(found: Variable) -> Sequence[str]:
+    shape = "x".join(map(str, found.shape)) or "-"
+    numbers = found.numbers
+    if numbers is None:
+        return found.name, shape, found.dtype, "", "", "", "", "", str(found.bytes)
+    ends = ("" if end is None else f"{end:.4g}" for end in (numbers.lowest, numbers.highest))
+    return (
+        found.name,
+        shape,
+        found.dtype,
+        f"{numbers.norm:.6g}",
+        *ends,
+        str(numbers.nan),
+        str(numbers.infinite),
+        str(found.bytes),
+    )
+
+
+def _of_group(group: Group) -> Sequence[str]:
+    counts = (str(len(group.variables)), f"{group.size:,}")
+    return group.name, *counts, f"{group.norm:.6g}", str(group.nan), str(group.infinite), f"{group.bytes / _MEGABYTE:.2f}"
+
+
+def _print(call: Call) -> None:
+    found = inspect(call.settings)
+    print(documents.to_json(as_structure(found), indent=2) + "\n" if call.own["format"] == JSON else found, end="")
+
+
+COMMAND = Command(
+    "its variables with shape, type, norm and what is not finite; sums by layer",
+    InspectSettings,
+    _print,
+    own=(FORMAT,),
+    has_log=False,
+    log_of=warnings_only,
+)

@@ -1,0 +1,103 @@
+"""Opens checkpoints of any layout, and models among them by published names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf import files, run_layout
+from bert_tf.checkpoints import huggingface, other_names, values
+from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
+from bert_tf.checkpoints.names import encoder_shapes, is_training_only
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
+from bert_tf.checkpoints.tensors import SHARDS, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import best, run_folder
+
+_SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
+_OF_PYTORCH = (".bin", ".pt", ".pth")
+_NOT_PICKLED = "weights as PyTorch pickles them are not read, since loading them runs code; save them as safetensors"
+
+
+def opened(name: str | os.PathLike[str]) -> Tensors:
+    """Opens a checkpoint: a prefix or one of its files, a run (its best or newest), a Hugging Face folder or file."""
+    path = Path(name)
+    if is_folder(path):
+        in_safetensors = any((path / name).is_file() for name in (WEIGHTS_NAME, SHARDS))
+        return SafeTensors(path) if in_safetensors else TensorFlowTensors(_prefix_in(path))
+    if path.suffix == Path(WEIGHTS_NAME).suffix:
+        return SafeTensors(path)
+    if path.suffix in _OF_PYTORCH and path.is_file():
+        raise CheckpointError(f"{path}: {_NOT_PICKLED}")
+    return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
+
+
+def opened_by_name(name: str | os.PathLike[str]) -> Tensors:
+    found = opened(name)
+    if found.layout != TENSORFLOW:
+        raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to=tf1)")
+    return found
+
+
+def _prefix_in(folder: Path) -> str:
+    for name in (CHECKPOINT_NAME, _SAVED_MODEL):
+        if (folder / f"{name}.index").is_file():
+            return str(folder / name)
+    found = kept.best_or_newest(folder)
+    if found is None:
+        why = files.missing_folder(folder)
+        pickled = any(path.suffix in _OF_PYTORCH for path in folder.iterdir()) if why is None else False
+        raise CheckpointError(f"{folder}: {why or (_NOT_PICKLED if pickled else 'no checkpoint in the folder')}")
+    return found
+
+
+class PublishedModel:
+    """Weights by published names and the files that belong to them: `keys` maps to names in the checkpoint `found`."""
+
+    def __init__(self, found: Tensors, config_file: str | None, vocabulary_file: str | None) -> None:
+        """Files that are None are looked for beside the weights."""
+        self.found = found
+        self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
+        self.vocabulary_file = self._file("vocab_file", vocabulary_file, run_layout.VOCABULARY)
+        numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
+        published = other_names.published(numbers)
+        self.keys = {name: key for key, (name, _) in published.items()}
+        if not any(name.startswith("bert/") for name in self.keys):
+            raise CheckpointError(f"{found.place}: no variable of BERT under a name that is known here; see checkpoint inspect")
+        self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
+        values.refuse_not_finite(found.place, {self.keys[name]: value for name, value in self.entries.items()})
+        self._check()
+
+    def _file(self, flag: str, path: str | None, *names: str) -> Path | None:
+        if path is None:
+            return next((found for name in names if (found := self.found.folder / name).is_file()), None)
+        why = files.missing(path)
+        if why:
+            raise FlagError(f"--{flag}={path}: {why}")
+        return Path(path)
+
+    def _check(self) -> None:
+        path = self.config_file
+        if path is None:
+            return
+        for name, shape in encoder_shapes(self.config).items():
+            if name in self.entries and self.entries[name].shape != shape:
+                raise CheckpointError(
+                    f"{self.found.place}: {self.keys[name]} gives {list(self.entries[name].shape)}, {path} says {list(shape)}"
+                )
+
+    @property
+    def config(self) -> BertConfig:
+        """Raises BertError if the file is missing or damaged."""
+        if self.config_file is None:
+            raise CheckpointError(f"{self.found.folder}: no configuration beside the weights; name it with --bert_config_file")
+        return BertConfig.from_json_file(self.config_file)
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return run_folder.trained(self.found.folder)

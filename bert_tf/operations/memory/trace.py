@@ -1,0 +1,201 @@
+"""Reads the memory trace of one step, its peak, and compares two traces."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bert_tf import documents
+from bert_tf.errors import DataError
+from bert_tf.files import open_plain
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+from bert_tf.profiling.memory import live_memory, peak_report, trace_diff, trace_file, trace_report
+from bert_tf.profiling.memory.peak_report import Peak
+from bert_tf.profiling.memory.trace_diff import Difference
+from bert_tf.profiling.memory.trace_report import Report
+from bert_tf.settings import Setting, read, setting
+from bert_tf.text_table import Printed
+
+_FINE_INTERVALS = 120  # of a picture
+# First words of a file, and the action that reads it.
+_READ_BY = ((live_memory.FIRST_WORDS, "peak"), (trace_file.FIRST_WORD, "report"))
+_LONGEST_LINE = 1000  # bytes that say what a file is
+
+_Contents = TypeVar("_Contents")
+
+
+@dataclasses.dataclass(frozen=True)
+class TraceSettings:
+    top: int = setting(10, "how many single outputs to name", lowest=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportSettings(TraceSettings):
+    file: str = setting(None, "trace of a step", positional=True, required=True)
+    depth: int = setting(2, "components of a scope that are told apart: 2 for bert/encoder", lowest=1)
+    pictures: str | None = setting(None, "folder that gets memory_over_time.png and memory_by_layer.png; needs matplotlib")
+
+
+@dataclasses.dataclass(frozen=True)
+class PeakSettings(TraceSettings):
+    file: str = setting(None, "live memory of a step", positional=True, required=True)
+    allocator: str | None = setting(None, "the one to look into; else that with the highest peak")
+    pictures: str | None = setting(None, "folder that gets live_memory.png; needs matplotlib")
+
+
+@dataclasses.dataclass(frozen=True)
+class DiffSettings(TraceSettings):
+    a: str = setting(None, "trace of a step", positional=True, required=True)
+    b: str = setting(None, "another one", positional=True, required=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Told(Printed):
+    value: Report | Peak | Difference
+    text: str = dataclasses.field(repr=False)
+    structure: Mapping[str, object] = dataclasses.field(repr=False)  # JSON object
+    # draws into a folder, returns files; DataError if empty
+    draw: Callable[[Path], tuple[Path, ...]] = dataclasses.field(repr=False, default=lambda _: ())
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@takes(ReportSettings)
+def memory_report(file: str | os.PathLike[str], **settings: Any) -> Told:
+    """Sums the output bytes of a step's operations; as `python -m bert_tf memory report`.
+
+    Args:
+      file: the trace that training wrote with `memory_trace_step`.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: the file cannot be read.
+    """
+    return _with_pictures(report, read(ReportSettings, {"file": file, **settings}))
+
+
+@takes(PeakSettings)
+def memory_peak(file: str | os.PathLike[str], **settings: Any) -> Told:
+    """Lists what was allocated at a step's memory peak; as `python -m bert_tf memory peak`.
+
+    Args:
+      file: live_memory_stepN.tsv, which training wrote with `memory_trace_step`.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: the file cannot be read.
+    """
+    return _with_pictures(peak, read(PeakSettings, {"file": file, **settings}))
+
+
+@takes(DiffSettings)
+def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Told:
+    """Compares two memory traces; as `python -m bert_tf memory diff`.
+
+    Args:
+      a: the first trace.
+      b: the second.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: a file cannot be read.
+    """
+    return diff(read(DiffSettings, {"a": a, "b": b, **settings}))
+
+
+def _with_pictures(work: Callable[[Any], Told], settings: Any) -> Told:
+    told = work(settings)
+    if settings.pictures is not None:
+        told.draw(Path(settings.pictures))
+    return told
+
+
+def report(settings: ReportSettings) -> Told:
+    path = Path(settings.file)
+    trace = _read(trace_file.read, "report", path)
+    found = trace_report.make_report(trace, depth=settings.depth, largest=settings.top)
+
+    def draw(folder: Path) -> tuple[Path, ...]:
+        if not found.total.requested_bytes:
+            raise DataError("no operation put anything out: there is nothing to draw", path)
+        from bert_tf.profiling.memory import pictures  # matplotlib is slow to import
+
+        return tuple(pictures.draw(folder, trace_report.make_report(trace, intervals=_FINE_INTERVALS), path.name))
+
+    return Told(found, trace_report.describe(found), trace_report.as_json(found), draw)
+
+
+def peak(settings: PeakSettings) -> Told:
+    path, allocator = Path(settings.file), settings.allocator
+    step = _read(live_memory.read, "peak", path)
+    found = peak_report.make_peak(step, allocator=allocator, largest=settings.top)
+
+    def draw(folder: Path) -> tuple[Path, ...]:
+        if not found.moment.live:
+            raise DataError(f"nothing was alive on {found.allocator}: there is nothing to draw", path)
+        from bert_tf.profiling.memory import pictures  # matplotlib is slow to import
+
+        fine = peak_report.make_peak(step, allocator=allocator, intervals=_FINE_INTERVALS)
+        return (pictures.draw_peak(folder, fine, path.name),)
+
+    return Told(found, peak_report.describe(found), peak_report.as_json(found), draw)
+
+
+def diff(settings: DiffSettings) -> Told:
+    traces = [_read(trace_file.read, "report", Path(name)) for name in (settings.a, settings.b)]
+    first, second = ((trace, trace_report.make_report(trace)) for trace in traces)
+    found = trace_diff.compare(first, second, largest=settings.top)
+    return Told(found, trace_diff.describe(found, (settings.a, settings.b)), trace_diff.as_json(found))
+
+
+def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _Contents:
+    """Reads a file; the error names the action that would read it, if any."""
+    try:
+        return read_file(path)
+    except DataError:
+        other = _action_for(path)
+        if other in (None, action):
+            raise
+        raise DataError(f"is read by: python -m bert_tf memory {other} {shlex.quote(str(path))}", path) from None
+
+
+def _action_for(path: Path) -> str | None:
+    try:
+        with open_plain(path) as lines:
+            first = lines.readline(_LONGEST_LINE).decode(errors="replace")
+    except OSError:
+        return None
+    return next((action for words, action in _READ_BY if first.startswith(words)), None)
+
+
+def _command(title: str, settings: type, work: Callable[[Any], Told]) -> Command:
+    def run(call: Call) -> None:
+        told, folder = work(call.settings), getattr(call.settings, "pictures", None)
+        print(documents.to_json(told.structure, indent=2) + "\n" if call.own["json"] else told, end="")
+        for path in told.draw(Path(folder)) if folder else ():
+            print(f"wrote {path}", file=sys.stderr)
+
+    own = (Setting("json", bool, False, "print one JSON object instead"),)
+    return Command(title, settings, run, own=own, has_log=False)
+
+
+COMMANDS = {
+    "report": _command(
+        "sums of a trace (training writes one with --memory_trace_step) by allocator, phase, layer, scope and time",
+        ReportSettings,
+        report,
+    ),
+    "peak": _command(
+        "what was alive when the memory of a step was highest (--memory_trace_step writes live_memory_stepN.tsv)",
+        PeakSettings,
+        peak,
+    ),
+    "diff": _command("what the trace B has in the place of what A has", DiffSettings, diff),
+}

@@ -1,0 +1,357 @@
+"""The checkpoint command as people type it, on runs that were never trained."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import bert_tf
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.errors import CheckpointError, OutputError
+from tests import huggingface
+from tests.batch.runs import changed, write_run
+from tests.tiny import write_project
+
+STEPS = (20, 40, 60)
+EVALUATIONS = [(20, 0.7, 0.2), (40, 0.9, 0.5), (60, 0.8, 0.1)]  # step, accuracy, loss
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, project):
+    """A run of three evaluated checkpoints, the last of which holds moments and a moving average; not to be changed."""
+    folder = write_run(tmp_path_factory.mktemp("runs") / "run", project, steps=STEPS)
+    names = [f'all_model_checkpoint_paths: "model.ckpt-{step}"' for step in STEPS]
+    (folder / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-60"', *names]) + "\n")
+    lines = [{"step": step, "eval_accuracy": accuracy, "eval_loss": loss} for step, accuracy, loss in EVALUATIONS]
+    (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    more = {f"output_bias/{ending}": np.ones(2, np.float32) for ending in ("adam_m", "adam_v", "ema")}
+    write_checkpoint(folder / "model.ckpt-60", {**held(folder / "model.ckpt-60"), **more})
+    return folder
+
+
+def held(prefix):
+    reader = CheckpointReader(prefix)
+    return {name: reader[name] for name in reader.shapes}
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def call(call):
+    """Returns status, output and the errors of a command line."""
+
+    def called(*words):
+        status, out, err = call("checkpoint", *words)
+        return status, out, [line for line in err.splitlines() if line.startswith("error: ")]
+
+    return called
+
+
+def test_inspect_sums_up_by_part_and_names_what_is_not_finite(run, tmp_path, call):
+    status, out, _ = call("inspect", run / "model.ckpt-60", "--format=json")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["layout"], found["step"], found["finite"]) == ("TensorFlow", 60, True)
+    parts = {part["name"]: part for part in found["parts"]}
+    assert list(parts) == ["embeddings", "layer 0", "pooler", "head", "optimizer", "other"]
+    assert (parts["optimizer"]["variables"], parts["optimizer"]["norm"]) == (3, pytest.approx(6**0.5))
+    weights = held(run / "model.ckpt-60")
+    for variable in found["variables"]:
+        array = weights[variable["name"]].astype(np.float64)
+        assert variable["norm"] == pytest.approx(np.linalg.norm(array))
+        assert (variable["lowest"], variable["highest"]) == (array.min(), array.max())
+    write_checkpoint(tmp_path / "spoilt", {**weights, "output_bias": np.array([np.nan, -np.inf], np.float32)})
+    assert call("inspect", tmp_path / "spoilt")[1].splitlines()[-1] == "not finite: output_bias"
+
+
+@pytest.mark.parametrize("name", ["", "model.ckpt-60", "model.ckpt-60.index"])
+def test_a_run_a_prefix_and_a_file_are_one_checkpoint(run, name):
+    assert bert_tf.inspect_checkpoint(run / name).step == 60
+
+
+def test_inspect_reads_hugging_faces_layout(tmp_path):
+    found = bert_tf.inspect_checkpoint(huggingface.write_folder(tmp_path / "hf"))
+    assert (found.layout, found.step) == ("Hugging Face", None)
+    assert [group.name for group in found.groups] == ["embeddings", "layer 0", "layer 1", "pooler"]
+
+
+def test_diff_says_how_far_each_layer_moved(run, tmp_path, call):
+    weights = held(run / "model.ckpt-20")
+    weights["bert/pooler/dense/bias"] *= 3
+    write_checkpoint(tmp_path / "moved", weights)
+    status, out, _ = call("diff", run / "model.ckpt-20", tmp_path / "moved", "--format=json")
+    found = json.loads(out)
+    assert status == 1
+    assert [part["name"] for part in found["parts"] if not part["same"]] == ["pooler"]
+    moved = found["variables"][0]
+    assert moved["name"] == "bert/pooler/dense/bias"
+    assert moved["relative"] == pytest.approx(2.0)
+    assert moved["cosine"] == pytest.approx(1.0)
+    assert call("diff", run, run / "model.ckpt-60")[0] == 0
+
+
+def test_diff_names_what_one_side_alone_has_and_other_shapes(run, tmp_path):
+    weights = held(run / "model.ckpt-60")
+    weights["output_weights"], weights["new"] = np.ones([3, 8], np.float32), np.ones(1)
+    write_checkpoint(tmp_path / "other", {name: value for name, value in weights.items() if "/adam" not in name})
+    found = bert_tf.diff_checkpoints(run / "model.ckpt-60", tmp_path / "other")
+    assert found.only_a == ("output_bias/adam_m", "output_bias/adam_v")
+    assert found.only_b == ("new",)
+    assert found.misshaped == {"output_weights": ((2, 8), (3, 8))}
+    assert "another shape: output_weights [2, 8] in A, [3, 8] in B" in str(found)
+
+
+@pytest.mark.parametrize("layout", ["hf", "tf2-names", "tf1"])
+def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, call):
+    assert call("convert", run, f"--to={layout}", f"--output={tmp_path / 'there'}")[0] == 0
+    assert call("convert", tmp_path / "there", "--to=tf1", f"--output={tmp_path / 'back'}")[0] == 0
+    found, wanted = bert_tf.inspect_checkpoint(tmp_path / "back"), held(run / "model.ckpt-60")
+    weights = held(found.checkpoint)
+    for name in [name for name in wanted if name.startswith("bert/")]:
+        assert weights[name].tobytes() == wanted[name].tobytes()
+    moved = bert_tf.diff_checkpoints(run, tmp_path / "there").variables
+    assert all(variable.same for variable in moved)
+    if layout != "hf":
+        assert CheckpointReader(tmp_path / "there" / "model.ckpt-60").shapes["global_step"] == ()
+
+
+def test_a_conversion_keeps_the_head_where_there_is_a_name_for_it(run, tmp_path):
+    written = bert_tf.convert_checkpoint(run, to="hf", output=tmp_path / "hf")
+    weights = safetensors.numpy.load_file(tmp_path / "hf" / "model.safetensors")
+    assert weights["classifier.weight"].tobytes() == held(run / "model.ckpt-60")["output_weights"].tobytes()
+    assert written.left_out == ()
+    garden = bert_tf.convert_checkpoint(run, to="tf2-names", output=tmp_path / "garden")
+    assert garden.left_out == ("output_bias", "output_weights")
+
+
+def test_the_mean_of_checkpoints_is_a_model(run, tmp_path, project):
+    names = [run / f"model.ckpt-{step}" for step in (20, 40)]
+    folder = bert_tf.average_checkpoints(names, output=tmp_path / "mean", weights="1,3")
+    first, second, mean = map(held, (*names, folder / "model.ckpt-40"))
+    for name in first.keys() - {"global_step"}:
+        wanted = np.average(np.array([first[name], second[name]], np.float64), axis=0, weights=[1, 3])
+        np.testing.assert_allclose(mean[name], wanted, rtol=1e-6)
+    with bert_tf.load(folder, data_dir=project.data_dir) as model:
+        assert model.evaluate("dev").evaluation.examples == 13
+
+
+@pytest.mark.parametrize(
+    ("flags", "steps"),
+    [
+        (["--last=2"], [40, 60]),
+        (["--best=2"], [40, 60]),  # by accuracy, the first metric
+        (["--best=2", "--metric=loss"], [20, 60]),
+        (["--best=1", "--metric=accuracy"], [40]),
+    ],
+)
+def test_the_last_and_the_best_of_a_run_are_found(run, tmp_path, flags, steps, call):
+    status, out, _ = call("average", run, f"--output={tmp_path / 'mean'}", *flags)
+    assert status == 0
+    assert out.splitlines() == [str(run / f"model.ckpt-{step}") for step in steps]
+
+
+def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
+    run = changed(tmp_path / "noted", run, 60, note=np.array(b"of whom"))  # texts are kept
+    (tmp_path / ".light.123.tmp").mkdir()  # left by a kill
+    written = bert_tf.strip_checkpoint(run, output=tmp_path / "light")
+    assert sorted(os.listdir(tmp_path)) == ["light", "noted"]
+    assert written.left_out == ("output_bias/adam_m", "output_bias/adam_v", "output_bias/ema")
+    wanted = held(run / "model.ckpt-60")
+    found = held(tmp_path / "light" / "model.ckpt-60")
+    assert found.keys() == wanted.keys() - set(written.left_out)
+    assert found.pop("note") == b"of whom"
+    assert all(found[name].tobytes() == wanted[name].tobytes() for name in found)
+    with bert_tf.load(tmp_path / "light") as model:
+        assert model.predict([("rain came", "soup")])[0].label in ("0", "1")
+
+
+def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, call, caplog):
+    words = ("rename", run / "model.ckpt-20", "--map=^bert/=>model/ ^output_(.*)$=>head/\\1")
+    status, out, _ = call(*words, "--dry_run")
+    assert status == 0
+    assert "output_bias  " in out
+    assert os.listdir(tmp_path) == []
+    assert call(*words, f"--output={tmp_path / 'renamed'}")[0] == 0
+    names = held(tmp_path / "renamed" / "model.ckpt-20").keys()
+    assert {"head/bias", "head/weights", "global_step", "model/pooler/dense/bias"} <= names
+    assert not [name for name in names if name.startswith("bert/")]
+    (tmp_path / "rules").write_text("^bert/ => model/\n\n")
+    written = bert_tf.rename_checkpoint(run / "model.ckpt-20", map=str(tmp_path / "rules"), dry_run=True)
+    assert written.names["bert/pooler/dense/bias"] == "model/pooler/dense/bias"
+    bert_tf.rename_checkpoint(run / "model.ckpt-20", map="^brt/=>model/", output=tmp_path / "copy")
+    assert "--map=^brt/=>model/: changes no name; what is written is a copy" in caplog.text
+
+
+ACTIONS = {
+    "average": lambda run, output: bert_tf.average_checkpoints(run, last=2, output=output),
+    "strip": lambda run, output: bert_tf.strip_checkpoint(run, output=output),
+    "rename": lambda run, output: bert_tf.rename_checkpoint(run, map="^bert/=>b/", output=output),
+    "convert": lambda run, output: bert_tf.convert_checkpoint(run, to="hf", output=output),
+    "convert to the Model Garden": lambda run, output: bert_tf.convert_checkpoint(run, to="tf2-names", output=output),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_outputs_are_the_same_bytes_twice(run, tmp_path, action):
+    for output in ("one", "two"):
+        ACTIONS[action](run, tmp_path / output)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_no_tool_writes_weights_that_are_not_finite(run, tmp_path, action, value):
+    broken = changed(tmp_path / "broken", run, 60, output_bias=np.array([0.0, value], np.float32))
+    with pytest.raises(CheckpointError, match="model.ckpt-60: weights that are NaN or infinite: output_bias"):
+        ACTIONS[action](broken, tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+@pytest.mark.parametrize("step", [np.arange(3), np.int64(-5), np.float32(2.5)])
+def test_a_step_is_one_whole_number(run, tmp_path, step):
+    broken = changed(tmp_path / "broken", run, 60, global_step=step)
+    with pytest.raises(CheckpointError, match="global_step is .*, expected one whole number"):
+        bert_tf.strip_checkpoint(broken, output=tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+@pytest.mark.parametrize("layout", ["tf1", "hf"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(run, tmp_path, layout, call):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        status, _, errors = call("convert", run, f"--to={layout}", f"--output={tmp_path / 'out'}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (status, len(errors)) == (2, 1)
+    assert "out: cannot write: " in errors[0]
+    assert "File too large" in errors[0]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-40", "model.ckpt-99", "best", "ema", "optimizer", "corpus", "eval"])
+def test_no_output_is_taken_for_a_part_of_a_run(run, tmp_path, name, call):
+    copy = shutil.copytree(run, tmp_path / "run")
+    status, _, errors = call("strip", copy, f"--output={copy / name}")
+    assert (status, len(errors)) == (2, 1)
+    assert f"{name}: would be taken for a checkpoint or a part of the run in {copy}" in errors[0]
+    assert files(copy) == files(run)
+    write_checkpoint(tmp_path / "mine", held(run / "model.ckpt-20"))  # nor for one beside it
+    with pytest.raises(OutputError, match="mine: would be taken for a checkpoint"):
+        bert_tf.strip_checkpoint(run, output=tmp_path / "mine")
+
+
+def test_a_folder_does_not_hide_a_checkpoint_of_its_name(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    shutil.copytree(run, copy / "model.ckpt-40")
+    assert bert_tf.inspect_checkpoint(copy / "model.ckpt-40").step == 40
+    with bert_tf.load(copy / "model.ckpt-40") as model:
+        assert model.checkpoint == str(copy / "model.ckpt-40")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_an_interruption_leaves_nothing(run, tmp_path, action, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bert_tf.operations.checkpoint.writing.note", interrupted)  # all else is written by then
+    with pytest.raises(KeyboardInterrupt):
+        ACTIONS[action](run, tmp_path / "out")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, tmp_path, call):
+    strip = ("strip", run, f"--output={tmp_path / 'out'}")
+    assert call(*strip)[0] == 0
+    status, _, errors = call(*strip)
+    assert (status, errors) == (2, [f"error: {tmp_path}/out: is there already; name another --output, or add --overwrite"])
+    assert call(*strip, "--overwrite")[0] == 0
+    copy = shutil.copytree(run, tmp_path / "run")
+    status, _, errors = call("strip", run, f"--output={copy}", "--overwrite")
+    assert status == 2
+    assert "holds something else than an output of this command" in errors[0]
+    assert files(copy) == files(run)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("inspect", "checkpoint inspect: 0 names given, CHECKPOINT expected"),
+        ("inspect {tmp}/none", "{tmp}/none: no checkpoint of this name"),
+        ("inspect {tmp}", "{tmp}: no checkpoint in the folder"),
+        ("diff {run}", "checkpoint diff: 1 names given, A B expected"),
+        ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
+        ("average {run} --last=2", "--output is required"),
+        ("average {run} --output={out}", "average: 1 checkpoints given, two or more wanted; of one run: --last=N or --best=N"),
+        ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted; train with --save_checkpoints_steps"),
+        ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
+        ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
+        ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
+        ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are still there, --best=4 wanted"),
+        ("average {run} --best=2 --metric=f1 --output={out}", "--metric: unknown metric 'f1'"),
+        ("average {run} --last=2 --metric=loss --output={out}", "--metric says what --best goes by"),
+        ("average {run} --last=2 --best=2 --output={out}", "--last and --best exclude each other"),
+        ("average {run} {run} --last=2 --output={out}", "--last: 2 names given, the folder of one run wanted"),
+        ("average {run} {run} --weights=1 --output={out}", "--weights=1: 1 numbers for 2 checkpoints"),
+        ("average {run} {run} --weights=1,x --output={out}", "--weights=1,x: numbers with commas between them"),
+        ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: numbers of at least 0, one of them above it"),
+        ("average {run} {run} --weights=2,-1 --output={out}", "--weights=2,-1: numbers of at least 0"),
+        ("average {run} {run} --weights=inf,1 --output={out}", "--weights=inf,1: numbers of at least 0"),
+        ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: numbers of at least 0"),
+        ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
+        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the labels of"),
+        ("average {run} {wide} --output={out}", "{wide}/model.ckpt-20: has other weights than"),
+        ("strip {run}", "--output is required"),
+        ("strip {hf} --output={out}", "{hf}: Hugging Face; give it names first"),
+        ("convert {run} --output={out}", "--to is required: tf1, tf2-names, hf"),
+        ("convert {run} --to=tf3 --output={out}", "--to: unknown value 'tf3'"),
+        (
+            "convert {run}/model.ckpt-20 --to=hf --bert_config_file={tmp}/none --output={out}",
+            "--bert_config_file={tmp}/none: no",
+        ),
+        ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
+        ("convert {odd} --to=tf1 --output={out}", "no variable of BERT under a name that is known here"),
+        ("rename {run} --output={out}", "--map is required"),
+        ("rename {run} --map=kernel$=>bias --output={out}", "would both be bert/encoder/layer_0/attention/output/dense/bias"),
+        ("rename {run} --map=(=>x --output={out}", "--map=(=>x: '(=>x': "),
+        ("rename {run} --map=a=>\\2 --output={out}", "--map=a=>\\2: 'a=>\\2': "),
+        ("rename {run} --map={tmp}/none --output={out}", "neither a rule, as '^bert/=>encoder/', nor a file: No such file"),
+        ("rename {run} --map=^.*$=> --dry_run", "would have no name"),
+        ("merge {run}", "checkpoint: unknown action 'merge'"),
+    ],
+)
+def test_a_mistake_is_one_line(run, others, tmp_path, words, said, call):
+    places = {"run": run, "tmp": tmp_path, "out": tmp_path / "out", **others}
+    status, out, errors = call(*words.format(**places).split(" "))
+    assert (status, out, len(errors)) == (2, "", 1)
+    assert said.format(**places) in errors[0]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory, project):
+    """Models that cannot be averaged with the run, or converted."""
+    folder = tmp_path_factory.mktemp("others")
+    labels = {"task_name": "MRPC", "kind": "classification", "labels": ["1", "0"]}
+    write_run(folder / "other", project, steps=(20,), record=labels)
+    write_run(folder / "wide", project, steps=(20,), layers=2)
+    write_run(folder / "whole", project, steps=(20,))
+    (folder / "bare").mkdir()
+    for path in (folder / "whole").glob("model.ckpt-20*"):
+        shutil.copy(path, folder / "bare")
+    write_checkpoint(folder / "odd", {"dense/kernel": np.ones(2)})
+    places = {"hf": huggingface.write_folder(folder / "hf"), "bare": folder / "bare" / "model.ckpt-20"}
+    return {**places, **{name: folder / name for name in ("other", "wide", "odd")}}

@@ -1,0 +1,173 @@
+"""The forecast of the memory of training."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import bert_tf
+from bert_tf.config import BertConfig
+
+BASE = BertConfig(vocab_size=30522)
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text(BASE.to_json())
+    return path
+
+
+@pytest.fixture
+def run(call, config_file):
+    """Returns status, output and errors of a command line; None leaves a flag out."""
+
+    def run(*words, **flags):
+        values = {"bert_config_file": config_file, "max_seq_length": 64, "train_batch_size": 12, "gpu_memory_mb": 5175, **flags}
+        line = [f"--{name}={value}" for name, value in values.items() if value is not None]
+        return call("memory", "plan", *line, *words)
+
+    return run
+
+
+@pytest.fixture
+def plan(run):
+    def plan(**flags):
+        status, out, _ = run("--json", **flags)
+        return status, json.loads(out)
+
+    return plan
+
+
+def test_what_fits_has_status_0_and_what_does_not_1(plan):
+    status, found = plan()
+    assert (status, found["fits"]) == (0, True)
+    assert found["peak_bytes"] == sum(found["by_part"].values())
+    assert found["peak_bytes"] + found["fragmentation_bytes"] == found["needed_bytes"] < found["memory_bytes"] == 5175 * 2**20
+    status, found = plan(train_batch_size=1000)
+    assert (status, found["fits"]) == (1, False)
+
+
+def test_accumulation_makes_it_fit(plan):
+    largest = plan()[1]["largest_batch"]
+    assert list(largest) == ["64", "128", "256", "320", "384", "512"]
+    assert sorted(largest.values(), reverse=True) == list(largest.values())
+    assert plan(train_batch_size=2 * largest["64"])[0] == 1
+    assert plan(train_batch_size=2 * largest["64"], gradient_accumulation_steps=4)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "head", "last_layer_cls_only"),
+    [("SQuAD", [[2, 768], [2]], False), ("MNLI", [[3, 768], [3]], True)],
+)
+def test_the_head_of_a_task_reaches_the_forecast(plan, task, head, last_layer_cls_only):
+    options = plan(task_name=task)[1]["options"]
+    assert (options["head"], options["last_layer_cls_only"]) == (head, last_layer_cls_only)
+
+
+def test_flags_of_training_reach_the_forecast(plan):
+    given = {
+        "train_batch_size": 64,
+        "max_seq_length": 128,
+        "gradient_accumulation_steps": 2,
+        "recompute": True,
+        "precision": "bfloat16",
+        "freeze": "embeddings,0-3",
+        "padding": 0.25,
+        "num_gpus": 2,
+        "eval_every_n_steps": 100,
+        "gpu_memory_growth": True,
+    }
+    expected = {
+        "micro_batches": 2,
+        "replicas": 2,
+        "recompute": True,
+        "precision": "bfloat16",
+        "padding": 0.25,
+        "frozen": ["0", "1", "2", "3", "embeddings"],
+        "evaluates": True,
+        "growth": True,
+    }
+    options = plan(**given)[1]["options"]
+    assert {name: options[name] for name in expected} == expected
+
+
+def test_the_published_layout_is_all_off_but_what_is_given(plan):
+    options = plan(published_layout=True, fused_adam=True)[1]["options"]
+    assert not any(options[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients", "defer_embeddings"))
+    assert options["fused_adam"]
+
+
+def test_says_it_in_words(run, config_file):
+    status, out, err = run(max_seq_length=128, train_batch_size=64)
+    assert (status, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0] == "12 layers, hidden 768, 12 heads, vocabulary 30522"
+    assert any(line.startswith("does not fit: ") for line in lines)
+    assert any(line.endswith(" MiB are for rounding and fragmentation") for line in lines)
+    assert any(line.startswith("--recompute ") for line in lines)
+    assert run(gpu_memory_mb=50000)[1].count("fits, ") == 1
+    found = bert_tf.memory_plan(bert_config_file=config_file, gpu_memory_mb=5175, train_batch_size=64, max_seq_length=128)
+    assert (str(found), found.fits) == (out, False)
+    assert "<pre>12 layers" in found._repr_html_()
+
+
+def test_names_the_cheapest_combinations_where_it_does_not_fit(plan, run):
+    given = {"train_batch_size": 64, "max_seq_length": 128}
+    first, second = plan(**given)[1]["combinations"]
+    assert first["flags"][0].startswith("--gradient_accumulation_steps=")
+    assert (second["flags"], second["changes"]) == (["--recompute"], [])
+    assert first["peak"] <= 5175 * 2**20
+    assert first["slowdown"] < second["slowdown"]
+    head, row, *_ = run(**given)[1].partition("what fits, ")[2].splitlines()
+    assert head.startswith("the cheapest first")
+    assert row.startswith(first["flags"][0])
+    assert row.endswith(f"{first['slowdown']:.2f} x  the same")
+    assert plan()[1]["combinations"] == []
+    assert run(gpu_memory_mb=100)[1].endswith("no combination of flags makes it fit: take a smaller model\n")
+
+
+def test_a_short_model_has_no_long_lengths(plan, tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(BertConfig.tiny().to_json())
+    found = plan(bert_config_file=path, max_seq_length=None)[1]
+    assert (found["max_seq_length"], list(found["largest_batch"])) == (64, ["64"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ({"gpu_memory_mb": None}, "--gpu_memory_mb is required: memory for tensors on each device, in MiB\n"),
+        ({"bert_config_file": None}, "--bert_config_file is required: sizes of the model\n"),
+        ({"bert_config_file": "none.json"}, "none.json: cannot read the configuration"),
+        ({"max_seq_length": 513}, "--max_seq_length=513: the model knows 1 to 512 positions"),
+        ({"padding": 1.0}, "--padding=1: is a share"),
+        ({"padding": "nan"}, "--padding=nan: not a number"),
+        ({"train_batch_size": "auto"}, "train_batch_size=auto"),
+        ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
+        ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than micro-batches"),
+        ({"train_batch_size": 0}, "train_batch_size"),
+        ({"precision": "float8"}, "unknown value 'float8'"),
+        ({"max_predictions_per_seq": 20, "task_name": "SQuAD"}, "give one of them"),
+    ],
+)
+def test_problems_are_one_line(run, flags, problem):
+    status, out, err = run(**flags)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert problem in err
+
+
+def test_hidden_words_bring_the_head_of_pretraining(plan):
+    without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
+    assert (found["options"]["places"], found["options"]["tied_words"]) == (20, True)
+    scores = 60 * 20 * BASE.vocab_size * 4
+    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
+    assert plan(task_name="Pretraining") == plan(max_predictions_per_seq=20)
+    assert plan(task_name="Pretraining", max_predictions_per_seq=80)[1]["options"]["places"] == 80
+
+
+def test_lamb_updates_the_whole_table(plan):
+    adamw, lamb = (plan(optimizer=name)[1] for name in ("adamw", "lamb"))
+    assert (adamw["options"]["lamb"], lamb["options"]["lamb"]) == (False, True)
+    assert lamb["peak_bytes"] > adamw["peak_bytes"]

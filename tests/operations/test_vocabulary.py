@@ -1,0 +1,306 @@
+"""The vocabulary command as people type it."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import json
+import os
+import string
+import sys
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.batch import trained
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.errors import DataError
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.vectors.text_encoder import Encoder
+from tests import huggingface
+from tests.batch.runs import inference, write_run
+from tests.tiny import random_weights, write_project
+
+TOKENS = [
+    *("[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "the", "fell", "."),
+    *string.ascii_lowercase,
+    *(f"##{c}" for c in string.ascii_lowercase),
+]
+TEXT = "The storm fell. The storm fell.\nThe thunder and the storm.\n\nRain, Über-rain.\n"
+TABLE, BIAS = "bert/embeddings/word_embeddings", "cls/predictions/output_bias"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A pre-trained model of letters, with moments; not to be changed."""
+    folder = tmp_path_factory.mktemp("model")
+    config = dataclasses.replace(BertConfig.tiny(vocab_size=len(TOKENS)), num_hidden_layers=1)
+    weights = random_weights(config)
+    moments = {f"{TABLE}/adam_m": weights[TABLE], "global_step": np.array(7, np.int64)}
+    bias = np.linspace(-1, 1, len(TOKENS), dtype=np.float32)
+    write_checkpoint(folder / "bert_model.ckpt", {**weights, **moments, BIAS: bias})
+    (folder / "bert_config.json").write_text(config.to_json())
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def call(call):
+    """Returns status, output and the errors of a command line."""
+
+    def called(*words):
+        status, out, err = call("vocabulary", *words)
+        return status, out, [line for line in err.splitlines() if line.startswith("error: ")]
+
+    return called
+
+
+@pytest.fixture
+def extended(model, corpus, tmp_path):
+    """Returns what a model becomes with words of the corpus."""
+
+    def extended(top=3, checkpoint=model, min_frequency=1, **settings):
+        chosen = {"corpus": corpus, "top": top, "min_frequency": min_frequency, **settings}
+        return bert_tf.extend_vocabulary(checkpoint, output=tmp_path / "out", **chosen)
+
+    return extended
+
+
+def held(folder):
+    reader = CheckpointReader(folder / "bert_model.ckpt")
+    return {name: reader[name] for name in reader.shapes}
+
+
+def test_a_vocabulary_of_a_corpus_fits_it(corpus, tmp_path, call):
+    output = tmp_path / "vocab.txt"
+    status, out, _ = call("make", corpus, "--size=60", "--unused=3", f"--output={output}")
+    assert status == 0
+    made = Vocabulary.from_file(output)
+    assert made.tokens[:8] == ("[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    assert {"the", "storm", "fell"} < set(made.tokens)
+    assert "characters that are too rare, whose words become [UNK]: " in out
+    assert "corpus     20" in out
+    _, shown, _ = call("show", output, f"--text={corpus}")
+    assert shown.splitlines()[-1].split()[1:] == out.splitlines()[-1].split()[1:]
+
+
+def test_files_patterns_and_compressed_ones_are_one_corpus(corpus, tmp_path):
+    first, second = TEXT.split("\n\n")
+    (tmp_path / "a.txt").write_text(first, encoding="utf-8")
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(second.encode()))
+    whole = bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "new" / "folder" / "whole")
+    assert whole.output.read_text(encoding="utf-8") == whole.vocabulary.to_text()
+    parts = bert_tf.make_vocabulary([tmp_path / "[ab].txt*"], size=60, output=tmp_path / "parts")
+    assert whole.vocabulary.fingerprint == parts.vocabulary.fingerprint
+
+
+def test_a_corpus_may_come_out_of_a_pipe(corpus, tmp_path, call, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(TEXT.encode()))))
+    assert call("make", "-", "--size=60", f"--output={tmp_path / 'piped'}")[0] == 0
+    bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "named")
+    assert (tmp_path / "piped").read_bytes() == (tmp_path / "named").read_bytes()
+
+
+def test_the_form_of_the_text_decides_what_a_sentence_is(model, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"body": ["The storm fell.", "Rain."]}\n')
+    found = bert_tf.show_vocabulary(model, text=tmp_path / "rows.jsonl", text_key="body").fertility
+    assert (found.texts, found.words) == (2, 6)
+
+
+def test_show_says_what_is_in_a_vocabulary(model, call):
+    status, out, _ = call("show", model)
+    assert status == 0
+    assert out.splitlines()[:4] == [
+        "63 pieces, 26 of them within words (##)",
+        "special: [PAD] 0, [UNK] 3, [CLS] 4, [SEP] 5, [MASK] 6",
+        "unused rows: 2, 1 to 2",
+        "longest: [unused0]",
+    ]
+    assert f"sha256 of the pieces {Vocabulary(TOKENS).fingerprint}" in out
+
+
+def test_new_words_take_unused_rows_and_then_new_ones(extended, model, tmp_path):
+    done = extended()
+    assert [(new.word, new.saved) for new in done.words] == [("storm", 12), ("thunder", 6), ("uber", 3)]
+    assert done.rows == (1, 2, len(TOKENS))
+    assert done.size == (len(TOKENS), len(TOKENS) + 1)
+    assert (tmp_path / "out" / "added_words.tsv").read_text(encoding="utf-8").splitlines()[:3] == [
+        "row\tword\tpieces\ttimes\tsaved",
+        "1\tstorm\ts ##t ##o ##r ##m\t3\t12",
+        "2\tthunder\tt ##h ##u ##n ##d ##e ##r\t1\t6",
+    ]
+    before, after = held(model), held(tmp_path / "out")
+    pieces = [TOKENS.index(piece) for piece in ("s", "##t", "##o", "##r", "##m")]
+    np.testing.assert_allclose(after[TABLE][1], before[TABLE][pieces].mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(after[BIAS][1], before[BIAS][pieces].mean(), rtol=1e-5)
+    assert BertConfig.from_json_file(tmp_path / "out" / "bert_config.json").vocab_size == len(TOKENS) + 1
+
+
+def test_all_else_is_the_same_bits_without_what_only_training_needs(extended, model, tmp_path):
+    extended()
+    before, after = held(model), held(tmp_path / "out")
+    assert after.keys() == before.keys() - {f"{TABLE}/adam_m", "global_step"}
+    kept = [row for row in range(len(TOKENS)) if row not in (1, 2)]
+    for name in after:
+        rows = kept if name in (TABLE, BIAS) else ...
+        assert after[name][rows].tobytes() == before[name][rows].tobytes()
+
+
+def test_vectors_of_texts_without_a_new_word_are_the_same_bits(extended, model, tmp_path):
+    extended()
+    vectors = []
+    for folder in (model, tmp_path / "out"):
+        loaded = trained.load_encoder(str(folder / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
+        with Encoder(loaded, inference()) as encoder:
+            vectors.append([encoder.encode(texts) for texts in (["The rain fell.", "Rain and snow."], ["The storm fell."])])
+    assert vectors[0][0].tobytes() == vectors[1][0].tobytes()
+    assert not np.array_equal(vectors[0][1], vectors[1][1])
+
+
+def test_fertility_is_shown_before_and_after(model, corpus, tmp_path, call):
+    status, out, _ = call("extend", model, f"--from={corpus}", "--top=1", "--min_frequency=3", f"--output={tmp_path / 'out'}")
+    assert status == 0
+    assert "words, and how often each occurs in --from (added_words.tsv has all): storm 3\n" in out
+    rows = [line.split() for line in out.splitlines()[-2:]]
+    assert [row[:4] for row in rows] == [["before", "20", "43", "2.1500"], ["after", "20", "31", "1.5500"]]
+
+
+def test_rare_words_are_not_added(extended, caplog):
+    assert [new.word for new in extended(min_frequency=2).words] == ["storm"]
+    assert "--top=3: only 1 word to add occur 2 times or more" in caplog.text
+    with pytest.raises(
+        DataError, match=r"no word of several pieces occurs 5 times or more \(--min_frequency\); nothing was written"
+    ):
+        extended(min_frequency=None, overwrite=True)
+
+
+def test_what_is_printed_of_one_word(model, corpus, tmp_path, call):
+    (tmp_path / "words").write_text("thunder\n")
+    corpus.write_text("The thunders.", encoding="utf-8")
+    status, out, _ = call("extend", model, f"--add={tmp_path / 'words'}", f"--text={corpus}", f"--output={tmp_path / 'out'}")
+    assert status == 0
+    assert "out: 1 word added, 1 in unused rows\n" in out
+    assert "other words that are split differently, since they begin with a new one: 1 (thunders)\n" in out
+
+
+def test_listed_words_come_before_those_of_a_text_and_need_none(extended, model, tmp_path, caplog):
+    (tmp_path / "words").write_text("snowy\nthunder\n")
+    done = extended(top=2, add=tmp_path / "words", overwrite=True)
+    assert [(new.word, new.times) for new in done.words] == [("snowy", 0), ("thunder", 0), ("storm", 3), ("uber", 1)]
+    (tmp_path / "words").write_text("Storm\nwell-known\n")
+    done = bert_tf.extend_vocabulary(model, add=tmp_path / "words", output=tmp_path / "listed")
+    assert [new.word for new in done.words] == ["storm"]
+    assert done.fertility == {}
+    assert "'well-known' is left out: the tokenizer cuts it into well - known" in caplog.text
+
+
+def test_a_trained_model_keeps_its_head_and_its_record(tmp_path):
+    project = write_project(tmp_path / "tiny", layers=1)
+    run = write_run(tmp_path / "run", project)
+    (tmp_path / "words").write_text("Cloudy\nclouds\n")
+    done = bert_tf.extend_vocabulary(run, add=tmp_path / "words", output=tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"]["kind"] == "classification"
+    assert [new.word for new in done.words] == ["cloudy", "clouds"]
+    with bert_tf.load(tmp_path / "out") as loaded:
+        assert loaded.predict([("clouds came", "soup")])[0].label in ("0", "1")
+
+
+def test_a_hugging_face_folder_loses_the_tokenizer_that_has_a_vocabulary_of_its_own(tmp_path):
+    source = huggingface.write_folder(tmp_path / "hf")
+    (source / "tokenizer.json").write_text(json.dumps({"normalizer": {"type": "BertNormalizer", "lowercase": True}}))
+    (tmp_path / "words").write_text("clouds\n")
+    bert_tf.extend_vocabulary(source, add=tmp_path / "words", output=tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        *("added_words.tsv", "bert_config.json", "bert_model.ckpt.data-00000-of-00001", "bert_model.ckpt.index"),
+        *("made_from.json", "tokenizer_config.json", "vocab.txt"),
+    ]
+    assert json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()) == {"do_lower_case": True}
+    trained.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
+
+
+@pytest.mark.parametrize("where", ["bert_tf.operations.checkpoint.writing.note", "bert_tf.atomic.write_text"])
+def test_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch, where):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(where, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        extended() if where.endswith("note") else bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "out")
+    assert os.listdir(tmp_path) == ["corpus.txt"]
+
+
+def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
+    found = []
+    for _ in range(2):
+        extended(overwrite=True)
+        found.append({path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()})
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("make --output={out}", "vocabulary make: 0 names given, CORPUS ... expected"),
+        ("make {corpus}", "--output is required: vocab.txt to write"),
+        ("make {tmp}/none --output={out}", "{tmp}/none: cannot read the file: No such file or directory"),
+        ("make {tmp}/none* --output={out}", "{tmp}/none*: no file matches"),
+        ("make {tmp}/empty --output={out}", "{tmp}/empty: no word in the text"),
+        ("make {tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
+        ("make {tmp}/latin1 --output={out}", "{tmp}/latin1:2: not UTF-8"),
+        ("make {corpus} --size=12 --output={out}", "--size=12: 5 special pieces and "),
+        ("make {corpus} --unused=16000000 --output={out}", "--unused=16000000: --size=30522 counts these rows too"),
+        ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
+        ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
+        ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),
+        ("make {corpus} --output={corpus} --overwrite", "{corpus}: is an input and the output"),
+        ("extend {model} --output={out}", "give --add=FILE, a list of words, --from=TEXT"),
+        ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top belongs to --from"),
+        ("extend {model} --add={tmp}/words --min_frequency=3 --output={out}", "--min_frequency belongs to --from"),
+        ("extend {model} --from={corpus}", "--output is required: folder to write"),
+        ("extend {model} --from={corpus} --output={tmp}", "{tmp}: holds something else than an output of this command"),
+        ("extend {tmp}/none --from={corpus} --output={out}", "{tmp}/none: no checkpoint of this name"),
+        ("extend {model} --add={tmp}/none --output={out}", "{tmp}/none: cannot read the words: No such file"),
+        ("extend {model} --add={tmp}/twice --output={out}", "{tmp}/twice:3: 'storm' is already in line 1"),
+        ("extend {model} --add={tmp}/blanks --output={out}", "{tmp}/blanks:1: 'the storm' is several words"),
+        ("extend {model} --add={tmp}/known --output={out}", "{tmp}/known: none of the words can be added; nothing was written"),
+        ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: no word of several pieces occurs 5 times"),
+        ("extend {model} --from={tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
+        ("extend {model} --from={corpus} --vocab_file={tmp}/short --output={out}", "the vocabulary has 40 pieces, the config"),
+        ("extend {model} --from={corpus} --nodo_lower_case --output={out}", "the vocabulary is uncased"),
+        ("show {tmp}/none", "{tmp}/none: cannot read the vocabulary: No such file or directory"),
+        ("show {tmp}", "{tmp}/vocab.txt: cannot read the vocabulary: No such file or directory"),
+        ("show {model} --text={tmp}/empty", "{tmp}/empty: no word in the text"),
+        ("shwo", "vocabulary: unknown action 'shwo'; did you mean show?"),
+    ],
+)
+def test_a_mistake_is_one_line(words, said, model, corpus, tmp_path, call):
+    inputs = {
+        "empty": b"\n \n",
+        "binary": b"\x7fELF\0\0",
+        "latin1": b"caf\ncaf\xe9\n",
+        "words": b"storm\n",
+        "twice": b"storm\nsun\nstorm\n",
+        "blanks": b"the storm\n",
+        "known": b"rain\nfell\n",
+        "short": "\n".join(TOKENS[:40]).encode(),
+    }
+    for name, data in inputs.items():
+        (tmp_path / name).write_bytes(data)
+    names = {"tmp": tmp_path, "corpus": corpus, "model": model, "out": tmp_path / "out"}
+    status, _, errors = call(*(word.format(**names) for word in words.split()))
+    assert status == 2
+    assert len(errors) == 1
+    assert errors[0].startswith(f"error: {said.format(**names)}")
+    assert set(os.listdir(tmp_path)) == {"corpus.txt", *inputs}
