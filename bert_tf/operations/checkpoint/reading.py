@@ -17,7 +17,7 @@ from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.tensors import SHARDS, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.estimator import best, run_folder
+from bert_tf.estimator import kept, run_folder
 
 _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
 _OF_PYTORCH = (".bin", ".pt", ".pth")
