@@ -75,12 +75,12 @@ from bert_tf.operations.pretrain import pretrain as pretrain
 from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.search import search as search
 from bert_tf.service.running import serve as serve
-from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask
-from bert_tf.tasks.sentence.in_memory import SentenceTask as SentenceTask
-from bert_tf.tasks.similarity.in_memory import ContrastiveTask as ContrastiveTask
-from bert_tf.tasks.similarity.in_memory import SimilarityTask as SimilarityTask
-from bert_tf.tasks.span.in_memory import SpanTask as SpanTask
-from bert_tf.tasks.tags.in_memory import TagTask as TagTask
+from bert_tf.tasks.in_memory import ChoiceTask as ChoiceTask
+from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
+from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
+from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
+from bert_tf.tasks.in_memory import SpanTask as SpanTask
+from bert_tf.tasks.in_memory import TagTask as TagTask
 
 __version__: str
 

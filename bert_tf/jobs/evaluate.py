@@ -30,10 +30,10 @@ from bert_tf.jobs.sources import SAMPLE_NOTE, checkpoint_of, find_data
 from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.rules import with_rules
 from bert_tf.tasks.similarity.family import SimilarityFamily
-from bert_tf.tasks.similarity.zero_shot import zero_shot
+from bert_tf.tasks.similarity.task import zero_shot
 from bert_tf.tasks.tables import usable
 
 

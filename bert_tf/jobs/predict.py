@@ -25,8 +25,8 @@ from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.families import rules_of
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.rules import rules_of
 
 
 def predict(

@@ -10,9 +10,10 @@ import pytest
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.label_column import warn_of_labels
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.task import CustomTask
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names
+from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import TaskSettings
 
 

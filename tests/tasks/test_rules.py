@@ -10,7 +10,7 @@ from bert_tf.batch import job
 from bert_tf.errors import FlagError
 from bert_tf.tasks import families
 from bert_tf.tasks.choice.family import ChoiceFamily
-from bert_tf.tasks.rules import rules_of, with_rules
+from bert_tf.tasks.families import rules_of, with_rules
 from bert_tf.tasks.similarity.family import ContrastiveFamily
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tags.family import TagFamily

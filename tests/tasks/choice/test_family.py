@@ -9,8 +9,8 @@ import pytest
 from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.choice.reader import ChoiceExample
 from tests.features.test_sentences import TOKENIZER
 
 FAMILY = ChoiceFamily()

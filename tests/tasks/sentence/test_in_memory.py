@@ -9,9 +9,9 @@ import pytest
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.in_memory import SentenceTask
 from bert_tf.tasks.sentence.rows import read_rows
 
 TRAIN = [("rain", "weather"), ("soup", "food"), ("wind", "weather")]

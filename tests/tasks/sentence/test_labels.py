@@ -8,7 +8,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.labels import balanced_weights, encode
+from bert_tf.tasks.sentence.scores import balanced_weights, encode
 
 NAMES = ("yes", "no", "so")
 CLASSES, NUMBER, SETS = HeadSpec(3), HeadSpec(1, REGRESSION), HeadSpec(3, MULTI_LABEL)

@@ -10,8 +10,8 @@ import pytest
 from bert_tf.head_spec import HeadSpec
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.span.example import Answer, SpanExample
 from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.span.reader import Answer, SpanExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -7,8 +7,8 @@ import doctest
 import pytest
 
 from bert_tf.tasks.span import mistakes
-from bert_tf.tasks.span.example import Answer, SpanExample
 from bert_tf.tasks.span.predictions import Prediction
+from bert_tf.tasks.span.reader import Answer, SpanExample
 
 EXAMPLES = [
     SpanExample("1", "who?", "the red fox ran", (Answer("red fox", 4),)),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.tasks.span.example import Answer, SpanExample
-from bert_tf.tasks.span.rows import read_rows
+from bert_tf.tasks.span.reader import Answer, SpanExample, read_rows
 
 ROW = {"question": "who?", "context": "red fox, red hen", "answer": "fox", "start": 4}
 

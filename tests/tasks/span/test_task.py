@@ -12,9 +12,8 @@ from bert_tf.batch.job import Columns
 from bert_tf.errors import FlagError
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import get_task, refuse_foreign
-from bert_tf.tasks.settings import TaskSettings, of_record
+from bert_tf.tasks.settings import SpanSettings, TaskSettings, of_record
 from bert_tf.tasks.span.family import SpanFamily
-from bert_tf.tasks.span.settings import SpanSettings
 
 
 def task(name="SQuAD", span=None, **custom):

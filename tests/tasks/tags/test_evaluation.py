@@ -9,8 +9,8 @@ from seqeval.scheme import IOB2
 from sklearn.metrics import f1_score as of_classes
 
 from bert_tf.tasks.tags import mistakes, predictions
+from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.evaluation import evaluate
-from bert_tf.tasks.tags.example import TagExample
 from bert_tf.tasks.tags.predictions import TagPredictions
 from bert_tf.tasks.tags.schemes import labels_of, to_iob2
 

@@ -12,7 +12,7 @@ import pytest
 from bert_tf.errors import DataError
 from bert_tf.features import tags
 from bert_tf.tasks.tags import predictions
-from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.family import TagFamily
 from tests.features.test_tags import CONTROL, TOKENIZER
 
