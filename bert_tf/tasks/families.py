@@ -7,31 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
+from bert_tf.kinds import Registry
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.choice import predictions as choice
-from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.predictions import Hint, hints_of
-from bert_tf.tasks.pretraining.family import PretrainingFamily
 from bert_tf.tasks.sentence import predictions as sentence
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.similarity import predictions as similarity
-from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.tasks.span import predictions as span
-from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tags import predictions as tags
-from bert_tf.tasks.tags.family import TagFamily
 
-_FAMILIES: dict[str, type[Family]] = {
-    **dict.fromkeys(KINDS, SentenceFamily),
-    SPAN: SpanFamily,
-    TAGS: TagFamily,
-    CHOICE: ChoiceFamily,
-    SIMILARITY: SimilarityFamily,
-    CONTRASTIVE: ContrastiveFamily,
-    PRETRAINING: PretrainingFamily,
-}
+_FAMILIES = Registry[type[Family]]("family")
 
 # What is predicted of an example, by kind: the fields of the objects of `Family.listed`.
 PREDICTIONS: Mapping[str, Mapping[str, Hint]] = {
@@ -53,8 +39,7 @@ def register(kind: str, family: type[Family]) -> None:
     Raises:
       ValueError: the name is taken.
     """
-    if _FAMILIES.setdefault(kind, family) is not family:
-        raise ValueError(f"there is a family {kind!r} already")
+    _FAMILIES.register(kind, family)
 
 
 def is_known(kind: object) -> bool:

@@ -65,11 +65,6 @@ def of_text(guid: str, text: str) -> TagExample:
     return TagExample(guid, tuple(text[start:end] for start, end in spans), None, text, tuple(spans))
 
 
-def word(cell: Any, place: str) -> str:
-    """Checks a word; raises `RowError` if it is not a string, empty, or cannot be written to a file."""
-    return cells.text(cell, place)
-
-
 def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
     """Converts tags to the model's scheme (IOB2 for entities); raises `RowError` for an unknown tag."""
     if not schemes.are_of_entities(labels):
@@ -111,12 +106,8 @@ def _objects(source: text_lines.Source, split: str, report: tables.Report) -> It
     keys, ids = [_key(table, WORDS), _key(table, TAGS)], [_ID] if table.has(_ID) else []
 
     def sentence(line: int, row: list[Any]) -> Sentence:
-        found, tags = _list(row[0], keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(row[1], keys[1]))
-        if not found:
-            raise RowError(f"no words in {keys[0]!r}")
-        if len(found) != len(tags):
-            raise RowError(f"{len(found)} words and {len(tags)} tags")
-        return Sentence(TagExample(_guid(split, line, row[2:]), found), tags, line)
+        words, tags = _words_and_tags(row[0], row[1], keys)
+        return Sentence(TagExample(_guid(split, line, row[2:]), words), tags, line)
 
     return table.read([*keys, *ids], sentence, report)
 
@@ -129,7 +120,7 @@ def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Re
         guid = _guid(split, line, row[1:])
         if key == TEXT:
             return of_text(guid, cells.text(row[0], key, may_be_empty=True))
-        return TagExample(guid, _list(row[0], key))
+        return TagExample(guid, _words(row[0], key))
 
     return table.read([key, *ids], example, report)
 
@@ -143,14 +134,25 @@ def _guid(split: str, line: int, ids: Sequence[Any]) -> str:
     return cells.name(ids[0], _ID) if ids else f"{split}-{line}"
 
 
-def _listed(cell: Any, key: str) -> list[Any]:
-    if not isinstance(cell, list):
-        raise RowError(f"the value of {key!r} is not a list: {cell!r:.80}")
-    return cell
+def _listed(value: Any, key: str) -> list[Any]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise RowError(f"the value of {key!r} is not a list: {value!r:.80}")
+    return list(value)
 
 
-def _list(cell: Any, key: str) -> tuple[str, ...]:
-    return tuple(word(one, key) for one in _listed(cell, key))
+def _words(value: Any, key: str = WORDS[0]) -> tuple[str, ...]:
+    return tuple(cells.text(one, key) for one in _listed(value, key))
+
+
+def _words_and_tags(
+    words: Any, tags: Any, keys: Sequence[str] = (WORDS[0], TAGS[0])
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    found, named = _words(words, keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(tags, keys[1]))
+    if not found:
+        raise RowError(f"no words in {keys[0]!r}")
+    if len(found) != len(named):
+        raise RowError(f"{len(found)} words and {len(named)} tags")
+    return found, named
 
 
 def _texts(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
@@ -206,7 +208,7 @@ def _untagged(row: Any, guid: str) -> TagExample:
     if isinstance(row, Mapping):
         words = _value(row, WORDS)
         row = row.get(TEXT) if words is None else words
-    return of_text(guid, cells.text(row, TEXT, may_be_empty=True)) if isinstance(row, str) else TagExample(guid, _words_of(row))
+    return of_text(guid, cells.text(row, TEXT, may_be_empty=True)) if isinstance(row, str) else TagExample(guid, _words(row))
 
 
 def _tagged(row: Any, _: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -214,21 +216,8 @@ def _tagged(row: Any, _: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         row = (_value(row, WORDS), _value(row, TAGS))
     if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 2:
         raise RowError(f"is {row!r:.80}; give (words, tags), or a mapping of {WORDS[0]} and {TAGS[0]}")
-    words, tags = _words_of(row[0]), tuple(cells.name(tag, TAGS[0]) for tag in _as_list(row[1], "tags"))
-    if not words or len(words) != len(tags):
-        raise RowError(f"{len(words)} words and {len(tags)} tags")
-    return words, tags
+    return _words_and_tags(*row)
 
 
 def _value(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((row[key] for key in keys if row.get(key) is not None), None)
-
-
-def _words_of(value: Any) -> tuple[str, ...]:
-    return tuple(word(one, WORDS[0]) for one in _as_list(value, "words, nor a text"))
-
-
-def _as_list(value: Any, what: str) -> list[Any]:
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise RowError(f"{value!r:.80} is not a list of {what}")
-    return list(value)

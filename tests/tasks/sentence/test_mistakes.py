@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.tasks.sentence import mistakes
+from bert_tf.tasks.sentence import evaluation as mistakes
 from bert_tf.tasks.sentence.example import SentenceExample
 
 EXAMPLES = [SentenceExample(f"dev-{number}", f"text {number}", label=None) for number in range(4)]

@@ -9,7 +9,7 @@ from scipy.stats import pearsonr, spearmanr
 from bert_tf.errors import DataError
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.similarity import retrieval
+from bert_tf.tasks.similarity import evaluation
 from bert_tf.tasks.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
 from tests.features.test_sentences import TOKENIZER
 
@@ -84,7 +84,7 @@ def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkey
     vectors = np.random.default_rng(1).normal(size=[20, 2, 3]).astype(np.float32)
     examples = [SentenceExample(str(n), f"a{n}", f"b{n}", BELONG) for n in range(20)]
     whole, mistakes = PAIRS.evaluation(vectors, examples), PAIRS.mistakes(vectors, examples)
-    monkeypatch.setattr(retrieval, "_AT_A_TIME", block)
+    monkeypatch.setattr(evaluation, "_AT_A_TIME", block)
     found = PAIRS.evaluation(vectors, examples)
     np.testing.assert_array_equal(found.ranks, whole.ranks)
     assert found.loss == pytest.approx(whole.loss)

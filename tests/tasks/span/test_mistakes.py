@@ -6,7 +6,7 @@ import doctest
 
 import pytest
 
-from bert_tf.tasks.span import mistakes
+from bert_tf.tasks.span import predictions as mistakes
 from bert_tf.tasks.span.predictions import Prediction
 from bert_tf.tasks.span.reader import Answer, SpanExample
 
