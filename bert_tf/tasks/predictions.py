@@ -49,7 +49,7 @@ class TextLayout:
         rows = self.cells(examples, predictions)
         if self.form == JSONL:
             return json_lines(dict(zip(self.columns, row)) for row in rows)
-        return delimited(self.form, ([self._text(value) for value in row] for row in rows))
+        return delimited(self.form, ([self._text(value) for _, value in zip(self.columns, row)] for row in rows))
 
     def _text(self, value: Any) -> str:
         return self.separator.join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
