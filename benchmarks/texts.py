@@ -12,8 +12,8 @@ from bert_tf import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.span.example import SpanExample
-from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.span.reader import SpanExample
+from bert_tf.tasks.tags.columns import TagExample
 
 _FILLED_EXAMPLES = 512
 _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length that a BERT knows

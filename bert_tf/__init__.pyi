@@ -42,12 +42,12 @@ from bert_tf.operations.serve import serve as serve
 from bert_tf.operations.vocabulary.extend import extend_vocabulary as extend_vocabulary
 from bert_tf.operations.vocabulary.make import make_vocabulary as make_vocabulary
 from bert_tf.operations.vocabulary.show import show_vocabulary as show_vocabulary
-from bert_tf.tasks.choice.in_memory import ChoiceTask as ChoiceTask
-from bert_tf.tasks.sentence.in_memory import SentenceTask as SentenceTask
-from bert_tf.tasks.similarity.in_memory import ContrastiveTask as ContrastiveTask
-from bert_tf.tasks.similarity.in_memory import SimilarityTask as SimilarityTask
-from bert_tf.tasks.span.in_memory import SpanTask as SpanTask
-from bert_tf.tasks.tags.in_memory import TagTask as TagTask
+from bert_tf.tasks.in_memory import ChoiceTask as ChoiceTask
+from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
+from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
+from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
+from bert_tf.tasks.in_memory import SpanTask as SpanTask
+from bert_tf.tasks.in_memory import TagTask as TagTask
 from bert_tf.vectors.text_encoder import Encoder as Encoder
 
 __version__: str

@@ -20,6 +20,7 @@ LAYERS = (
     ("files",),
     ("atomic", "documents", "text_table", "streams", "log_form", "progress"),
     ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
+    ("kinds",),
     ("lock", "metrics", "tokenization"),
     ("features",),
     ("corpus",),

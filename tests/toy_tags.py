@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,7 @@ from bert_tf.head_spec import HeadMemory, HeadSpec
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks import families, tables
 from bert_tf.tasks import registry as tasks
+from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
 
 tf1 = tf.compat.v1
@@ -52,7 +53,7 @@ class Lines:
 
 
 @dataclasses.dataclass(frozen=True)
-class TagFamily:
+class TagFamily(Family):
     """Predictions are a tuple of tags for each example."""
 
     labels: tuple[str, ...] = TAGS
@@ -61,18 +62,11 @@ class TagFamily:
     metrics = ("tag_accuracy",)
     targets = (Field("tag_ids", TOKEN, padding=NO_TAG),)
     file_patterns = ("predictions*.jsonl",)
-    rules = ()
-    trains_on_windows, trains_together = True, False
-    usual_settings: ClassVar[Mapping[str, Any]] = {}
-    sample_settings: ClassVar[Mapping[str, Any]] = {}
+    trains_on_windows = True
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
         return cls(tuple(record["labels"]))
-
-    def as_trained(self, record) -> TagFamily:
-        del record
-        return self
 
     @property
     def head(self) -> HeadSpec:
@@ -109,10 +103,6 @@ class TagFamily:
             rows[-1].append((pieces, self.labels.index(tag)))
         return rows if limits.long_text == WINDOWS else rows[:1]
 
-    def class_weights(self, features) -> tuple[float, ...]:
-        del features
-        return ()
-
     def predictions(self, outputs, features, examples) -> list[tuple[str, ...]]:
         begins = features.targets["tag_ids"] != NO_TAG  # [total]
         example_of = np.repeat(features.example_ids, features.lengths)[begins]
@@ -135,16 +125,9 @@ class TagFamily:
             if tags != example.label
         ]
 
-    def files(self, predictions, examples, *, suffix, published_suffix) -> dict[str, str]:
-        del published_suffix
-        return {f"predictions{suffix}.jsonl": self.layout("jsonl").rows(examples, predictions)}
-
     def layout(self, form: str) -> Lines:
         del form
         return Lines()
-
-    def record(self) -> dict[str, Any]:
-        return {"labels": list(self.labels), "kind": KIND}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,8 +37,8 @@ from bert_tf.errors import FlagError
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
 from bert_tf.tasks.pretraining.opening import SplitFiles
+from bert_tf.tasks.pretraining.rows import TextRows
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
-from bert_tf.tasks.pretraining.texts import TextRows
 from bert_tf.text_table import table
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer

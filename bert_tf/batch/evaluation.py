@@ -24,7 +24,7 @@ from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Example, Family, Task
-from bert_tf.tasks.rules import rules_of, with_rules
+from bert_tf.tasks.families import rules_of, with_rules
 
 
 @dataclasses.dataclass(frozen=True)

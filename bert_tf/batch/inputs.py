@@ -18,9 +18,9 @@ from bert_tf.tasks import families, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
+from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.pretraining.family import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.rules import with_rules
 
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024

@@ -19,7 +19,7 @@ from bert_tf.batch.prediction import Predictor
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.joining import joined
+from bert_tf.tasks.predictions import joined
 from bert_tf.tasks.sentence.example import SentenceExample
 
 _SIZE = struct.Struct("<Q")

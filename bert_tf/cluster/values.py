@@ -11,43 +11,26 @@ import pyarrow
 from bert_tf.batch.prediction import Predictor
 from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.tasks import families
 from bert_tf.tasks.base import TEST
+from bert_tf.tasks.predictions import Hint, arrow_fields
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.text_encoder import TextEncoder
 
 _SPLIT = "frame"  # what messages call the rows
 PROBLEM = "problem"  # field that says why a row has no prediction
 
-_TEXT, _NUMBER, _PLACE = pyarrow.string(), pyarrow.float64(), pyarrow.int32()
-_BY_LABEL = pyarrow.map_(_TEXT, _NUMBER)
-_ENTITY = pyarrow.struct(
-    {
-        "type": _TEXT,
-        "text": _TEXT,
-        "start": _PLACE,
-        "end": _PLACE,
-        "first_word": _PLACE,
-        "end_word": _PLACE,
-        "score": _NUMBER,
-    }
-)
-_PAIR = {"label": _NUMBER, "cosine": _NUMBER}
-# Of the objects that `Family.listed` returns, the attributes by name, and their types.
+_APART = ("id", "n_best")  # the row has the one; the other is no column
+
+
+def _is_column(name: str, hint: Hint) -> bool:
+    return name not in _APART and not hint.is_property and hint.schema.get("maxProperties") != 0
+
+
+# Types of the columns of the objects that `Family.listed` returns, by name.
 _FIELDS: Mapping[str, Mapping[str, pyarrow.DataType]] = {
-    CLASSIFICATION: {"label": _TEXT, "probabilities": _BY_LABEL},
-    MULTI_LABEL: {"label": pyarrow.list_(_TEXT), "probabilities": _BY_LABEL},
-    REGRESSION: {"label": _NUMBER},
-    SIMILARITY: _PAIR,
-    CONTRASTIVE: _PAIR,
-    SPAN: {"label": _TEXT, "probability": _NUMBER, "start": _PLACE, "end": _PLACE, "window": _PLACE, "null_odds": _NUMBER},
-    TAGS: {
-        "words": pyarrow.list_(_TEXT),
-        "label": pyarrow.list_(_TEXT),
-        "scores": pyarrow.list_(_NUMBER),
-        "entities": pyarrow.list_(_ENTITY),
-    },
-    CHOICE: {"label": _PLACE, "option": _TEXT, "probabilities": pyarrow.list_(_NUMBER)},
+    kind: arrow_fields({name: hint for name, hint in hints.items() if _is_column(name, hint)})
+    for kind, hints in families.PREDICTIONS.items()
 }
 
 Rows = Sequence[Mapping[str, Any]]
@@ -56,7 +39,7 @@ Rows = Sequence[Mapping[str, Any]]
 def type_of(kind: str) -> pyarrow.DataType:
     if kind not in _FIELDS:
         raise FlagError(f"predictions of {kind} are no column yet; there are {', '.join(_FIELDS)}")
-    return pyarrow.struct({**_FIELDS[kind], PROBLEM: _TEXT})
+    return pyarrow.struct({**_FIELDS[kind], PROBLEM: pyarrow.string()})
 
 
 class Predictions:

@@ -15,26 +15,14 @@ from bert_tf.conversion.encoder import EncodedNodes, first_token
 from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.fields import INPUTS
-from bert_tf.head_spec import (
-    CHOICE,
-    CLASSIFICATION,
-    CLS,
-    CONTRASTIVE,
-    MAX,
-    MEAN,
-    MULTI_LABEL,
-    REGRESSION,
-    SIMILARITY,
-    SPAN,
-    TAGS,
-    VECTORS,
-    HeadSpec,
-)
+from bert_tf.head_spec import CLS, MAX, MEAN, HeadSpec
+from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import Head
 
 HeadNodes = Callable[[OnnxGraph, EncodedNodes, Any], str]  # from what the encoder says, and the head, to the one output
 
+_HEADS = Registry[HeadNodes]("nodes")
 _MASK = INPUTS[1].name
 _PADDING = -1e30  # logit of what is no token, as in `modeling.heads.span`
 
@@ -48,8 +36,7 @@ def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:
 
 def register(kind: str, make: HeadNodes) -> None:
     """Registers a head's nodes, in addition to `modeling.heads.registry`; ValueError if the name is taken."""
-    if _HEADS.setdefault(kind, make) is not make:
-        raise ValueError(f"there is a head {kind!r} already")
+    _HEADS.register(kind, make)
 
 
 def _scores(graph: OnnxGraph, vectors: str, prefix: str = "") -> str:
@@ -57,28 +44,28 @@ def _scores(graph: OnnxGraph, vectors: str, prefix: str = "") -> str:
     return graph.add("Add", graph.add("MatMul", vectors, kernel), graph.weight(f"{prefix}output_bias"))
 
 
-def _of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+def of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return _scores(graph, encoded.pooled)  # [B, L]
 
 
-def _choice(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+def of_options(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return graph.add("Squeeze", _scores(graph, encoded.pooled), graph.constant([1]))  # [B]
 
 
-def _tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+def of_tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return _scores(graph, encoded.layers[-1])  # [B, T, L]
 
 
-def _span(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+def of_spans(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
     return graph.add("Where", real, _scores(graph, encoded.layers[-1], "cls/squad/"), graph.number(_PADDING))  # [B, T, 2]
 
 
-def _pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+def of_pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return _mean(graph, encoded.layers[-1])  # [B, D]
 
 
-def _vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
+def of_vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
     found = [encoded.layers[number] for number in head.layers]
     if head.pooling is not None:
         found = [_POOLINGS[head.pooling](graph, tokens) for tokens in found]
@@ -100,11 +87,3 @@ def _max(graph: OnnxGraph, tokens: str) -> str:
 
 
 _POOLINGS: Mapping[str, Callable[[OnnxGraph, str], str]] = {MEAN: _mean, CLS: first_token, MAX: _max}
-_HEADS: dict[str, HeadNodes] = {
-    **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), _of_pooled),
-    **dict.fromkeys((SIMILARITY, CONTRASTIVE), _pairs),
-    CHOICE: _choice,
-    TAGS: _tags,
-    SPAN: _span,
-    VECTORS: _vectors,
-}

@@ -23,7 +23,7 @@ from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, Family, Task
-from bert_tf.tasks.rules import with_rules
+from bert_tf.tasks.families import with_rules
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.in_memory import RowsTask
-from bert_tf.tasks.rules import with_rules
 
 
 @dataclasses.dataclass(frozen=True)

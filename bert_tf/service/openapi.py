@@ -52,7 +52,7 @@ _MODEL = {
         "digest": {"type": "string", "description": "tells its weights from others"},
     },
 }
-_UNKNOWN = forms.Form("Predicts rows.", {}, {"type": "object"}, {}, (), "json")
+_UNKNOWN = forms.Form("Predicts rows.", {}, {}, (), "json")
 _TEXTS = {
     "anyOf": [
         {"type": "string"},

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import documents
+from bert_tf.tasks.predictions import names_of
 from bert_tf.tasks.span.predictions import Prediction as Answer
 
 
@@ -20,7 +21,7 @@ def as_json(prediction: Any) -> bytes:
 def plain(value: Any) -> Any:
     """Converts a value to JSON types; an object becomes its fields and properties by name."""
     if dataclasses.is_dataclass(value):
-        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+        return {name: plain(getattr(value, name)) for name in names_of(type(value))}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Mapping):
@@ -28,11 +29,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _names(kind: Any) -> list[str]:
-    properties = [name for name, found in vars(kind).items() if isinstance(found, property) and not name.startswith("_")]
-    return [*(field.name for field in dataclasses.fields(kind)), *properties]
 
 
 def _answer(answer: Answer) -> dict[str, Any]:

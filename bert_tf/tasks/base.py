@@ -65,24 +65,30 @@ class Submission(NamedTuple):
 class Family(Protocol):
     """A kind of problem. E examples become N rows of features, N >= E; the head computes outputs per row.
 
+    A subclass inherits defaults; a class that has all members need not be one.
+
     Attributes:
-      rules: names of settings (attributes of the family) that affect predictions only; see `tasks.rules`.
-      file_patterns: glob patterns for the names of `files` with any suffix; matching files are deleted with the run.
+      rules: names of settings (attributes of the family) that affect predictions only; see `families.with_rules`.
+      file_patterns: glob patterns of `files`, `*` in place of the suffix; matching files are deleted with the run.
       usual_settings: training defaults of this family by name, used if a setting is not specified.
       sample_settings: the same for the default checkpoint trained on the bundled sample.
     """
 
-    rules: ClassVar[tuple[str, ...]]
-    file_patterns: ClassVar[tuple[str, ...]]
-    usual_settings: ClassVar[Mapping[str, Any]]
-    sample_settings: ClassVar[Mapping[str, Any]]
+    rules: ClassVar[tuple[str, ...]] = ()
+    file_patterns: ClassVar[tuple[str, ...]] = ()
+    usual_settings: ClassVar[Mapping[str, Any]] = {}
+    sample_settings: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Family:
         """Returns the family of a trained model from the result of its `record`."""
+        del record
+        return cls()
 
     def as_trained(self, record: Mapping[str, Any]) -> Family:
         """Returns the family with the settings a trained model was made with, such as the window stride."""
+        del record
+        return self
 
     @property
     def kind(self) -> str:
@@ -91,6 +97,7 @@ class Family(Protocol):
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of classes or tags by index; empty if there are none."""
+        return ()
 
     @property
     def head(self) -> HeadSpec:
@@ -107,10 +114,12 @@ class Family(Protocol):
     @property
     def trains_on_windows(self) -> bool:
         """Whether every window of a long text can be trained on; otherwise text that is cut off is lost for training."""
+        return False
 
     @property
     def trains_together(self) -> bool:
         """Whether the rows of an example stay in one batch; see `Features.together`."""
+        return False
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
         """Converts rows in memory to examples.
@@ -135,6 +144,8 @@ class Family(Protocol):
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
         """Returns a loss weight per label that balances the classes; used only by heads with such a loss."""
+        del features
+        return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Any:
         """Returns the predictions for E examples; the rows of an example become one prediction.
@@ -173,7 +184,7 @@ class Family(Protocol):
         """
 
     def files(self, predictions: Any, examples: Sequence[Any], *, suffix: str, published_suffix: str) -> Mapping[str, str]:
-        """Returns the files of a predicted split: contents by name.
+        """Returns the files of a predicted split: contents by name; by default those of `file_patterns`.
 
         Args:
           predictions: predictions of the examples.
@@ -181,6 +192,9 @@ class Family(Protocol):
           suffix: distinguishes splits of the same purpose, see `evaluation.split_suffix`.
           published_suffix: the same in the naming of the published script.
         """
+        del published_suffix
+        layouts = {pattern.replace("*", suffix): self.layout(pattern.rpartition(".")[2]) for pattern in self.file_patterns}
+        return {name: layout.header() + layout.rows(examples, predictions) for name, layout in layouts.items()}
 
     def layout(self, form: str) -> Layout:
         """Returns the layout of predictions for a format of `tables.FORMATS`."""
@@ -191,25 +205,16 @@ class Family(Protocol):
         Must include every setting that affects features and outputs, as JSON values: the family is restored from it, and
         cached features are shared by families with the same record.
         """
+        return {"labels": list(self.labels), "kind": self.kind}
 
 
-class Task(Protocol):
-    """A data set and the family of its problem.
-
-    A purpose (train, dev, test) has one or several splits: MNLI is evaluated on dev_matched and dev_mismatched.
-    """
-
-    @property
-    def name(self) -> str:
-        """Display name, for example MRPC."""
-
-    @property
-    def family(self) -> Family:
-        """The family of the problem."""
+class Splits(Protocol):
+    """Where a task finds its splits, with defaults; see `Task`."""
 
     @property
     def reads_folder(self) -> bool:
         """Whether the task reads its files from a folder; otherwise each file is named."""
+        return False
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the splits of a purpose that exist in the folder, or the first one if none exists.
@@ -221,6 +226,8 @@ class Task(Protocol):
         Raises:
           DataError: the task has no split for this purpose, for example AX for training.
         """
+        self.file(data_dir, purpose)
+        return (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         """Returns the file of a split, or the folder if it has several files, whether or not it exists.
@@ -229,6 +236,31 @@ class Task(Protocol):
           data_dir: folder of the files.
           split: name of the split.
         """
+
+    def published_name(self, split: str) -> str:
+        """Returns the name of a split in the published script: test for test_matched of MNLI."""
+        return split
+
+    def submission(self, split: str) -> Submission | None:
+        """Returns the submission of a split to GLUE's server; None if the server does not accept it."""
+        del split
+        return None
+
+
+class Task(Splits, Protocol):
+    """A data set and the family of its problem.
+
+    A subclass of `Splits` inherits defaults; a class that has all members need not be one.
+    A purpose (train, dev, test) has one or several splits: MNLI is evaluated on dev_matched and dev_mismatched.
+    """
+
+    @property
+    def name(self) -> str:
+        """Display name, for example MRPC."""
+
+    @property
+    def family(self) -> Family:
+        """The family of the problem."""
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> Sequence[Any]:
         """Reads a split; the label is None in test splits.
@@ -252,9 +284,3 @@ class Task(Protocol):
         Raises:
           DataError: the file is missing or has other columns. Errors raised by `report` propagate.
         """
-
-    def published_name(self, split: str) -> str:
-        """Returns the name of a split in the published script: test for test_matched of MNLI."""
-
-    def submission(self, split: str) -> Submission | None:
-        """Returns the submission of a split to GLUE's server; None if the server does not accept it."""

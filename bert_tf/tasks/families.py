@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.errors import unknown_name
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
+from bert_tf.kinds import Registry
 from bert_tf.tasks.base import Family
-from bert_tf.tasks.choice.family import ChoiceFamily
-from bert_tf.tasks.pretraining.family import PretrainingFamily
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
-from bert_tf.tasks.span.family import SpanFamily
-from bert_tf.tasks.tags.family import TagFamily
+from bert_tf.tasks.choice import predictions as choice
+from bert_tf.tasks.predictions import Hint, hints_of
+from bert_tf.tasks.sentence import predictions as sentence
+from bert_tf.tasks.similarity import predictions as similarity
+from bert_tf.tasks.span import predictions as span
+from bert_tf.tasks.tags import predictions as tags
 
-_FAMILIES: dict[str, type[Family]] = {
-    **dict.fromkeys(KINDS, SentenceFamily),
-    SPAN: SpanFamily,
-    TAGS: TagFamily,
-    CHOICE: ChoiceFamily,
-    SIMILARITY: SimilarityFamily,
-    CONTRASTIVE: ContrastiveFamily,
-    PRETRAINING: PretrainingFamily,
+_FAMILIES = Registry[type[Family]]("family")
+
+# What is predicted of an example, by kind: the fields of the objects of `Family.listed`.
+PREDICTIONS: Mapping[str, Mapping[str, Hint]] = {
+    **{kind: hints_of(sentence.Prediction, **types) for kind, types in sentence.TYPES.items()},
+    **dict.fromkeys((SIMILARITY, CONTRASTIVE), hints_of(similarity.Prediction)),
+    SPAN: hints_of(span.Prediction),
+    TAGS: hints_of(tags.TagPrediction),
+    CHOICE: hints_of(choice.Prediction),
 }
 
 
@@ -37,8 +39,7 @@ def register(kind: str, family: type[Family]) -> None:
     Raises:
       ValueError: the name is taken.
     """
-    if _FAMILIES.setdefault(kind, family) is not family:
-        raise ValueError(f"there is a family {kind!r} already")
+    _FAMILIES.register(kind, family)
 
 
 def is_known(kind: object) -> bool:
@@ -55,3 +56,17 @@ def of_record(record: Mapping[str, Any]) -> Family:
 
 def file_patterns() -> set[str]:
     return {pattern for family in _FAMILIES.values() for pattern in family.file_patterns}
+
+
+def with_rules(family: Family, rules: Mapping[str, Any]) -> Family:
+    """Returns a family with some rules replaced; raises `FlagError` for a rule of another family."""
+    foreign = next((name for name in rules if name not in family.rules), None)
+    if foreign is not None:
+        takes = ", ".join(f"--{name}" for name in family.rules)
+        instead = f"it takes {takes}" if takes else "leave it out"
+        raise FlagError(f"--{foreign}: a model of {family.kind} does not take it; {instead}")
+    return dataclasses.replace(family, **rules) if rules else family  # type: ignore[type-var]
+
+
+def rules_of(family: Family) -> dict[str, Any]:
+    return {name: getattr(family, name) for name in family.rules}

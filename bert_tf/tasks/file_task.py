@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,14 +10,14 @@ from typing import Any
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.tasks import tables, text_lines
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Family
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Splits
 from bert_tf.tasks.custom import CustomSettings
 
 # Reads a file, given the name of its split and what to do about bad rows.
 Read = Callable[[text_lines.Source, str, tables.Report], Iterator[Any]]
 
 
-class FileTask:
+class FileTask(Splits):
     """A family over files; splits are called train, dev and test."""
 
     def __init__(
@@ -36,24 +37,17 @@ class FileTask:
         self._make_family, self._read, self._patterns = family, read, patterns
         self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
         self._skip_bad_rows = settings.skip_bad_rows
-        self._family: Family | None = None
         for purpose in (TRAIN, DEV):
             if self._files[purpose] == text_lines.STANDARD_INPUT:
                 raise FlagError(f"--{purpose}_file=-: this file is read more than once, a pipe is not")
 
-    @property
+    @functools.cached_property
     def family(self) -> Family:
-        if self._family is None:
-            self._family = self._make_family()
-        return self._family
+        return self._make_family()
 
     @property
     def reads_folder(self) -> bool:
         return bool(self._patterns) and not any(self._files.values())
-
-    def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
-        self.file(data_dir, purpose)
-        return (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         named = self._files[split]
@@ -76,9 +70,3 @@ class FileTask:
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         return self._read(source, split, report)
-
-    def published_name(self, split: str) -> str:
-        return split
-
-    def submission(self, split: str) -> None:
-        """None: GLUE's server does not accept it."""

@@ -106,7 +106,7 @@ class GlueTask:
         return examples if labelled else _counting_empty(examples, table.path)
 
     def submission(self, split: str) -> Submission | None:
-        name = (self.submissions or {TEST: self.name}).get(split)
+        name = ({TEST: self.name} if self.submissions is None else self.submissions).get(split)
         return None if name is None else Submission(name, functools.partial(submission_lines, self.family))
 
     def published_name(self, split: str) -> str:

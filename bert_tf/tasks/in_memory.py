@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import DataError, unknown_name
+from bert_tf.errors import DataError, FlagError, unknown_name
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION, TAGS
+from bert_tf.settings import named, settings_of
 from bert_tf.tasks import tables, text_lines
-from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family
+from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family, Splits
+from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.custom import NAME
+from bert_tf.tasks.label_column import sorted_names, warn_of_labels
+from bert_tf.tasks.sentence.example import KINDS, SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, name_of, names_of, read_rows, records
+from bert_tf.tasks.settings import PATHS, SimilaritySettings, SpanSettings
+from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
+from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.tables import RowError
+from bert_tf.tasks.tags.family import TagFamily
+from bert_tf.tasks.tags.reader import found_labels
 
 
-class RowsTask:
+class RowsTask(Splits):
     """Rows in memory, for any family.
 
     task = RowsTask(family, train=rows, dev=more)
     """
 
-    name, reads_folder = NAME, False
+    name = NAME
 
     def __init__(
         self,
@@ -80,9 +95,259 @@ class RowsTask:
         del split, report
         raise DataError("the task has rows in memory, and reads no file", source)
 
-    def published_name(self, split: str) -> str:
-        """Returns the name of the split."""
-        return split
 
-    def submission(self, split: str) -> None:
-        """None: no server accepts it."""
+class SentenceTask(RowsTask):
+    """Sentences or pairs with labels, from rows in memory.
+
+    A row is a sequence, (text, label) or (text, second text, label); or a mapping, or a row of a pandas data frame,
+    with the keys `text` or `sentence`, or `text_a` and `text_b`, or `sentence1` and `sentence2`, and `label`; an `id`
+    is optional. Rows to predict have no label: a text, (text,) or (text, second text).
+
+        task = SentenceTask(train=[("Rain all day.", "weather"), ("Salt the soup.", "food")])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        labels: Iterable[Any] | None = None,
+        problem: str = CLASSIFICATION,
+        text_a: str | None = None,
+        text_b: str | None = None,
+        label_column: str | None = None,
+        id_column: str | None = None,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without labels.
+          labels: label names by class index; by default those of `train`, sorted.
+          problem: type of the label: classification (a name), regression (a number) or multi_label (a list of names).
+          text_a: key of the text in mappings, or column of a data frame; several separated by commas are joined by a space.
+          text_b: the same for the second text.
+          label_column: key or column of the label.
+          id_column: key or column of the id.
+
+        Raises:
+          FlagError: the problem is unknown, label names are not distinct, or labels are set for a regression.
+          DataError: a row has another format, or its label is unknown or of another type; names split and row. Or `labels`
+            is None and `train` has too few labels to tell apart.
+        """
+        if problem not in KINDS:
+            raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
+        if text_b and not text_a:
+            raise FlagError("text_b names the second text; name the first with text_a")
+        named = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}
+        for key, name in named.items():
+            if name is not None and (not isinstance(name, str) or not name):
+                raise FlagError(f"{key}={name!r:.80}: give the name of a column")
+        columns = RowColumns(**{key: name for key, name in named.items() if name is not None})
+        if columns != USUAL:
+            train, dev, test = (
+                None if rows is None else _having(rows, split, columns) for split, rows in zip(PURPOSES, (train, dev, test))
+            )
+        names = label_names(labels, problem)
+        if names or problem == REGRESSION:
+            super().__init__(_sentence_family(names, problem, columns), train, dev, test)
+        else:
+            examples = read_rows(() if train is None else train, TRAIN, kind=problem, columns=columns)
+            super().__init__(_sentence_family(_labels_of(examples, problem), problem, columns), dev=dev, test=test)
+            self._examples[TRAIN] = examples
+
+
+def _sentence_family(labels: tuple[str, ...], kind: str, columns: RowColumns) -> SentenceFamily:
+    return SentenceFamily(labels, kind, usual_metrics(kind, labels), **dataclasses.asdict(columns))
+
+
+def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:
+    found = list(records(rows, split))
+    for number, row in enumerate(found):
+        try:
+            columns.required(row, labelled=split != TEST)
+        except RowError as error:
+            raise DataError(f"row {number}: {error}", split) from error
+    return found
+
+
+def _labels_of(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
+    counts = collections.Counter(name for example in examples for name in names_of(example.label))
+    labels = sorted_names(counts)
+    if len(labels) < (2 if kind == CLASSIFICATION else 1):
+        found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
+        raise DataError(f"{found}; there is nothing to tell apart: give labels=(...) or other rows", TRAIN)
+    warn_of_labels(counts, TRAIN)
+    return labels
+
+
+def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
+    """Converts label names or numbers to text; empty if None. Raises `FlagError` for duplicates or too few."""
+    if labels is None:
+        return ()
+    try:
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise ValueError("give a list of names")
+        names = tuple(map(name_of, labels))
+        if len(set(names)) < len(names):
+            raise ValueError("a name is repeated")
+    except (ValueError, RowError) as error:
+        raise FlagError(f"labels={labels!r:.80}: {error}") from error
+    if kind == REGRESSION and names:
+        raise FlagError(f"labels: with problem={REGRESSION} labels are numbers, none are listed")
+    if kind == CLASSIFICATION and len(names) == 1:
+        raise FlagError(f"labels={labels!r:.80}: give two at least")
+    return names
+
+
+class TagTask(RowsTask):
+    """Token classification from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
+
+    task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        labels: Iterable[str] | None = None,
+        constrained_decoding: bool = False,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict: words, or texts.
+          labels: all tags, entities in IOB2; by default those of `train`.
+          constrained_decoding: whether to predict only valid tag sequences.
+
+        Raises:
+          FlagError: `labels` are not distinct names.
+          DataError: a row has another format or an unknown tag; names split and row. Also raised if `labels` is None and
+            `train` does not have at least two tags.
+        """
+        rows = list(() if train is None else records(train, TRAIN))
+        given = label_names(labels, TAGS) or found_labels(rows, TRAIN)
+        super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
+
+
+class SpanTask(RowsTask):
+    """Extractive question answering from rows in memory: questions with texts that contain the answers.
+
+    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first
+    character, required if the answer occurs more than once; or a sequence of these. Rows to predict have no answer.
+
+        task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+          **settings: fields of `SpanSettings`, for example `doc_stride=64` or `version_2_with_negative=True`.
+
+        Raises:
+          FlagError: a setting is unknown or has an invalid value.
+          DataError: a row has another format; names split and row.
+        """
+        known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
+        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)
+
+
+class ChoiceTask(RowsTask):
+    """Multiple choice from rows in memory: questions with options, one of them right.
+
+    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its index from 0, letter or
+    text.
+
+        task = ChoiceTask(train=[{"context": "It rains.", "question": "", "options": ["We stay in.", "We swim."], "answer": 0}])
+    """
+
+    def __init__(
+        self, train: Iterable[Any] | None = None, dev: Iterable[Any] | None = None, test: Iterable[Any] | None = None
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+
+        Raises:
+          DataError: a row has another format; names split and row.
+        """
+        super().__init__(ChoiceFamily(), train, dev, test)
+
+
+class SimilarityTask(RowsTask):
+    """Sentence embeddings from pairs with similarity scores in memory: (text, second text, score).
+
+    task = SimilarityTask(train=[("He left.", "He went away.", 4.8)], highest_score=5)
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        highest_score: float = 1.0,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without scores.
+          highest_score: score of pairs with the same meaning; the lowest score is 0.
+
+        Raises:
+          FlagError: the highest score is invalid.
+          DataError: a row has another format; names split and row.
+        """
+        given = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
+        super().__init__(SimilarityFamily(**given), train, dev, test)
+
+
+class ContrastiveTask(RowsTask):
+    """Sentence embeddings from matching pairs in memory, contrasted with all other texts: (text, second text).
+
+    task = ContrastiveTask(train=[("Who wrote it?", "Ann did.")])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        temperature: float = 0.05,
+    ) -> None:
+        """Reads all rows once; iterators are exhausted.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict.
+          temperature: divisor of cosines in the loss.
+
+        Raises:
+          FlagError: the temperature is invalid.
+          DataError: a row has another format; names split and row.
+        """
+        given = named(settings_of(SimilaritySettings), {"temperature": temperature})
+        super().__init__(ContrastiveFamily(**given), train, dev, test)

@@ -13,15 +13,16 @@ from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.choice import task as choice
-from bert_tf.tasks.custom import FILES, SKIP, CustomSettings, CustomTask
+from bert_tf.tasks.choice import family as choice
+from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.pretraining import task as pretraining
+from bert_tf.tasks.pretraining import family as pretraining
 from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 from bert_tf.tasks.similarity import task as similarity
-from bert_tf.tasks.span import task as span
-from bert_tf.tasks.tags import task as tags
+from bert_tf.tasks.span import family as span
+from bert_tf.tasks.tags import family as tags
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.

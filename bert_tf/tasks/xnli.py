@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables, text_lines
-from bert_tf.tasks.base import TEST, TRAIN
+from bert_tf.tasks.base import TEST, TRAIN, Splits
 from bert_tf.tasks.glue import NLI_LABELS
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -32,7 +32,7 @@ _SPELLINGS = {"contradictory": "contradiction"}  # of the training files
 
 
 @dataclasses.dataclass(frozen=True)
-class XnliTask:
+class XnliTask(Splits):
     """XNLI in one language, or in all languages of the files.
 
     Splits of one language are train, dev and test. All languages are trained on together and evaluated separately:
@@ -103,12 +103,6 @@ class XnliTask:
             return SentenceExample(f"{split}-{line - 1}", first, second, label)
 
         return filter(None, tables.open_table(source, form=tables.TSV).read(columns, example, report))
-
-    def published_name(self, split: str) -> str:
-        return split
-
-    def submission(self, split: str) -> None:
-        """None: no server accepts XNLI."""
 
     def _parts(self, split: str) -> tuple[str, str | None]:
         """Returns purpose and language from "dev_en", or from "dev" and the task."""

@@ -14,9 +14,9 @@ from bert_tf.cluster.gathering import Gathered, GatheredForm, parts_of
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.span.decoding import Candidate, Found
-from bert_tf.tasks.span.example import Answer, SpanExample
 from bert_tf.tasks.span.predictions import Predictions, chosen
-from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.span.reader import Answer, SpanExample
+from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.predictions import TagPredictions
 
 CANDIDATE = Candidate("a", 0, 1, 0, 0.5, 0.25)

@@ -17,7 +17,7 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.estimator.run import make_estimator
 from bert_tf.library.model import Model
 from bert_tf.tasks.glue import TASKS
-from bert_tf.tasks.sentence.in_memory import SentenceTask
+from bert_tf.tasks.in_memory import SentenceTask
 from tests.batch.runs import inference, write_run
 
 PAIRS = [("rain came", "storm came over"), ("soup", "the wind"), ("a red pear", "bread and salt")]

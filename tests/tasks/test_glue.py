@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 
 import numpy as np
 import pytest
@@ -56,9 +55,7 @@ UNLABELLED = {
     "QQP": ("id\tquestion1\tquestion2", "0\tOne?\tTwo?", ("One?", "Two?")),
     "MNLI": (_MNLI, "0\t1\t1n\town\t( )\tOne.\tTwo.", ("One.", "Two.")),
     "QNLI": ("index\tquestion\tsentence", "0\tOne?\tTwo.", ("One?", "Two.")),
-    "RTE": (_PAIR, "0\tOne.\tTwo.", ("One.", "Two.")),
-    "WNLI": (_PAIR, "0\tOne.\tTwo.", ("One.", "Two.")),
-    "AX": (_PAIR, "0\tOne.\tTwo.", ("One.", "Two.")),
+    **dict.fromkeys(("RTE", "WNLI", "AX"), (_PAIR, "0\tOne.\tTwo.", ("One.", "Two."))),
 }
 SPLITS = {
     **{name: {TRAIN: ("train",), DEV: ("dev",), TEST: ("test",)} for name in LABELLED},
@@ -75,51 +72,43 @@ def write(folder, split: str, *lines: str | None) -> str:
     return str(path)
 
 
+def read(name, folder, split="train"):
+    return TASKS[name].examples(folder, split)
+
+
 def message_of(name: str, folder, split: str = "train") -> str:
     with pytest.raises(DataError) as caught:
-        TASKS[name].examples(folder, split)
+        read(name, folder, split)
     return str(caught.value)
-
-
-def test_every_task_of_the_benchmark_is_there():
-    assert set(TASKS) == set(UNLABELLED)
 
 
 @pytest.mark.parametrize(("name", "split"), LABELLED_SPLITS)
 def test_labelled_split_is_read(tmp_path, name, split):
     header, row, (text_a, text_b, label) = LABELLED[name]
-    write(tmp_path, split, header, row)
+    assert str(TASKS[name].file(str(tmp_path), split)) == write(tmp_path, split, header, row)
     number = 0 if header is None or name == "MNLI" else 1
-    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(f"{split}-{number}", text_a, text_b, label)]
+    assert read(name, tmp_path, split) == [SentenceExample(f"{split}-{number}", text_a, text_b, label)]
 
 
 @pytest.mark.parametrize(("name", "split"), TEST_SPLITS)
-def test_test_split_has_no_labels(tmp_path, name, split):
+def test_test_split_has_no_labels_though_there_may_be_a_column(tmp_path, caplog, name, split):
     header, row, texts = UNLABELLED[name]
     write(tmp_path, split, header, row)
     guid = {"test_matched": "test-0", "test_mismatched": "test_mismatched-0"}.get(split, f"{split}-1")
-    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(guid, *texts, label=None)]
-
-
-@pytest.mark.parametrize(("name", "split"), TEST_SPLITS)
-def test_label_column_of_a_test_split_is_not_read(tmp_path, name, split):
-    header, row, _ = UNLABELLED[name]
+    assert read(name, tmp_path, split) == [SentenceExample(guid, *texts, label=None)]
     write(tmp_path, split, f"{header}\t{TASKS[name].label}", f"{row}\tunknown")
-    assert TASKS[name].examples(tmp_path, split)[0].label is None
+    assert read(name, tmp_path, split)[0].label is None
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_splits_are_those_that_the_folder_holds(tmp_path, name):
     for purpose, splits in SPLITS[name].items():
         assert TASKS[name].splits(tmp_path, purpose) == splits[:1]
-        for split in splits:
+        for split in reversed(splits):  # mismatched alone is evaluated alone
             write(tmp_path, split, "x")
+            assert TASKS[name].splits(tmp_path, purpose)[-1] == splits[-1]
         assert TASKS[name].splits(tmp_path, purpose) == splits
-
-
-def test_mismatched_alone_is_evaluated_alone(tmp_path):
-    write(tmp_path, "dev_mismatched", "x")
-    assert TASKS["MNLI"].splits(tmp_path, DEV) == ("dev_mismatched",)
 
 
 def test_a_split_that_is_missing_beside_another_is_named_once(tmp_path, caplog):
@@ -132,104 +121,99 @@ def test_a_split_that_is_missing_beside_another_is_named_once(tmp_path, caplog):
     assert len(caplog.messages) == 1
 
 
-@pytest.mark.parametrize("purpose", [TRAIN, DEV])
-def test_the_diagnostic_set_is_for_prediction_only(tmp_path, purpose):
-    with pytest.raises(DataError) as caught:
-        TASKS["AX"].splits(tmp_path, purpose)
-    assert str(caught.value) == f"{tmp_path}: AX has no split for {purpose}, only diagnostic"
+def test_the_diagnostic_set_is_for_prediction_only(tmp_path):
+    for purpose in (TRAIN, DEV):
+        with pytest.raises(DataError) as caught:
+            TASKS["AX"].splits(tmp_path, purpose)
+        assert str(caught.value) == f"{tmp_path}: AX has no split for {purpose}, only diagnostic"
+    assert TASKS["AX"].family.labels == TASKS["MNLI"].family.labels == ("contradiction", "entailment", "neutral")
 
 
-def test_submissions_have_the_names_of_the_server():
+def test_heads_metrics_and_submissions():
+    assert set(TASKS) == set(UNLABELLED)
+    for name, task in TASKS.items():
+        three = name in ("MNLI", "AX")
+        assert task.family.head == (HeadSpec(1, REGRESSION) if name == "STS-B" else HeadSpec(3 if three else 2))
+        assert set(task.family.metrics) <= set(METRICS)
+        best = {"CoLA": "matthews_correlation", "STS-B": "pearson"}.get(name, "accuracy")
+        assert task.family.metrics[0] == best
     names = {TASKS[name].submission(split).name for name, split in TEST_SPLITS}
     assert names == {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI", "AX"}
     assert TASKS["MNLI"].submission("test_mismatched").name == "MNLI-mm"
     assert TASKS["MNLI"].submission("dev_matched") is None
 
 
-def test_examples_are_numbered_as_the_published_script_numbers_them(tmp_path):
-    write(tmp_path, "dev", "sentence\tlabel", "a\t0", "b\t1")
-    assert [example.guid for example in TASKS["SST-2"].examples(tmp_path, "dev")] == ["dev-1", "dev-2"]
-
-
 @pytest.mark.parametrize(
-    ("split", "guids"),
+    ("name", "split", "lines", "guids"),
     [
-        ("train", ["train-0", "train-31193"]),
-        ("dev_matched", ["dev_matched-0", "dev_matched-31193"]),
-        ("dev_mismatched", ["dev_mismatched-0", "dev_mismatched-31193"]),
-        ("test_matched", ["test-0", "test-31193"]),
-        ("test_mismatched", ["test_mismatched-0", "test_mismatched-31193"]),
+        ("SST-2", "dev", ("sentence\tlabel", "a\t0", "b\t1"), ["dev-1", "dev-2"]),
+        ("CoLA", "dev", ("own\t0\t*\ta", "own\t1\t\tb"), ["dev-0", "dev-1"]),
+        *(
+            ("MNLI", split, LABELLED["MNLI"][:2], [f"{split}-0", f"{split}-31193"])
+            for split in ("train", "dev_matched", "dev_mismatched")
+        ),
+        ("MNLI", "test_matched", UNLABELLED["MNLI"][:2], ["test-0", "test-31193"]),
+        ("MNLI", "test_mismatched", UNLABELLED["MNLI"][:2], ["test_mismatched-0", "test_mismatched-31193"]),
+        ("MNLI", "train", ("gold_label\tsentence1\tsentence2", "neutral\ta\tb", "neutral\tc\td"), ["train-1", "train-2"]),
     ],
 )
-def test_examples_of_mnli_are_numbered_by_their_index_as_published(tmp_path, split, guids):
-    header, row, _ = (UNLABELLED if split.startswith("test") else LABELLED)["MNLI"]
-    write(tmp_path, split, header, row, row.replace("0", "31193", 1))
-    assert [example.guid for example in TASKS["MNLI"].examples(tmp_path, split)] == guids
+def test_examples_are_numbered_as_the_published_script_numbers_them(tmp_path, name, split, lines, guids):
+    more = [lines[1].replace("0", "31193", 1)] if guids[1].endswith("31193") else []
+    write(tmp_path, split, *lines, *more)
+    assert [example.guid for example in read(name, tmp_path, split)] == guids
 
 
-def test_examples_of_mnli_are_numbered_by_line_where_there_is_no_index(tmp_path):
-    write(tmp_path, "train", "gold_label\tsentence1\tsentence2", "neutral\ta\tb", "neutral\tc\td")
-    assert [example.guid for example in TASKS["MNLI"].examples(tmp_path, "train")] == ["train-1", "train-2"]
-
-
-def test_examples_without_header_line_are_numbered_from_zero(tmp_path):
-    write(tmp_path, "dev", "own\t0\t*\ta", "own\t1\t\tb")
-    assert [example.guid for example in TASKS["CoLA"].examples(tmp_path, "dev")] == ["dev-0", "dev-1"]
-
-
-def test_columns_are_found_by_name_not_by_place(tmp_path):
-    write(tmp_path, "train", "label\tsentence2\tindex\tsentence1", "entailment\tb\t0\ta")
-    example = TASKS["RTE"].examples(tmp_path, "train")[0]
-    assert (example.text_a, example.text_b, example.label) == ("a", "b", "entailment")
-
-
-@pytest.mark.parametrize(("name", "split"), [*LABELLED_SPLITS, *TEST_SPLITS])
-def test_file_is_named_after_its_split(tmp_path, name, split):
-    assert TASKS[name].file(str(tmp_path), split) == tmp_path / f"{split}.tsv"
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_head_has_one_logit_for_each_label(name):
-    three = name in ("MNLI", "AX")
-    assert TASKS[name].family.head == (HeadSpec(1, REGRESSION) if name == "STS-B" else HeadSpec(3 if three else 2))
-
-
-def test_a_model_of_mnli_can_predict_the_diagnostic_set():
-    assert TASKS["AX"].family.labels == TASKS["MNLI"].family.labels == ("contradiction", "entailment", "neutral")
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_metrics_of_every_task_are_known(name):
-    assert set(TASKS[name].family.metrics) <= set(METRICS)
+_SCORES = "sentence1\tsentence2\tscore"
+_FILMS = "sentence\tlabel"
 
 
 @pytest.mark.parametrize(
-    ("name", "metric"), [("CoLA", "matthews_correlation"), ("STS-B", "pearson"), ("MRPC", "accuracy"), ("MNLI", "accuracy")]
-)
-def test_best_is_what_is_best_by_the_first_metric(name, metric):
-    assert TASKS[name].family.metrics[0] == metric
-
-
-@pytest.mark.parametrize(("score", "value"), [("0.000", 0.0), ("5.000", 5.0), ("2.5", 2.5)])
-def test_scores_are_numbers(tmp_path, score, value):
-    write(tmp_path, "dev", "sentence1\tsentence2\tscore", f"a\tb\t{score}")
-    assert TASKS["STS-B"].examples(tmp_path, "dev")[0].label == value
-
-
-@pytest.mark.parametrize(
-    ("score", "problem"),
+    ("name", "lines", "expected"),
     [
-        ("5.01", "the label 5.01 is outside 0 to 5"),
-        ("-0.1", "the label -0.1 is outside 0 to 5"),
-        ("much", "the label 'much' is not a number"),
-        ("", "the label '' is not a number"),
-        ("nan", "the label 'nan' is not a number"),
-        ("inf", "the label 'inf' is not a number"),
+        ("RTE", ("label\tsentence2\tindex\tsentence1", "entailment\tb\t0\ta"), ("a", "b", "entailment")),
+        *(("STS-B", (_SCORES, f"a\tb\t{score}"), ("a", "b", float(score))) for score in ("0.000", "5.000", "2.5")),
+        *(("SST-2", (_FILMS, f"{text}\t1"), (text, None, "1")) for text in ('"', '"a b', 'a "b" c', "a\u2028b", "a\x85b")),
     ],
+    ids=ascii,
 )
-def test_scores_outside_the_scale_are_named(tmp_path, score, problem):
-    path = write(tmp_path, "train", "sentence1\tsentence2\tscore", f"a\tb\t{score}")
-    assert message_of("STS-B", tmp_path) == f"{path}:2: {problem}"
+def test_columns_scores_and_odd_characters(tmp_path, name, lines, expected):
+    write(tmp_path, "train", *lines)
+    assert read(name, tmp_path) == [SentenceExample("train-1", *expected)]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "problem"),
+    [
+        *(("STS-B", (_SCORES, f"a\tb\t{score}"), f":2: the label {score} is outside 0 to 5") for score in ("5.01", "-0.1")),
+        *(
+            ("STS-B", (_SCORES, f"a\tb\t{score}"), f":2: the label {score!r} is not a number")
+            for score in ("much", "", "nan", "inf")
+        ),
+        ("SST-2", ("index\tsentence", "0\ta"), ":1: no column 'label'; the header line reads index | sentence"),
+        (
+            "SST-2",
+            ("a warm film\t1", "a cold one\t0"),
+            ":1: no column 'sentence', 'label'; the header line reads a warm film | 1",
+        ),
+        ("CoLA", ("source\tlabel\tmark\tsentence", "own\t0\t*\ta"), ":1: unknown label 'label'; known are 0, 1"),
+        *(
+            ("SST-2", (_FILMS, "fine\t0", f"a\t{label}"), f":3: unknown label {label!r}; known are 0, 1")
+            for label in ("2", "", "1 ", "positive", "01", "-")
+        ),
+        *(
+            ("RTE", (f"{_PAIR}\tlabel", "\t".join(("0", *texts, "entailment"))), f":2: the text in column {column!r} is empty")
+            for text in ("", " ", "\u3000", "\u2028")
+            for column, texts in (("sentence1", (text, "b")), ("sentence2", ("a", text)))
+        ),
+        ("CoLA", (), ": the file is empty"),
+        ("SST-2", (_FILMS,), ":2: no examples below the header line"),
+    ],
+    ids=ascii,
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, name, lines, problem):
+    assert message_of(name, tmp_path / "none") == f"{tmp_path}/none/train.tsv: cannot read the file: No such file or directory"
+    path = write(tmp_path, "train", *lines)
+    assert message_of(name, tmp_path) == f"{path}{problem}"
 
 
 QQP_HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
@@ -239,38 +223,36 @@ QQP_BROKEN = ("7\t1\t2\tA question that", "breaks off?\tAnother?\t1", "8\t1\t2\t
 def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplog):
     fine = [f"{n}\t1\t2\tOne {n}?\tTwo?\t{n % 2}" for n in range(3000)]
     path = write(tmp_path, "train", QQP_HEADER, *fine[:1], *QQP_BROKEN, *fine[1:])
-    with caplog.at_level(logging.WARNING):
-        examples = TASKS["QQP"].examples(tmp_path, "train")
-    assert [example.guid for example in examples[:2]] == ["train-1", "train-5"]
-    assert len(examples) == 3000
-    assert caplog.messages == [
-        "3 rows are left out, as QQP is published with some that cannot be used;"
-        f" the first: {path}:3: 4 cells where 6 are expected; cells are divided by tabs"
-    ]
-
-
-@pytest.mark.parametrize("row", QQP_BROKEN)
-def test_too_many_broken_rows_are_refused(tmp_path, row):
-    path = write(tmp_path, "train", QQP_HEADER, *["7\t1\t2\tOne?\tTwo?\t0"] * 900, row)
-    assert message_of("QQP", tmp_path).startswith(f"{path}:902: ")
-
-
-def test_no_row_of_a_test_split_is_left_out(tmp_path):
-    path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?")
-    assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells where 3 are expected")
+    examples = read("QQP", tmp_path)
+    assert ([example.guid for example in examples[:2]], len(examples)) == (["train-1", "train-5"], 3000)
+    said = "3 rows are left out, as QQP is published with some that cannot be used"
+    assert caplog.messages == [f"{said}; the first: {path}:3: 4 cells where 6 are expected; cells are divided by tabs"]
 
 
 @pytest.mark.parametrize("split", ["dev_matched", "dev_mismatched"])
 def test_rows_of_mnli_that_annotators_did_not_agree_on_are_left_out_and_counted(tmp_path, caplog, split):
     header, row, _ = LABELLED["MNLI"]
-    undecided = row.removesuffix("neutral") + "-"
-    path = write(tmp_path, split, header, *[*[row] * 49, undecided] * 3)
-    examples = TASKS["MNLI"].examples(tmp_path, split)
+    path = write(tmp_path, split, header, *[*[row] * 49, row.removesuffix("neutral") + "-"] * 3)
+    examples = read("MNLI", tmp_path, split)
     assert ({example.label for example in examples}, len(examples)) == ({"neutral"}, 147)
-    assert caplog.messages == [
-        "3 rows are left out, as MNLI is published with some that cannot be used;"
-        f" the first: {path}:51: unknown label '-'; known are contradiction, entailment, neutral"
-    ]
+    said = "3 rows are left out, as MNLI is published with some that cannot be used"
+    known = "known are contradiction, entailment, neutral"
+    assert caplog.messages == [f"{said}; the first: {path}:51: unknown label '-'; {known}"]
+
+
+def test_too_many_broken_rows_are_refused_and_of_a_test_split_any(tmp_path):
+    for row in QQP_BROKEN:
+        path = write(tmp_path, "train", QQP_HEADER, *["7\t1\t2\tOne?\tTwo?\t0"] * 900, row)
+        assert message_of("QQP", tmp_path).startswith(f"{path}:902: ")
+    path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?")
+    assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells where 3 are expected")
+
+
+def test_empty_texts_of_a_test_split_are_examples_as_the_server_wants_every_row(tmp_path, caplog):
+    path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
+    examples = read("QQP", tmp_path, "test")
+    assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]
+    assert caplog.messages == [f"{path}: rows with an empty text, which are predicted all the same: 2; the first: test-2"]
 
 
 def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypatch):
@@ -281,105 +263,11 @@ def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypa
         assert [example.guid for example in TASKS["SST-2"].stream(STANDARD_INPUT, "test")] == ["test-1", "test-2"]
 
 
-def test_missing_file_is_named(tmp_path):
-    assert message_of("MRPC", tmp_path) == f"{tmp_path / 'train.tsv'}: cannot read the file: No such file or directory"
-
-
-def test_missing_label_column_is_named(tmp_path):
-    path = write(tmp_path, "train", "index\tsentence", "0\ta")
-    assert message_of("SST-2", tmp_path) == f"{path}:1: no column 'label'; the header line reads index | sentence"
-
-
-def test_eaten_header_is_reported_with_the_row_in_its_place(tmp_path):
-    path = write(tmp_path, "train", "a warm film\t1", "a cold one\t0")
-    assert message_of("SST-2", tmp_path) == (f"{path}:1: no column 'sentence', 'label'; the header line reads a warm film | 1")
-
-
-def test_header_where_none_belongs_is_taken_for_a_row(tmp_path):
-    path = write(tmp_path, "train", "source\tlabel\tmark\tsentence", "own\t0\t*\ta")
-    assert message_of("CoLA", tmp_path) == f"{path}:1: unknown label 'label'; known are 0, 1"
-
-
-@pytest.mark.parametrize("row", ["a", "a\t1\t", "a \t b\t1"])
-def test_short_or_long_row_is_named(tmp_path, row):
-    path = write(tmp_path, "train", "sentence\tlabel", "fine\t0", row)
-    cells = row.count("\t") + 1
-    assert message_of("SST-2", tmp_path) == f"{path}:3: {cells} cells where 2 are expected; cells are divided by tabs"
-
-
-@pytest.mark.parametrize("label", ["2", "", "1 ", "positive", "01", "-"])
-def test_unknown_label_is_named_with_the_known_ones(tmp_path, label):
-    path = write(tmp_path, "train", "sentence\tlabel", "fine\t0", f"a\t{label}")
-    assert message_of("SST-2", tmp_path) == f"{path}:3: unknown label {label!r}; known are 0, 1"
-
-
-@pytest.mark.parametrize("text", ["", " ", "\u3000", "\u2028"], ids=ascii)
-@pytest.mark.parametrize("column", ["sentence1", "sentence2"])
-def test_empty_text_is_named_with_its_column(tmp_path, column, text):
-    texts = {"sentence1": "a", "sentence2": "b", column: text}
-    path = write(tmp_path, "train", "sentence1\tsentence2\tlabel", "\t".join([*texts.values(), "entailment"]))
-    assert message_of("RTE", tmp_path) == f"{path}:2: the text in column '{column}' is empty"
-
-
-def test_empty_texts_of_a_test_split_are_examples_as_the_server_wants_every_row(tmp_path, caplog):
-    path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
-    examples = TASKS["QQP"].examples(tmp_path, "test")
-    assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]
-    assert caplog.messages == [f"{path}: rows with an empty text, which are predicted all the same: 2; the first: test-2"]
-
-
-def test_a_test_split_without_empty_texts_is_read_in_silence(tmp_path, caplog):
-    write(tmp_path, "test", "index\tsentence", "0\ta")
-    TASKS["SST-2"].examples(tmp_path, "test")
-    assert caplog.messages == []
-
-
-def test_byte_order_mark_and_crlf_change_nothing(tmp_path):
-    lines = "Quality\t#1 String\t#2 String\r\n1\ta\tb\r\n"
-    (tmp_path / "train.tsv").write_bytes(lines.encode("utf-8-sig"))
-    assert TASKS["MRPC"].examples(tmp_path, "train") == [SentenceExample("train-1", "a", "b", "1")]
-
-
-def test_invalid_utf8_is_named(tmp_path):
-    path = tmp_path / "train.tsv"
-    path.write_bytes(b"sentence\tlabel\nnaive\t1\nna\xefve\t1\n")
-    assert (
-        message_of("SST-2", tmp_path)
-        == f"{path}:3: not UTF-8: byte 3 of the line is 0xef; iconv -f LATIN1 -t UTF-8 converts Latin-1"
-    )
-
-
-@pytest.mark.parametrize("text", ['"', '"a b', 'a "b" c', 'a"'])
-def test_stray_quotes_join_no_rows(tmp_path, text):
-    write(tmp_path, "train", "sentence\tlabel", f"{text}\t1", "next\t0")
-    assert [example.text_a for example in TASKS["SST-2"].examples(tmp_path, "train")] == [text, "next"]
-
-
-@pytest.mark.parametrize("separator", ["\u2028", "\x85"], ids=ascii)
-def test_line_separator_inside_a_sentence_stays_there(tmp_path, separator):
-    write(tmp_path, "train", "sentence\tlabel", f"a{separator}b\t1")
-    assert TASKS["SST-2"].examples(tmp_path, "train")[0].text_a == f"a{separator}b"
-
-
-def test_empty_file_is_named(tmp_path):
-    path = write(tmp_path, "train")
-    assert message_of("CoLA", tmp_path) == f"{path}: the file is empty"
-
-
-def test_file_with_a_header_only_is_named(tmp_path):
-    path = write(tmp_path, "train", "sentence\tlabel")
-    assert message_of("SST-2", tmp_path) == f"{path}:2: no examples below the header line"
-
-
-def test_file_digest_is_the_sha256_of_the_bytes(tmp_path):
+def test_digests_of_files_and_folders(tmp_path):
     data = bytes(range(256)) * 9000  # more than one block of reading
-    (tmp_path / "train.tsv").write_bytes(data)
-    assert file_digest(tmp_path / "train.tsv") == hashlib.sha256(data).hexdigest()
-
-
-def test_digest_of_a_folder_is_that_of_all_its_files(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).write_text(name)
+    (tmp_path / "a").write_bytes(data)
+    assert file_digest(tmp_path / "a") == hashlib.sha256(data).hexdigest()
+    (tmp_path / "b").write_text("b")
     before = file_digest(tmp_path)
     assert file_digest(tmp_path) == before
     (tmp_path / "b").write_text("c")
@@ -388,15 +276,13 @@ def test_digest_of_a_folder_is_that_of_all_its_files(tmp_path):
     assert len({before, changed, file_digest(tmp_path)}) == 3
 
 
-def test_a_submission_is_index_and_label_below_a_header():
-    assert submission_lines(TASKS["RTE"].family, np.array([[1, 0], [0, 1]], np.float32)) == [
-        "index\tprediction",
-        "0\tentailment",
-        "1\tnot_entailment",
-    ]
-
-
-def test_numbers_of_a_submission_have_three_decimals_from_0_to_5():
-    logits = np.array([[3.14159], [-0.7], [-0.0], [5.2], [4.9996], [2]], np.float32)
-    cells = [line.split("\t")[1] for line in submission_lines(TASKS["STS-B"].family, logits)[1:]]
-    assert cells == ["3.142", "0.000", "0.000", "5.000", "5.000", "2.000"]
+@pytest.mark.parametrize(
+    ("name", "logits", "expected"),
+    [
+        ("RTE", [[1, 0], [0, 1]], ["entailment", "not_entailment"]),
+        ("STS-B", [[3.14159], [-0.7], [-0.0], [5.2], [4.9996]], ["3.142", "0.000", "0.000", "5.000", "5.000"]),
+    ],
+)
+def test_a_submission_is_index_and_prediction_below_a_header(name, logits, expected):
+    lines = submission_lines(TASKS[name].family, np.array(logits, np.float32))
+    assert lines == ["index\tprediction", *(f"{number}\t{one}" for number, one in enumerate(expected))]

@@ -1,24 +1,28 @@
-"""Tasks by the names that people write."""
+"""Tasks by the names that people write, their settings, and their files."""
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
-from bert_tf.errors import FlagError
-from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf import home
+from bert_tf.batch import own_data
+from bert_tf.batch.job import Columns
+from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.glue import TASKS
-from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names
-from bert_tf.tasks.settings import TaskSettings
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_every_task_of_glue_is_found_by_its_name(name):
-    assert get_task(name) is TASKS[name]
+from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names, refuse_foreign
+from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.settings import SpanSettings, TaskSettings, of_record, of_values
+from bert_tf.tasks.similarity.family import BELONG
+from bert_tf.tasks.span.family import SpanFamily
 
 
 @pytest.mark.parametrize("name", known_names())
 def test_every_known_name_is_that_of_its_task(name):
     assert get_task(name).name == name
+    assert name not in TASKS or get_task(name) is TASKS[name]
 
 
 @pytest.mark.parametrize(
@@ -28,20 +32,12 @@ def test_every_known_name_is_that_of_its_task(name):
         *(("sts-b", "STS-B"), ("MNLI", "MNLI"), ("ax", "AX"), ("Custom", "custom"), ("sst 2", "SST-2"), (" mrpc\t", "MRPC")),
         *(("xnli", "XNLI"), ("XNLI-all", "XNLI"), ("xnli-sw", "XNLI-sw"), ("XNLI_ZH", "XNLI-zh"), ("xnliur", "XNLI-ur")),
         *(("xnli all", "XNLI"), ("XNLI-1.0", "XNLI"), ("xnli (en)", "XNLI-en")),
+        *((name, "MNLI") for name in ("mnli_matched", "MNLI-mismatched", "MNLI-m", "mnli-mm")),
+        *((name, "AX") for name in ("diagnostic", "Diagnostics")),
     ],
 )
 def test_only_letters_and_digits_of_a_name_matter(written, name):
     assert get_task(written).name == canonical_name(written) == name
-
-
-@pytest.mark.parametrize("written", ["mnli_matched", "MNLI-mismatched", "MNLI-m", "mnli-mm"])
-def test_either_part_of_mnli_is_mnli(written):
-    assert get_task(written) is TASKS["MNLI"]
-
-
-@pytest.mark.parametrize("written", ["diagnostic", "Diagnostics"])
-def test_the_diagnostic_set_is_found_by_what_it_is_called(written):
-    assert get_task(written) is TASKS["AX"]
 
 
 @pytest.mark.parametrize(("written", "language"), [("xnli-dev", "dev"), ("XNLI-english", "english"), ("xnlixx", "xx")])
@@ -60,8 +56,10 @@ def test_an_unknown_task_is_answered_with_the_nearest_and_all_known(written, nea
     assert str(caught.value) == f"--task_name: unknown task '{written}'; did you mean {nearest}? (known: {known})"
 
 
-@pytest.mark.parametrize(("name", "folder"), [("SST-2", "SST-2"), ("XNLI", "XNLI"), ("XNLI-sw", "XNLI")])
-def test_every_language_lies_in_one_folder(name, folder):
+@pytest.mark.parametrize(
+    ("name", "folder"), [("SST-2", "SST-2"), ("XNLI", "XNLI"), ("XNLI-sw", "XNLI"), ("STS-B-vectors", "STS-B")]
+)
+def test_tasks_may_share_a_folder(name, folder):
     assert folder_name(name) == folder
 
 
@@ -69,3 +67,137 @@ def test_the_task_of_ones_own_data_gets_its_settings_and_labels(tmp_path):
     task = get_task("custom", TaskSettings(CustomSettings(dev_file=str(tmp_path / "a.tsv"))), ["x", "y"])
     assert isinstance(task, CustomTask)
     assert (task.labels, task.file("", "dev")) == (("x", "y"), tmp_path / "a.tsv")
+
+
+# Questions
+
+
+def squad(name="SQuAD", span=None, **custom):
+    return get_task(name, TaskSettings(CustomSettings(**custom), SpanSettings(**(span or {}))))
+
+
+def test_only_the_second_version_has_questions_without_an_answer():
+    assert not squad().family.version_2_with_negative
+    assert squad("SQuAD2").family.version_2_with_negative
+    assert squad(span={"version_2_with_negative": True}).family.version_2_with_negative  # the published flag
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "expected"),
+    [
+        ("SQuAD", "train-v1.1 train-v2.0 dev-v1.1", "train-v1.1 dev-v1.1 dev-v1.1"),
+        ("SQuAD2", "train-v1.1 train-v2.0 dev-v2.0", "train-v2.0 dev-v2.0 dev-v2.0"),
+        ("SQuAD", "train-v9 dev-v1.1 test-v1.1", "train-v9 dev-v1.1 test-v1.1"),
+    ],
+)
+def test_files_of_a_folder(tmp_path, name, there, expected):
+    for file in there.split():
+        (tmp_path / f"{file}.json").touch()
+    assert [squad(name).file(tmp_path, split).stem for split in ("train", "dev", "test")] == expected.split()
+
+
+def test_the_published_name_of_a_file_stands_for_dev_and_test():
+    found = squad(train_file="a.json", span={"predict_file": "b.json"})
+    assert [str(found.file("", split)) for split in ("train", "dev", "test")] == ["a.json", "b.json", "b.json"]
+    found = squad(dev_file="c.json", span={"predict_file": "b.json"})
+    assert [str(found.file("", split)) for split in ("dev", "test")] == ["c.json", "b.json"]
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "looked_for"),
+    [
+        ("SQuAD", "train", "train-v1*.json or train-v*.json"),
+        ("SQuAD", "test", "test-v1*.json or test-v*.json or dev-v1*.json or dev-v*.json"),
+        ("SWAG", "dev", "val.csv"),
+    ],
+)
+def test_a_folder_without_the_file_is_one_line_that_says_what_was_looked_for(task, split, looked_for, tmp_path):
+    with pytest.raises(DataError) as caught:
+        get_task(task).examples(tmp_path, split)
+    assert str(caught.value).startswith(f"{tmp_path}: no file {looked_for}")
+    assert "\n" not in str(caught.value)
+
+
+def test_ones_own_questions_have_no_folder():
+    own = squad("custom", problem="span", train_file="a.csv")
+    assert (own.name, own.family.kind, own.reads_folder) == ("custom", "span", False)
+    with pytest.raises(FlagError, match="--dev_file is required"):
+        own.file("", "dev")
+
+
+def test_settings_belong_to_tasks():
+    refuse_foreign("custom", {"doc_stride", "id_column"}, "span")
+    with pytest.raises(FlagError, match="--doc_stride belongs to --task_name=SQuAD or SQuAD2 or custom; MRPC does not take it"):
+        refuse_foreign("MRPC", {"doc_stride"}, None)
+    record = {"task_name": "SQuAD", "labels": [], "kind": "span"}
+    with pytest.raises(FlagError, match="--text_a belongs to --task_name=custom; custom --problem=span does not take it"):
+        own_data.task(record, Columns(text_a="body"), test_file="-")
+
+
+@pytest.mark.parametrize(("name", "none"), [("SQuAD", 0), ("SQuAD2", 52)])
+def test_the_bundled_sample_can_be_used_whole(name, none):
+    examples = [one for split in ("train", "dev") for one in squad(name).examples(home.SAMPLE / name, split)]
+    assert not any(example.is_misplaced for example in examples)
+    assert sum(not example.answers for example in examples) == none
+    assert len({example.guid for example in examples}) == len(examples)
+
+
+def test_settings_of_a_trained_model_come_from_its_record():
+    found = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
+    assert found == TaskSettings(span=SpanSettings(doc_stride=64))
+    record = {"task_name": "SQuAD", "labels": [], "kind": "span", "doc_stride": 64}
+    assert own_data.can_be(record)
+    own = own_data.task(record, Columns(id_column="key"), test_file="-")
+    assert (own.name, own.family, str(own.file("", "test"))) == ("custom", SpanFamily(doc_stride=64), "-")
+
+
+def test_tasks_can_be_sent_to_other_processes():
+    assert pickle.loads(pickle.dumps(squad("SQuAD2"))).family == squad("SQuAD2").family  # noqa: S301
+
+
+# Pairs
+
+
+def pairs(problem, folder, text, split="train", **settings):
+    path = folder / "a.csv"
+    path.write_text(text)
+    return get_task("custom", of_values({"problem": problem, f"{split}_file": str(path), **settings}))
+
+
+def test_pairs_have_scores_or_belong_together(tmp_path):
+    scored = pairs("similarity", tmp_path, "text_a,text_b,label\nHe left.,He went.,4.5\n", highest_score=5.0)
+    (example,) = scored.examples("", "train")
+    assert (example.texts, example.label, scored.family.highest_score) == (("He left.", "He went."), 4.5, 5.0)
+    together = pairs("contrastive", tmp_path, "text_a,text_b\nHe left.,He went.\n")
+    assert [example.label for example in together.examples("", "train")] == [BELONG]
+
+
+@pytest.mark.parametrize(
+    ("header", "label", "metric"), [("text_a,text_b,label", ",0.5", "spearman"), ("text_a,text_b", "", "mrr")]
+)
+def test_the_file_of_dev_decides_on_the_metrics(tmp_path, header, label, metric):
+    made = pairs("contrastive", tmp_path, f"{header}\na,b{label}\n", "dev")
+    assert made.family.metrics[0] == metric
+    assert made.examples("", "dev")[0].label == (0.5 if label else BELONG)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("text_a,text_b,label\na,b,7\n", "a.csv:2: the label 7 is outside 0 to 1"),
+        ("text_a,text_b,label\na,b,x\n", "a.csv:2: the label 'x' is not a number"),
+        ("text_a,text_b,label\na,,1\n", "a.csv:2: the text in column 'text_b' is empty"),
+        ("text,label\na,1\n", "a.csv: one text, where pairs are compared: name the second with --text_b"),
+    ],
+)
+def test_pairs_that_cannot_be_read_are_one_line(tmp_path, text, message):
+    with pytest.raises(BertError) as caught:
+        pairs("similarity", tmp_path, text).examples("", "train")
+    assert message in str(caught.value)
+
+
+def test_sts_b_is_read_from_its_own_folder(tmp_path):
+    (tmp_path / "train.tsv").write_text("index\tsentence1\tsentence2\tscore\n0\tHe left.\tHe went.\t4.2\n")
+    sts = get_task("sts-b-vectors")
+    assert sts.examples(tmp_path, "train")[0].label == 4.2
+    assert (sts.family.highest_score, sts.submission("test")) == (5.0, None)

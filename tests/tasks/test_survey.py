@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.tasks.choice.example import ChoiceExample
+from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.survey import survey
 

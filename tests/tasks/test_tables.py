@@ -18,6 +18,8 @@ from bert_tf.tasks import text_lines
 from bert_tf.tasks.tables import RowError, open_table
 
 BOM = b"\xef\xbb\xbf"
+LATIN1 = "; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+GZIPPED = gzip.compress(b"x\n" * 99)
 
 
 @pytest.fixture
@@ -52,10 +54,6 @@ def test_blank_lines_at_the_end_are_no_rows(write, end):
     assert len(cells(write(b"a\tb\nc\td" + end), "1", header=False)) == 2
 
 
-def test_a_line_of_tabs_at_the_end_is_a_row(write):
-    assert cells(write(b"a\tb\nc\td\n\t\n"), "a", "b") == [["c", "d"], ["", ""]]
-
-
 @pytest.mark.parametrize("start", [b"", BOM])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize(("name", "comma"), [("a.tsv", b"\t"), ("a.csv", b",")])
@@ -64,134 +62,90 @@ def test_byte_order_mark_and_crlf_are_no_part_of_a_cell(write, start, end, name,
     assert cells(write(data, name), "sentence", "label") == [["a b", "1"], ["c", "0"]]
 
 
-@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\r"], ids=ascii)
-def test_only_a_line_feed_ends_a_line(write, character):
-    text = f"one{character}two"
-    assert cells(write(f"sentence\tlabel\n{text}\t1\n".encode()), "sentence") == [[text]]
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"one{character}two" for character in "\u2028\u2029\x85\x0b\x0c\x1c\r"),  # only a line feed ends a line
+        *('"', 'say "no"', '"whole"', '"open', "don't", '""', 'end"'),  # quotes are characters like any other
+        " a ",
+        "",
+    ],
+    ids=ascii,
+)
+def test_cells_of_tsv_are_what_stands_there(write, text):
+    assert cells(write(f"sentence\tlabel\n{text}\t1\nnext\t{text}\n".encode()), "sentence", "label")[0] == [text, "1"]
+    assert cells(write(f"sentence\tlabel\na\t{text}\nnext\t\n".encode()), "label") == [[text.rstrip("\r")], [""]]
 
 
-@pytest.mark.parametrize("text", ['"', 'say "no"', '"whole"', '"open', "don't", '""', 'end"'])
-def test_quotes_of_tsv_are_characters_like_any_other(write, text):
-    assert cells(write(f"sentence\tlabel\n{text}\t1\nnext\t0\n".encode()), "sentence") == [[text], ["next"]]
+@pytest.mark.parametrize(
+    ("data", "columns", "options", "expected"),
+    [
+        (b"x\ty\tz\n1\t2\t3\n", "zx", {}, [(2, ["3", "1"])]),
+        (b"x\ty\n1\t2\n\t\n", "2x", {}, [(2, ["2", "1"]), (3, ["", ""])]),  # numbers count from one; tabs are a row
+        (b"2\t1\na\tb\n", "1", {}, [(2, ["b"])]),  # a name that is a number counts as a name
+        (b"1\t2\n3\t4\n", "y", {"header": ("x", "y")}, [(1, ["2"]), (2, ["4"])]),
+        (b"1\t2\n3\t4\n", "2", {"header": False}, [(1, ["2"]), (2, ["4"])]),
+        (b"x\ty\tx\n1\t2\t3\n", "y", {}, [(2, ["2"])]),
+        (b"x\n", "x", {}, []),
+    ],
+)
+def test_columns_and_line_numbers(write, data, columns, options, expected):
+    assert rows(write(data), *columns, **options) == expected
 
 
-def test_blanks_around_a_cell_are_kept(write):
-    assert cells(write(b"sentence\tlabel\n a \t1\n"), "sentence") == [[" a "]]
+READS = "; the header line reads sentence | label"
 
 
-def test_last_cell_may_be_empty(write):
-    assert cells(write(b"label\tsentence\n1\t\n"), "label", "sentence") == [["1", ""]]
+@pytest.mark.parametrize(
+    ("data", "columns", "message"),
+    [
+        *(
+            (b"sentence\tlabel\na\t1\n", name, f":1: no column {name!r}{READS}")
+            for name in ("text", "Sentence", "a ", "3", "0")
+        ),
+        (b"sentence\tlabel\n", "x,label,y", f":1: no column 'x', 'y'{READS}"),
+        (b"x\ty\tx\n1\t2\t3\n", "x", ":1: column 'x' appears 2 times in the header line"),
+        (b"some words\t1\n", "sentence", ":1: no column 'sentence'; the header line reads some words | 1"),
+        (b"\nsentence\tlabel\n", "sentence", ":1: no column 'sentence'; the header line reads "),
+        (b"sentence,label\na,1\n", "sentence", ":1: no column 'sentence'; the header line reads sentence,label"),
+        (b"word " * 1000, "x", ":1: no column 'x'; the header line reads " + ("word " * 40)),
+        *(
+            (
+                b"x\ty\nfine\t0\n" + row + b"\nfine\t0\n",
+                "x",
+                f":3: {count} cells where 2 are expected; cells are divided by tabs",
+            )
+            for row, count in ((b"a", 1), (b"a\t1\t2", 3), (b"", 1), (b"a\t1\t", 3))
+        ),
+        (b"x\tlabel\nfine\t0\ncaf\xe9\t1\n", "x", f":3: not UTF-8: byte 4 of the line is 0xe9{LATIN1}"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(write, data, columns, message):
+    path = write(data)
+    assert message_of(path, *columns.split(",")) == f"{path}{message}"
 
 
-def test_columns_come_in_the_order_asked_for(write):
-    assert cells(write(b"x\ty\tz\n1\t2\t3\n"), "z", "x") == [["3", "1"]]
-
-
-def test_columns_may_be_numbers_from_one_on(write):
-    assert cells(write(b"x\ty\n1\t2\n"), "2", "x") == [["2", "1"]]
-
-
-def test_a_name_that_is_a_number_counts_as_a_name(write):
-    assert cells(write(b"2\t1\na\tb\n"), "1") == [["b"]]
-
-
-def test_rows_below_a_header_keep_the_numbers_of_their_lines(write):
-    assert [line for line, _ in rows(write(b"x\n1\n2\n"), "x")] == [2, 3]
-
-
-def test_file_without_header_line_takes_the_names_given(write):
-    assert rows(write(b"1\t2\n3\t4\n"), "y", header=("x", "y")) == [(1, ["2"]), (2, ["4"])]
-
-
-def test_file_without_header_line_is_read_by_number(write):
-    assert rows(write(b"1\t2\n3\t4\n"), "2", header=False) == [(1, ["2"]), (2, ["4"])]
-
-
-def test_missing_file_is_named(tmp_path):
-    path = tmp_path / "none.tsv"
-    assert message_of(path, "x") == f"{path}: cannot read the file: No such file or directory"
-
-
-def test_folder_in_place_of_a_file_is_named(tmp_path):
-    assert message_of(tmp_path, "x", form="tsv") == f"{tmp_path}: cannot read the file: Is a directory; name a file"
-
-
-@pytest.mark.parametrize("data", [b"", BOM, b"\n", b"\r\n\r\n", b"  \n\t\n"])
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-def test_empty_file_is_named(write, data, name):
-    path = write(data, name)
-    assert message_of(path, "x") == f"{path}: the file is empty"
-
-
-@pytest.mark.parametrize("missing", ["text", "Sentence", "sentence ", "3", "0"])
-def test_missing_column_is_named_with_what_the_header_reads(write, missing):
-    path = write(b"sentence\tlabel\na\t1\n")
-    assert message_of(path, missing, "label") == f"{path}:1: no column '{missing}'; the header line reads sentence | label"
-
-
-def test_all_missing_columns_are_named_at_once(write):
-    assert "no column 'x', 'y'; the header line" in message_of(write(b"sentence\tlabel\n"), "x", "label", "y")
-
-
-def test_a_name_where_there_is_no_header_is_refused(write):
+def test_without_a_header_columns_are_numbers(write):
     path = write(b"a\t1\n")
     expected = f"{path}:1: no column 'label'; without a header line columns are numbers, here 1 to 2"
     assert message_of(path, "label", header=False) == expected
-
-
-def test_column_that_stands_twice_is_refused(write):
-    path = write(b"x\ty\tx\n1\t2\t3\n")
-    assert message_of(path, "x") == f"{path}:1: column 'x' appears 2 times in the header line"
-    assert cells(path, "y") == [["2"]]
-
-
-@pytest.mark.parametrize("data", [b"some words\t1\nothers\t0\n", b"\nsentence\tlabel\n"], ids=["absent", "blank line above"])
-def test_absent_header_is_reported_at_the_first_line(write, data):
-    path = write(data)
-    assert message_of(path, "sentence").startswith(f"{path}:1: no column 'sentence'; the header line reads ")
-
-
-def test_long_first_line_is_shortened_in_the_message(write):
-    assert len(message_of(write(b"word " * 1000), "sentence").split("reads ")[1]) == 200
-
-
-def test_commas_in_place_of_tabs_are_shown_as_the_header_reads(write):
-    assert message_of(write(b"sentence,label\na,1\n"), "sentence").endswith("reads sentence,label")
-
-
-@pytest.mark.parametrize(("row", "number"), [(b"a", 1), (b"a\t1\t2", 3), (b"", 1), (b"a\t1\t", 3)])
-def test_row_with_another_number_of_cells_is_named(write, row, number):
-    path = write(b"sentence\tlabel\nfine\t0\n" + row + b"\nfine\t0\n")
-    assert message_of(path, "sentence") == f"{path}:3: {number} cells where 2 are expected; cells are divided by tabs"
-
-
-def test_row_is_measured_against_the_names_given(write):
-    path = write(b"1\t2\n3\n")
-    assert message_of(path, "y", header=("x", "y")).startswith(f"{path}:2: 1 cells where 2 are expected")
-
-
-def test_invalid_utf8_is_named_with_line_and_byte(write):
-    path = write(b"sentence\tlabel\nfine\t0\ncaf\xe9\t1\n")
-    assert (
-        message_of(path, "sentence")
-        == f"{path}:3: not UTF-8: byte 4 of the line is 0xe9; iconv -f LATIN1 -t UTF-8 converts Latin-1"
-    )
+    for column in ("9" * 5000, "٣"):
+        assert "no column" in message_of(path, column, header=False)
+    assert message_of(write(b"1\t2\n3\n"), "y", header=("x", "y")).startswith(f"{path}:2: 1 cells where 2 are expected")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf16_is_called_so(write, name, encoding):
-    path = write("\ufeffsentence\tlabel\na\t1\n".encode(encoding), name)
-    assert message_of(path, "sentence") == f"{path}:1: not UTF-8: the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
-
-
-def test_header_only_has_no_rows(write):
-    assert cells(write(b"sentence\tlabel\n"), "sentence") == []
-
-
-def test_rows_are_made_into_what_they_stand_for(write):
-    found = open_table(write(b"x\n2\n3\n")).read(["x"], lambda line, row: line * int(row[0]))
-    assert list(found) == [4, 9]
+def test_files_that_are_no_tables_are_named(write, name):
+    for data in (b"", BOM, b"\n", b"\r\n\r\n", b"  \n\t\n"):
+        path = write(data, name)
+        assert message_of(path, "x") == f"{path}: the file is empty"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        write("\ufeffsentence\tlabel\na\t1\n".encode(encoding), name)
+        assert message_of(path, "x") == f"{path}:1: not UTF-8: the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+    path.unlink()
+    assert message_of(path, "x") == f"{path}: cannot read the file: No such file or directory"
+    path.mkdir()
+    assert message_of(path, "x") == f"{path}: cannot read the file: Is a directory; name a file"
 
 
 def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
@@ -206,7 +160,7 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
     assert list(map(str, problems)) == [
         f"{path}:3: it is bad",
         f"{path}:4: 1 cells where 2 are expected; cells are divided by tabs",
-        f"{path}:5: not UTF-8: byte 2 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1",
+        f"{path}:5: not UTF-8: byte 2 of the line is 0xff{LATIN1}",
     ]
 
 
@@ -223,79 +177,49 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
         (b'"blank\n\nline"', "blank\n\nline"),
         (b'""', ""),
         (b'5" wide', '5" wide'),
+        (b"word " * 200_000, "word " * 200_000),
     ],
+    ids=range(8),
 )
 def test_csv_is_quoted(write, cell, text):
-    assert cells(write(b"label,sentence\n1," + cell + b"\n0,next\n", "a.csv"), "sentence") == [[text], ["next"]]
+    found = rows(write(b"label,sentence\n1," + cell + b"\n0,next\n", "a.csv"), "sentence")
+    assert found == [(2, [text]), (3 + text.count("\n"), ["next"])]  # a row of several lines counts by its first
 
 
-def test_a_csv_row_of_several_lines_counts_by_its_first(write):
-    assert rows(write(b'x,y\n"a\nb",1\nc,2\n', "a.csv"), "y") == [(2, ["1"]), (4, ["2"])]
+_LIMIT = "field larger than field limit (1000); cut the text, or close the quote that makes one cell of all that follows"
 
 
 @pytest.mark.parametrize(
-    ("cell", "remedy"),
+    ("data", "message"),
     [
-        (b'"never closed', "close the quote that begins in this row"),
-        (b'"closed" early', "put a cell that holds a quote in quotes, and double the quote"),
-        (b"old\rMac", "a carriage return alone ends no line: put its cell in quotes, or convert the file"),
+        (b'x,y\n0,0\n"never closed,1\n', ":3: not CSV: unexpected end of data; close the quote that begins in this row"),
+        (b'x,y\n0,0\n"closed" early,1\n', "; put a cell that holds a quote in quotes, and double the quote"),
+        (b"x,y\n0,0\nold\rMac,1\n", "; a carriage return alone ends no line: put its cell in quotes, or convert the file"),
+        (b"x,y\n0,0\n" + b"x" * 1001 + b",1\n", f":3: not CSV: {_LIMIT}"),
+        (b"x,y\n1,2,3\n", ":2: 3 cells where 2 are expected; cells are divided by commas"),
+        (b"text;x\n", ":1: no column 'y'; the header line reads text;x, which ';' divides: save the file with commas"),
+        (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=tsv"),
+        (b"text\n", ":1: no column 'y'; the header line reads text"),
+        (b"a;b,c\n", ":1: no column 'y'; the header line reads a;b | c"),
     ],
 )
-def test_what_is_no_csv_is_named_with_what_to_do(write, cell, remedy):
-    path = write(b"sentence,label\nfine,0\n" + cell + b",1\nfine,0\n", "a.csv")
-    message = message_of(path, "sentence")
-    assert message.startswith(f"{path}:3: not CSV: ")
-    assert f"; {remedy}" in message
-    assert " - do you" not in message  # Python's advice to programmers
-
-
-def test_a_cell_may_be_a_long_document(write):
-    text = "word " * 200_000
-    assert cells(write(f"text,label\n{text},1\n".encode(), "a.csv"), "text", "label") == [[text, "1"]]
-
-
-def test_a_cell_beyond_the_limit_is_named_with_what_to_do(write, monkeypatch):
+def test_what_is_no_csv_is_named_with_what_to_do(write, monkeypatch, data, message):
     monkeypatch.setattr("bert_tf.tasks.tables._LARGEST_CELL", 1000)
     before = csv.field_size_limit(1000)
-    path = write(b"text,label\nfine,0\n" + b"x" * 1001 + b",1\n", "a.csv")
     try:
-        problem = message_of(path, "text")
+        problem = message_of(write(data, "a.csv"), "y")
     finally:
         csv.field_size_limit(before)
-    assert problem == (
-        f"{path}:3: not CSV: field larger than field limit (1000);"
-        " cut the text, or close the quote that makes one cell of all that follows"
-    )
-
-
-@pytest.mark.parametrize(
-    ("header", "remedy"),
-    [
-        ("text;label", "text;label, which ';' divides: save the file with commas"),
-        ("text\tlabel", "text\tlabel, which tabs divide: add --file_format=tsv"),
-        ("text", "text"),
-        ("a;b,c", "a;b | c"),
-    ],
-)
-def test_a_header_that_something_else_divides_is_called_so(write, header, remedy):
-    path = write(f"{header}\n".encode(), "a.csv")
-    assert message_of(path, "label") == f"{path}:1: no column 'label'; the header line reads {remedy}"
-
-
-def test_ragged_csv_is_named(write):
-    path = write(b"x,y\n1,2,3\n", "a.csv")
-    assert message_of(path, "x") == f"{path}:2: 3 cells where 2 are expected; cells are divided by commas"
+    assert message in problem
+    assert " - do you" not in problem  # Python's advice to programmers
 
 
 # JSON lines
 
 
-def test_objects_are_read_by_name_in_any_order(write):
+def test_objects_are_read_by_name_and_arrays_by_place(write):
     path = write(b'{"text": "a", "label": 1}\n{"label": null, "text": "b", "more": []}\n', "a.jsonl")
     assert rows(path, "label", "text") == [(1, [1, "a"]), (2, [None, "b"])]
-
-
-def test_arrays_are_rows_with_or_without_a_header(write):
     path = write(b'["text", "label"]\n["a", ["x", "y"]]\n', "a.jsonl")
     assert cells(path, "label") == [[["x", "y"]]]
     assert cells(path, "2", header=False) == [["label"], [["x", "y"]]]
@@ -304,38 +228,25 @@ def test_arrays_are_rows_with_or_without_a_header(write):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b'{"x": 1', "not JSON: Expecting ',' delimiter at character 8; write one object a line"),
-        (b"17", "neither a JSON object nor an array"),
-        (b"[1]", "an object is expected, as in the first line"),
-        (b'{"y": 1}', "no 'x' in the object"),
-        (b'{"x": 1, "x": 2}', "the key 'x' appears twice; fix or drop the row"),
-        (b"", "not JSON: Expecting value at character 1; write one object a line"),
-    ],
-)
-def test_wrong_json_is_named(write, line, problem):
-    path = write(b'{"x": 1, "y": 2}\n' + line + b'\n{"x": 3}\n', "a.jsonl")
-    assert message_of(path, "x") == f"{path}:2: {problem}"
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        (b"[" * 100_000 + b"]" * 100_000, "nested more than 64 deep"),
+        (b'{"x": 1', ":2: not JSON: Expecting ',' delimiter at character 8; write one object a line"),
+        (b"17", ":2: neither a JSON object nor an array"),
+        (b"[1]", ":2: an object is expected, as in the first line"),
+        (b'{"y": 1}', ":2: no 'x' in the object"),
+        (b'{"x": 1, "x": 2}', ":2: the key 'x' appears twice; fix or drop the row"),
+        (b"", ":2: not JSON: Expecting value at character 1; write one object a line"),
+        (b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", ":2: nested more than 64 deep; fix or drop the row"),
         pytest.param(
-            b"1" * 5000,
-            "not usable: Exceeds the limit (4300",
+            b'{"x": ' + b"1" * 5000 + b"}",
+            ":2: not usable: Exceeds the limit (4300",
             marks=pytest.mark.skipif(not hasattr(sys, "get_int_max_str_digits"), reason="this Python reads any number"),
         ),
     ],
-    ids=["brackets", "digits"],
+    ids=range(8),
 )
-def test_json_that_python_refuses_is_the_problem_of_its_row(write, value, problem):
-    path = write(b'{"x": 1}\n{"x": ' + value + b'}\n{"x": 3}\n', "a.jsonl")
-    problems: list[DataError] = []
+def test_wrong_json_is_the_problem_of_its_row(write, line, problem):
+    path, problems = write(b'{"x": 1, "y": 2}\n' + line + b'\n{"x": 3}\n', "a.jsonl"), []
     assert list(open_table(path).read(["x"], lambda _, row: row[0], problems.append)) == [1, 3]
-    [found] = map(str, problems)
-    assert found.startswith(f"{path}:2: {problem}")
-    assert found.endswith("; fix or drop the row")
+    assert [str(one).startswith(f"{path}{problem}") for one in problems] == [True]
 
 
 def test_keys_are_no_numbers(write):
@@ -355,16 +266,10 @@ def test_another_suffix_needs_the_format(write):
     path = write(b"x,y\n1,2\n", "a.data")
     assert message_of(path, "x") == f"{path}: the name does not say which format this is; add --file_format=tsv|csv|jsonl"
     assert cells(path, "y", form="csv") == [["2"]]
-
-
-def test_gzip_is_unpacked(write):
     assert cells(write(gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
 
 
-_GZIPPED = gzip.compress(b"x\n" * 99)
-
-
-@pytest.mark.parametrize("data", [b"no gzip", _GZIPPED[:-9], _GZIPPED[:12] + b"\xff" * 9], ids=["other", "cut", "torn"])
+@pytest.mark.parametrize("data", [b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9], ids=["other", "cut", "torn"])
 def test_damaged_gzip_is_named(write, data):
     path = write(data, "a.tsv.gz")
     assert message_of(path, "x").startswith(f"{path}: cannot read the file: ")
@@ -373,9 +278,7 @@ def test_damaged_gzip_is_named(write, data):
 def test_standard_input_is_read_and_left_open(monkeypatch):
     pipe = io.BytesIO(b"x\n1\n\xff\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
-    assert message_of("-", "x", form="tsv") == (
-        "standard input:3: not UTF-8: byte 1 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1"
-    )
+    assert message_of("-", "x", form="tsv") == f"standard input:3: not UTF-8: byte 1 of the line is 0xff{LATIN1}"
     assert not pipe.closed
 
 
@@ -394,22 +297,12 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
     assert peak(20_000) < peak(2_000) + 20_000
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+def test_what_has_no_end_is_refused_before_it_fills_the_memory(write, monkeypatch):
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 1 << 20)
-    (tmp_path / "a.tsv").write_bytes(b"text\n" + b"x" * ((1 << 20) + 1))
-    table = open_table(tmp_path / "a.tsv")
-    with pytest.raises(DataError, match=r"a\.tsv:2: a line of more than 1 MB; is it a table\?"):
-        list(table.read(["text"], lambda _, row: row))
-
-
-def test_blank_lines_without_end_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(text_lines, "_MOST_BLANK", 3)
-    (tmp_path / "a.tsv").write_bytes(b"\n" * 9)
-    with pytest.raises(DataError, match=r"a\.tsv:4: more than 3 blank lines in a row"):
-        open_table(tmp_path / "a.tsv")
-
-
-def test_a_device_is_refused_at_once():
+    path = write(b"text\n" + b"x" * ((1 << 20) + 1))
+    assert message_of(path, "text") == f"{path}:2: a line of more than 1 MB; is it a table?"
+    assert message_of(write(b"\n" * 9), "text").startswith(f"{path}:4: more than 3 blank lines in a row")
     with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which need not end"):
         open_table("/dev/zero", form="tsv")
 
@@ -425,9 +318,9 @@ def test_a_pipe_is_read_where_it_is_read_once_alone(tmp_path):
     writer.join()
 
 
-@pytest.mark.parametrize("column", ["9" * 5000, "٣"])
-def test_a_column_that_is_no_usable_number_is_missing(tmp_path, column):
-    (tmp_path / "a.tsv").write_text("one\n")
-    table = open_table(tmp_path / "a.tsv", header=False)
-    with pytest.raises(DataError, match="no column"):
-        list(table.read([column], lambda _, row: row))
+def test_lines_are_all_lines_blank_ones_too(write):
+    found = list(text_lines.lines(write(BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
+    assert [line.text for line in found if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]
+    assert isinstance(found[3], DataError)
+    with pytest.raises(DataError, match="the file is empty"):
+        list(text_lines.lines(write(b"\n\n")))

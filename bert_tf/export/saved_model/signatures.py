@@ -10,10 +10,10 @@ from bert_tf.batch.trained import Trained
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import Tensors
-from bert_tf.export.saved_model import choices, sentences, spans, tags
+from bert_tf.export.saved_model import sentences
 from bert_tf.export.saved_model.signature import DEFAULT, Signature
 from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tokenization.graph import GraphTokenizer
 from bert_tf.tokenization.tables import tables
@@ -27,13 +27,7 @@ _IDS, _MASK, _SEGMENTS = (field.name for field in INPUTS)
 Client = Callable[[Exported, GraphTokenizer], Mapping[str, Signature]]
 
 # By kind of head, how clients send raw text. Of a kind that is registered from outside only ids are known.
-_CLIENTS: Mapping[str, Client] = {
-    **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), sentences.labelled),
-    **dict.fromkeys((SIMILARITY, CONTRASTIVE), sentences.alike),
-    SPAN: spans.answered,
-    TAGS: tags.tagged,
-    CHOICE: choices.chosen,
-}
+_CLIENTS = Registry[Client]("client")
 
 
 def build(exported: Exported) -> dict[str, Signature]:

@@ -22,10 +22,10 @@ from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
-from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.label_column import are_numbers, sorted_names
 from bert_tf.tasks.registry import canonical_name, get_task, refuse_foreign
+from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import PATHS, TaskSettings
 from bert_tf.tasks.survey import LIMITS, Survey, survey
 from bert_tf.tokenization import casing

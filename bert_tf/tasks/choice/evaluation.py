@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from bert_tf import metrics as task_metrics
 from bert_tf.metrics import probabilities
-from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.choice.predictions import Logits
+from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.evaluation import Evaluation, Panel
 
 _LENGTHS = (0, 16, 32, 64, 128, 256, 512)  # words from which on a question is of the next group

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -13,28 +14,32 @@ from bert_tf.features.choices import FIELDS, NO_ANSWER, OPTION_IDS, Choice
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CHOICE, HeadSpec
-from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.choice.evaluation import ChoiceEvaluation, evaluate_logits
-from bert_tf.tasks.choice.example import ChoiceExample
-from bert_tf.tasks.choice.predictions import ChoiceLayout, Logits, Prediction, listed, most_confident_mistakes
-from bert_tf.tasks.choice.rows import read_rows
-from bert_tf.tasks.tables import CSV, JSONL, TSV
+from bert_tf.tasks.choice.predictions import COLUMNS, Logits, Prediction, cells, listed, most_confident_mistakes
+from bert_tf.tasks.choice.reader import ChoiceExample, read, read_rows
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.tables import FORMATS
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-_FILES = (TSV, CSV, JSONL)
+SWAG = "SWAG"
+SETTINGS = frozenset(("problem", "label_column", "id_column", "file_format"))  # of custom questions, besides files
+
+_PATTERNS = {TRAIN: ("train.csv",), DEV: ("val.csv", "dev.csv"), TEST: ("test.csv",)}
 
 
 @dataclasses.dataclass(frozen=True)
-class ChoiceFamily:
+class ChoiceFamily(Family):
     """Predictions are the logits of each question's options, averaged over the windows of a long text."""
 
     kind: ClassVar[str] = CHOICE
-    labels: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
     targets: ClassVar[tuple[Field, ...]] = FIELDS
-    file_patterns: ClassVar[tuple[str, ...]] = tuple(f"predictions*.{form}" for form in _FILES)
-    rules: ClassVar[tuple[str, ...]] = ()
-    trains_on_windows, trains_together = False, True
+    file_patterns: ClassVar[tuple[str, ...]] = tuple(f"predictions*.{form}" for form in FORMATS)
+    trains_together = True
     # As published for SWAG (Devlin et al., 2018).
     usual_settings: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-5, "train_batch_size": 16}
     sample_settings: ClassVar[Mapping[str, Any]] = {
@@ -43,13 +48,6 @@ class ChoiceFamily:
         "num_train_epochs": 6.0,
         "max_seq_length": 64,
     }
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG003  (the protocol's)
-        return cls()
-
-    def as_trained(self, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG002  (the protocol's)
-        return self
 
     @property
     def head(self) -> HeadSpec:
@@ -62,10 +60,6 @@ class ChoiceFamily:
         asked = [Choice(example.context, *example.around, example.options) for example in examples]
         answers = [NO_ANSWER if example.label is None else example.label for example in examples]
         return choices.build(asked, answers, tokenizer, max_seq_length=limits.max_seq_length, long_text=limits.long_text)
-
-    def class_weights(self, features: Features) -> tuple[float, ...]:
-        del features
-        return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[ChoiceExample]) -> list[Logits]:
         if not examples:
@@ -85,18 +79,14 @@ class ChoiceFamily:
     def mistakes(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
         return most_confident_mistakes(predictions, examples)
 
-    def files(
-        self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample], *, suffix: str, published_suffix: str
-    ) -> dict[str, str]:
-        del published_suffix
-        layouts = {form: self.layout(form) for form in _FILES}
-        return {
-            f"predictions{suffix}.{form}": layout.header() + layout.rows(examples, predictions)
-            for form, layout in layouts.items()
-        }
+    def layout(self, form: str) -> TextLayout:
+        return TextLayout(COLUMNS, cells, form)
 
-    def layout(self, form: str) -> ChoiceLayout:
-        return ChoiceLayout(form)
 
-    def record(self) -> dict[str, Any]:
-        return {"labels": [], "kind": CHOICE}
+def swag(settings: CustomSettings) -> FileTask:
+    """SWAG (Zellers et al., 2018) in its published columns."""
+    return FileTask(SWAG, ChoiceFamily, functools.partial(read, settings), settings, _PATTERNS)
+
+
+def own(settings: CustomSettings) -> FileTask:
+    return FileTask(CUSTOM, ChoiceFamily, functools.partial(read, settings), settings, {})

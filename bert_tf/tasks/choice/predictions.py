@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents
 from bert_tf.metrics import probabilities
-from bert_tf.tasks.choice.example import ChoiceExample
-from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.text_table import cell
+from bert_tf.tasks.choice.reader import ChoiceExample
+from bert_tf.tasks.predictions import Id, Share
 
 Logits = npt.NDArray[np.float64]  # of the options of a question
 
@@ -28,13 +24,13 @@ _KEPT = 50  # mistakes
 class Prediction:
     """Prediction for one question."""
 
-    id: str  # id of the question
-    label: int  # index of the chosen option, from 0
+    id: Id  # id of the question
+    label: Annotated[int, {"description": "number of the option, from 0"}]  # index of the chosen option, from 0
     option: str  # text of the chosen option
-    probabilities: tuple[float, ...]  # of all options, in order
+    probabilities: tuple[Share, ...]  # of all options, in order
 
     @property
-    def probability(self) -> float:
+    def probability(self) -> Share:
         return self.probabilities[self.label]
 
 
@@ -48,39 +44,9 @@ def _prediction(logits: Logits, example: ChoiceExample) -> Prediction:
     return Prediction(example.guid, best, example.options[best], tuple(probabilities.softmax(logits).tolist()))
 
 
-@dataclasses.dataclass(frozen=True)
-class ChoiceLayout:
-    """Columns: id, index and text of the option, its probability, and the probabilities of all options.
-
-    Questions differ in their number of options: in TSV and CSV the probabilities are one column, separated by spaces;
-    in JSON a list.
-    """
-
-    form: str = TSV  # key of `tables.FORMATS`
-
-    def header(self) -> str:
-        return "" if self.form == JSONL else self._text([COLUMNS])
-
-    def rows(self, examples: Sequence[ChoiceExample], predictions: Sequence[Logits]) -> str:
-        found = listed(predictions, examples)
-        if self.form == JSONL:
-            return "".join(documents.to_json(_said(one), ensure_ascii=False) + "\n" for one in found)
-        return self._text(_cells(one) for one in found)
-
-    def _text(self, rows: Iterable[Sequence[str]]) -> str:
-        if self.form == TSV:
-            return "".join("\t".join(map(cell, row)) + "\n" for row in rows)
-        written = io.StringIO()
-        csv.writer(written).writerows(rows)
-        return written.getvalue()
-
-
-def _said(one: Prediction) -> dict[str, Any]:
-    return dict(zip(COLUMNS, (one.id, one.label, one.option, one.probability, one.probabilities)))
-
-
-def _cells(one: Prediction) -> list[str]:
-    return [one.id, str(one.label), one.option, str(one.probability), " ".join(map(str, one.probabilities))]
+def cells(examples: Sequence[ChoiceExample], predictions: Sequence[Logits]) -> Iterator[tuple[Any, ...]]:
+    """Questions differ in their number of options: the probabilities are one cell."""
+    return (tuple(getattr(one, name) for name in COLUMNS) for one in listed(predictions, examples))
 
 
 def most_confident_mistakes(

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import PRETRAINING, HeadSpec
-from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks import tables, text_lines
+from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.pretraining import evaluation
-from bert_tf.tasks.pretraining.evaluation import OF_PAIRS, OF_WORDS, PretrainingEvaluation
-from bert_tf.tasks.pretraining.predictions import FIELDS, MaskedPredictions, most_confident_mistakes, of_outputs
+from bert_tf.tasks.pretraining.evaluation import (
+    OF_PAIRS,
+    OF_WORDS,
+    MaskedPredictions,
+    PretrainingEvaluation,
+    most_confident_mistakes,
+    of_outputs,
+)
+from bert_tf.tasks.pretraining.opening import SplitFiles
+from bert_tf.tasks.pretraining.rows import FIELDS, TextRows
 from bert_tf.tasks.pretraining.settings import OF_ROWS, PretrainingSettings
-from bert_tf.tasks.pretraining.texts import TextRows
 from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+if TYPE_CHECKING:
+    from bert_tf.tasks.settings import TaskSettings
+
 
 _HELD_OUT = "held_out_documents"
 TASK = "Pretraining"
@@ -30,18 +44,14 @@ NO_LABELS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingFamily:
+class PretrainingFamily(Family):
     next_sentence: bool = True
     sampled_softmax: int = 0  # words drawn in training, see the head
     of_rows: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # settings of rows and masks, as recorded
 
     kind: ClassVar[str] = PRETRAINING
-    labels: ClassVar[tuple[str, ...]] = ()
     targets: ClassVar[tuple[Field, ...]] = FIELDS
-    rules: ClassVar[tuple[str, ...]] = ()
-    file_patterns: ClassVar[tuple[str, ...]] = ()
-    trains_on_windows, trains_together = True, False
-    usual_settings: ClassVar[Mapping[str, Any]] = {}  # those of the command
+    trains_on_windows = True
     sample_settings: ClassVar[Mapping[str, Any]] = {
         "learning_rate": 3e-4,
         "num_train_steps": 48,
@@ -90,10 +100,6 @@ class PretrainingFamily:
             raise DataError(NO_LABELS, TASK)
         return examples.features()
 
-    def class_weights(self, features: Features) -> tuple[float, ...]:
-        del features
-        return ()
-
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> MaskedPredictions:
         del examples
         return of_outputs(outputs, features)
@@ -109,21 +115,13 @@ class PretrainingFamily:
     def mistakes(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> list[dict[str, Any]]:
         return most_confident_mistakes(predictions, examples, _vocabulary(examples))
 
-    def files(
-        self, predictions: MaskedPredictions, examples: Sequence[Any], *, suffix: str, published_suffix: str
-    ) -> dict[str, str]:
-        """Empty: there are no predictions of files."""
-        del predictions, examples, suffix, published_suffix
-        return {}
-
     def layout(self, form: str = JSONL) -> Any:
         del form
         raise DataError(NO_LABELS, TASK)
 
     def record(self) -> dict[str, Any]:
         return {
-            "labels": [],
-            "kind": PRETRAINING,
+            **super().record(),
             "nsp": self.next_sentence,
             "sampled_softmax": self.sampled_softmax,
             **self.of_rows,
@@ -134,3 +132,53 @@ def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
     if not isinstance(examples, TextRows):
         raise DataError(NO_LABELS, TASK)
     return examples.vocabulary
+
+
+_IN_FOLDER = ("train.txt", "held_out.txt")
+_SECOND = "phase2"
+
+
+class PretrainingTask(Splits):
+    """Pre-training on text; a second phase adds a second split for both training and evaluation."""
+
+    name: str = TASK
+    named_by = "--input_file"  # its files, where no folder holds them
+
+    def __init__(self, settings: PretrainingSettings) -> None:
+        self._settings = settings
+        self.family = PretrainingFamily.from_settings(settings)
+
+    @property
+    def reads_folder(self) -> bool:
+        return self._settings.input_file is None
+
+    def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
+        del data_dir
+        if purpose not in (TRAIN, DEV):
+            raise DataError(f"no split {purpose}: {NO_LABELS}", TASK)
+        return (purpose, f"{purpose}_{_SECOND}") if self._settings.phase2_num_train_steps else (purpose,)
+
+    def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
+        settings = self._of_folder(data_dir)
+        named = settings.input_file if split.startswith(TRAIN) else settings.held_out_file or settings.input_file
+        return Path(named or "")
+
+    def examples(self, data_dir: str | os.PathLike[str], split: str) -> Any:
+        """Returns `SplitFiles`: its rows are made once the tokenizer is known."""
+        purpose, _, second = split.partition("_")
+        return SplitFiles(split, purpose, self._of_folder(data_dir), second=bool(second))
+
+    def _of_folder(self, data_dir: str | os.PathLike[str]) -> PretrainingSettings:
+        """Fills in the files of the folder if the settings name none."""
+        if not self.reads_folder:
+            return self._settings
+        trained, held_out = (os.path.join(data_dir, name) for name in _IN_FOLDER)
+        return dataclasses.replace(self._settings, input_file=trained, held_out_file=held_out)
+
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
+        del split, report
+        raise DataError("pre-training reads text and shards as a whole: python -m bert_tf pretrain", source)
+
+
+def pretraining(settings: TaskSettings) -> PretrainingTask:
+    return PretrainingTask(settings.pretraining)

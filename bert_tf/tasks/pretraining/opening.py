@@ -22,11 +22,8 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Numbers
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.on_disk import Opening, Unopened
+from bert_tf.tasks.pretraining.rows import ShardRows, Source, StoredRows, TextRows
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
-from bert_tf.tasks.pretraining.shards import ShardRows
-from bert_tf.tasks.pretraining.source import Source
-from bert_tf.tasks.pretraining.stored import StoredRows
-from bert_tf.tasks.pretraining.texts import TextRows
 
 _SHARE, _MOST = 20, 200  # of the documents one in so many is held out, no more than so many
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -13,13 +14,15 @@ from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.tasks.base import Limits, Outputs
-from bert_tf.tasks.sentence import mistakes, scores
-from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits
+from bert_tf.tasks.base import Family, Limits, Outputs
+from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.sentence import predictions as texts
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits, most_confident
 from bert_tf.tasks.sentence.example import SentenceExample, recorded_texts
-from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
-from bert_tf.tasks.sentence.predictions import Prediction, SentenceLayout, listed, score_cells
+from bert_tf.tasks.sentence.predictions import Prediction
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
+from bert_tf.tasks.sentence.scores import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -44,10 +47,10 @@ def usual_metrics(kind: str, labels: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True)
-class SentenceFamily:
+class SentenceFamily(Family):
     """Sentences and pairs. Predictions are [E, L] logits, averaged over the windows of a long text."""
 
-    labels: tuple[str, ...]  # L names by class index; empty for regression
+    labels: tuple[str, ...] = ()  # L names by class index; empty for regression
     kind: str = CLASSIFICATION  # one of `example.KINDS`
     metrics: tuple[str, ...] = ("accuracy",)  # keys of `bert_tf.metrics.METRICS`
     label_separator: str = ","  # between several labels of one example
@@ -58,10 +61,6 @@ class SentenceFamily:
     id_column: str | None = None
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
-    trains_on_windows = False  # a window may lack what its label is for
-    rules: ClassVar[tuple[str, ...]] = ()
-    trains_together = False
-    usual_settings: ClassVar[Mapping[str, Any]] = {}
     # Few examples want more epochs, and what keeps a model from learning them by heart, so that seeds differ less; chosen by
     # mean and spread over ten seeds (benchmarks/accuracy.md).
     sample_settings: ClassVar[Mapping[str, Any]] = {
@@ -124,29 +123,27 @@ class SentenceFamily:
         return scores.averaged(outputs["logits"], features.example_ids)
 
     def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
-        return listed(self.head, self.labels, [example.guid for example in examples], predictions)
+        return texts.listed(self.head, self.labels, [example.guid for example in examples], predictions)
 
     def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> SentenceEvaluation:
         return evaluate_logits(self.head, self.labels, self.metrics, predictions, self._label_ids(examples))
 
     def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        found = mistakes.most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
+        found = most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
         return [dataclasses.asdict(mistake) for mistake in found]
 
     def files(
         self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
     ) -> dict[str, str]:
         """Returns predictions.tsv (header, id, label, scores) and the published test_results.tsv (scores only)."""
-        layout = self.layout(TSV)
-        lines = "".join("\t".join(row) + "\n" for row in score_cells(self.head, predictions))
+        lines = "".join("\t".join(row) + "\n" for row in texts.score_cells(self.head, predictions))
         published = {f"test_results{name}.tsv": lines for name in (suffix, published_suffix)}
+        layout = self.layout(TSV)
         return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions), **published}
 
-    def layout(self, form: str) -> SentenceLayout:
-        return SentenceLayout(self.head, self.labels, self.label_separator, form)
-
-    def record(self) -> dict[str, Any]:
-        return {"labels": list(self.labels), "kind": self.kind}
+    def layout(self, form: str) -> TextLayout:
+        columns = texts.columns(self.head, self.labels)
+        return TextLayout(columns, functools.partial(texts.cells, self.head, self.labels), form, self.label_separator)
 
     def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:
         if self.texts not in (None, len(example.texts)):

@@ -14,13 +14,13 @@ from bert_tf.features.columns import Features
 from bert_tf.features.pairs import FIELDS, SIDES
 from bert_tf.fields import Field
 from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
-from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.base import Family, Limits, Outputs
 from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
-from bert_tf.tasks.similarity import retrieval, scores
-from bert_tf.tasks.similarity.predictions import PairLayout, Prediction, Vectors, listed
-from bert_tf.tasks.tables import TSV
+from bert_tf.tasks.similarity import evaluation
+from bert_tf.tasks.similarity.predictions import COLUMNS, Prediction, Vectors, listed
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 SCORED = ("spearman", "pearson")
@@ -29,18 +29,15 @@ BELONG = True  # label of a pair without a score
 
 
 @dataclasses.dataclass(frozen=True)
-class SimilarityFamily:
+class SimilarityFamily(Family):
     """Pairs with scores, learned by the cosine. Predictions are [E, 2, D] vectors of both texts."""
 
     highest_score: float = 1.0  # score at cosine 1; the lowest is 0
 
     kind: ClassVar[str] = SIMILARITY
-    labels: ClassVar[tuple[str, ...]] = ()
     targets: ClassVar[tuple[Field, ...]] = FIELDS
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv",)
-    rules: ClassVar[tuple[str, ...]] = ()
-    trains_on_windows, trains_together = False, True
-    usual_settings: ClassVar[Mapping[str, Any]] = {}
+    trains_together = True
     sample_settings: ClassVar[Mapping[str, Any]] = {
         "learning_rate": 2e-4,
         "train_batch_size": 16,
@@ -71,22 +68,18 @@ class SimilarityFamily:
         for number, example in enumerate(examples):
             if example.text_b is None:
                 raise DataError(f"row {number}: one text, where pairs are compared; give two", split)
-            if labelled and not 0.0 <= scores.of_label(example) <= self.highest_score:
+            if labelled and not 0.0 <= evaluation.of_label(example) <= self.highest_score:
                 raise DataError(f"row {number}: the label {example.label:g} is outside 0 to {self.highest_score:g}", split)
         return examples
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
         return pairs.build(
             [(example.text_a, example.text_b or "") for example in examples],
-            [scores.of_label(example) / self.highest_score for example in examples],
+            [evaluation.of_label(example) / self.highest_score for example in examples],
             tokenizer,
             max_seq_length=limits.max_seq_length,
             long_text=limits.long_text,
         )
-
-    def class_weights(self, features: Features) -> tuple[float, ...]:
-        del features
-        return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> Vectors:
         """Returns [E, 2, D] vectors, averaged over the windows of a text."""
@@ -103,23 +96,16 @@ class SimilarityFamily:
         return listed(predictions, examples, self.highest_score)
 
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
-        return scores.evaluate(predictions, examples, self.highest_score)
+        return evaluation.evaluate_scores(predictions, examples, self.highest_score)
 
     def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        return scores.largest_errors(predictions, examples, self.highest_score)
+        return evaluation.largest_errors(predictions, examples, self.highest_score)
 
-    def files(
-        self, predictions: Vectors, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
-    ) -> dict[str, str]:
-        del published_suffix
-        layout = self.layout(TSV)
-        return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions)}
-
-    def layout(self, form: str) -> PairLayout:
-        return PairLayout(self.highest_score, form)
+    def layout(self, form: str) -> TextLayout:
+        return TextLayout(COLUMNS, lambda examples, vectors: map(dataclasses.astuple, self.listed(vectors, examples)), form)
 
     def record(self) -> dict[str, Any]:
-        return {"labels": [], "kind": self.kind, "highest_score": self.highest_score}
+        return {**super().record(), "highest_score": self.highest_score}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,12 +142,12 @@ class ContrastiveFamily(SimilarityFamily):
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
         if examples[0].label is not BELONG:
             return super().evaluation(predictions, examples)
-        return retrieval.evaluate(predictions, examples, temperature=self.temperature)
+        return evaluation.evaluate_ranks(predictions, examples, temperature=self.temperature)
 
     def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
         if examples[0].label is not BELONG:
             return super().mistakes(predictions, examples)
-        return retrieval.mistakes(predictions, examples)
+        return evaluation.worst_ranks(predictions, examples)
 
     def record(self) -> dict[str, Any]:
-        return {"labels": [], "kind": self.kind, "temperature": self.temperature}
+        return {**Family.record(self), "temperature": self.temperature}

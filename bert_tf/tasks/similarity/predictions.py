@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents
+from bert_tf.tasks.predictions import Id, names_of
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.text_table import cell
 
 Vectors = npt.NDArray[np.float32]  # [E, 2, D]
 Floats = npt.NDArray[np.float64]
-
-COLUMNS = ("id", "label", "cosine")
 
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
     """Prediction for one pair."""
 
-    id: str
+    id: Id
     label: float  # score on the scale of the data
-    cosine: float  # of the vectors of both texts, -1 to 1
+    cosine: Annotated[float, {"minimum": -1.001, "maximum": 1.001}]  # of the vectors of both texts, -1 to 1
+
+
+COLUMNS = names_of(Prediction)
 
 
 def directions(vectors: Vectors) -> Vectors:
@@ -48,27 +45,3 @@ def cosines(vectors: Vectors) -> Floats:
 def listed(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> list[Prediction]:
     found = cosines(vectors).tolist()
     return [Prediction(example.guid, cosine * highest_score, cosine) for example, cosine in zip(examples, found)]
-
-
-@dataclasses.dataclass(frozen=True)
-class PairLayout:
-    """Columns: id, score on the scale of the data, cosine."""
-
-    highest_score: float = 1.0  # score at cosine 1
-    form: str = TSV  # key of `tables.FORMATS`
-
-    def header(self) -> str:
-        return "" if self.form == JSONL else self._text([COLUMNS])
-
-    def rows(self, examples: Sequence[SentenceExample], predictions: Vectors) -> str:
-        found = [dataclasses.astuple(one) for one in listed(predictions, examples, self.highest_score)]
-        if self.form == JSONL:
-            return "".join(documents.to_json(dict(zip(COLUMNS, row)), ensure_ascii=False) + "\n" for row in found)
-        return self._text(found)
-
-    def _text(self, rows: Iterable[Sequence[Any]]) -> str:
-        if self.form == TSV:
-            return "".join("\t".join(cell(str(value)) for value in row) + "\n" for row in rows)
-        written = io.StringIO()
-        csv.writer(written).writerows(rows)
-        return written.getvalue()

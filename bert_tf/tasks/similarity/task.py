@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterator
+from typing import Any, cast
 
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks import glue, tables, text_lines
-from bert_tf.tasks.base import DEV, TEST, Submission
-from bert_tf.tasks.custom import CustomTask
+from bert_tf.tasks.base import DEV, TEST, Task
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.label_column import LabelColumn
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
 
@@ -27,18 +28,12 @@ class StsTask(GlueTask):
     def family(self) -> SimilarityFamily:  # type: ignore[override]
         return SimilarityFamily(SIMILARITIES[1])
 
-    def submission(self, split: str) -> Submission | None:
-        """None: GLUE's server takes predictions of the task STS-B, not of this one."""
-        del split
-        return None
-
 
 def sts_b() -> StsTask:
     """STS-B (Cer et al., 2017) for sentence embeddings."""
     row = glue.TASKS["STS-B"]
-    return StsTask(
-        **{**{field.name: getattr(row, field.name) for field in dataclasses.fields(row)}, "name": STS_B, "metrics": ()}
-    )
+    fields = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+    return StsTask(**{**fields, "name": STS_B, "metrics": (), "submissions": {}})  # the server takes those of STS-B alone
 
 
 class PairsTask(CustomTask):
@@ -51,7 +46,7 @@ class PairsTask(CustomTask):
         self._label_column = LabelColumn(settings.custom.label_column, REGRESSION, settings.custom.label_separator, bounds)
 
     @functools.cached_property
-    def family(self) -> SimilarityFamily:  # type: ignore[override]
+    def family(self) -> SimilarityFamily:
         return SimilarityFamily(self._pairs.highest_score)
 
     def _texts(self, table: tables.Table) -> list[list[str]]:
@@ -65,7 +60,7 @@ class ContrastiveTask(PairsTask):
     """Custom matching pairs; dev pairs may have scores."""
 
     @functools.cached_property
-    def family(self) -> ContrastiveFamily:  # type: ignore[override]
+    def family(self) -> ContrastiveFamily:
         """Reads the header of the dev file, if any, to find out whether it has scores; raises `DataError`."""
         dev = self._files[DEV]
         scored = bool(dev) and self._is_labelled(self._table(dev or ""), DEV)
@@ -78,3 +73,30 @@ class ContrastiveTask(PairsTask):
         for line, example in super()._numbered(source, split, report):
             is_scored = split == TEST or example.label is not None
             yield line, example if is_scored else dataclasses.replace(example, label=BELONG)
+
+
+SUFFIX = "-zero-shot"
+
+
+class ZeroShotTask:
+    """A task of pairs with scores, for a model not trained on it; its name separates results from those of trained models."""
+
+    def __init__(self, task: Task, highest_score: float) -> None:
+        """`highest_score` is the score at cosine 1, for the loss."""
+        self._task, self.name, self.family = task, f"{task.name}{SUFFIX}", SimilarityFamily(highest_score)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # also while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._task, name)
+
+    def submission(self, split: str) -> None:
+        """None: no server accepts cosines."""
+
+
+def zero_shot(task: Task) -> Task:
+    """Wraps a task for models not trained on it; raises `FlagError` if it has no pairs with scores."""
+    if task.family.kind != REGRESSION:
+        raise FlagError(f"--zero_shot compares cosines with scores; {task.name} has none (STS-B has)")
+    bounds = task.bounds if isinstance(task, GlueTask) else None
+    return cast(Task, ZeroShotTask(task, bounds[1] if bounds else 1.0))

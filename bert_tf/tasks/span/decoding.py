@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf.features import spans
 from bert_tf.features.columns import Features
+from bert_tf.tasks.predictions import Place
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -25,9 +26,9 @@ _ASCII = "\x7f"
 class Candidate(NamedTuple):
     """A candidate answer."""
 
-    text: str  # as in the context; empty for no answer
-    start: int | None  # first character in the context; None for no answer
-    end: int | None  # exclusive
+    text: Annotated[str, {"description": "empty for no answer"}]  # as in the context
+    start: Place  # first character in the context; None for no answer
+    end: Place  # exclusive
     window: int  # number of its window, from 0
     start_logit: float  # of the first token; of [CLS] for no answer
     end_logit: float  # of the last token

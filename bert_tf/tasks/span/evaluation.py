@@ -5,18 +5,82 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import re
+import string
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf.metrics import intervals
 from bert_tf.tasks.evaluation import Evaluation, Panel
-from bert_tf.tasks.span import scores
-from bert_tf.tasks.span.example import SpanExample
 from bert_tf.tasks.span.predictions import Prediction, Predictions
-from bert_tf.tasks.span.scores import Floats
+from bert_tf.tasks.span.reader import SpanExample
+
+Floats = npt.NDArray[np.float64]
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_REMEMBERED = 1 << 16
+
+
+class Score(NamedTuple):
+    """Score of one question."""
+
+    exact_match: float
+    f1: float
+
+
+@functools.lru_cache(_REMEMBERED)
+def words(answer: str) -> tuple[str, ...]:
+    """Normalizes an answer to words: lower case, without ASCII punctuation and English articles.
+
+    >>> words("The Eiffel Tower's top.")
+    ('eiffel', 'towers', 'top')
+    """
+    return tuple(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+
+
+def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> Score:
+    """Returns the best score over the references; no references mean no answer.
+
+    With `may_be_none` (SQuAD 2.0), references that normalize to no words are ignored if there are others.
+    """
+    found = words(predicted)
+    wanted = [words(reference) for reference in references]
+    if may_be_none:
+        wanted = [reference for reference in wanted if reference]
+    each = [(float(found == reference), _f1(found, reference, may_be_none)) for reference in wanted or [()]]
+    return Score(*map(max, zip(*each)))
+
+
+def _f1(found: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> float:
+    if may_be_none and not (found and wanted):
+        return float(found == wanted)
+    same = sum((collections.Counter(found) & collections.Counter(wanted)).values())
+    return 2 * same / (len(found) + len(wanted)) if same else 0.0
+
+
+class Best(NamedTuple):
+    """Result of the best threshold."""
+
+    score: float  # mean over all questions
+    threshold: float  # no answer if its score exceeds the best by more
+
+
+def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> Best:
+    """Returns the threshold with the highest mean; of several, the lowest.
+
+    odds [E]: score of no answer minus that of the best answer; answered, unanswered [E]: score with and without answer.
+    """
+    order = np.argsort(odds, kind="stable")
+    gains = np.concatenate([[0.0], np.cumsum((answered - unanswered)[order])])  # with so many questions answered
+    ends = np.concatenate([[True], np.diff(odds[order]) > 0, [True]])  # a threshold does not divide equal odds
+    best = int(np.argmax(np.where(ends, gains, -np.inf)))
+    threshold = odds[order[best - 1]] if best else odds[order[0]] - 1.0
+    return Best(float((unanswered.sum() + gains[best]) / len(odds)), float(threshold))
+
 
 EXACT, F1 = "exact_match", "f1"
 METRICS = (F1, EXACT)
@@ -114,7 +178,7 @@ def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_b
 
 def _scores(examples: Sequence[SpanExample], answers: Sequence[str], *, may_be_none: bool) -> Floats:
     pairs = zip(answers, examples)
-    return np.array([scores.score(answer, example.label or (), may_be_none=may_be_none) for answer, example in pairs], float)
+    return np.array([score(answer, example.label or (), may_be_none=may_be_none) for answer, example in pairs], float)
 
 
 def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
@@ -124,11 +188,11 @@ def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
     return {f"{kind}_{name}": float(found[place]) for kind, found in values.items() for place, name in ((1, F1), (0, EXACT))}
 
 
-def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, scores.Best]:
+def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, Best]:
     known = [one.null_odds for one in predictions if one.null_odds is not None]
     highest = max(known, default=0.0)  # stands where there is no answer to choose, and no threshold changes anything
     odds = np.array([highest if one.null_odds is None else one.null_odds for one in predictions])
     answered = _scores(examples, [one.best for one in predictions], may_be_none=True)
     unanswered = _scores(examples, [""] * len(examples), may_be_none=True)
     columns = {F1: 1, EXACT: 0}
-    return {name: scores.best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in columns.items()}
+    return {name: best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in columns.items()}

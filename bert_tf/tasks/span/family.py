@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,13 +13,25 @@ from bert_tf.features import spans
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import SPAN, HeadSpec
-from bert_tf.tasks.base import Limits, Outputs
-from bert_tf.tasks.span import evaluation, mistakes, rows
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.settings import SpanSettings, TaskSettings
+from bert_tf.tasks.span import evaluation
 from bert_tf.tasks.span.decoding import Floats, Rules, decode
 from bert_tf.tasks.span.evaluation import SpanEvaluation
-from bert_tf.tasks.span.example import SpanExample
-from bert_tf.tasks.span.predictions import PUBLISHED_FILES, Prediction, Predictions, SpanLayout, chosen, published_files
-from bert_tf.tasks.span.settings import SpanSettings
+from bert_tf.tasks.span.predictions import (
+    COLUMNS,
+    PUBLISHED_FILES,
+    Prediction,
+    Predictions,
+    cells,
+    chosen,
+    most_confident,
+    published_files,
+)
+from bert_tf.tasks.span.reader import Reader, SpanExample, read_rows
 from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -27,7 +40,7 @@ _OF_WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanFamily:
+class SpanFamily(Family):
     """Extractive question answering; see `SpanSettings` for the attributes."""
 
     doc_stride: int = SpanSettings.doc_stride
@@ -38,12 +51,11 @@ class SpanFamily:
     null_score_diff_threshold: float = SpanSettings.null_score_diff_threshold
 
     kind: ClassVar[str] = SPAN
-    labels: ClassVar[tuple[str, ...]] = ()
     head: ClassVar[HeadSpec] = HeadSpec(2, SPAN)
     metrics: ClassVar[tuple[str, ...]] = evaluation.METRICS
     targets: ClassVar[tuple[Field, ...]] = spans.FIELDS
     rules: ClassVar[tuple[str, ...]] = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
-    trains_on_windows, trains_together = True, False
+    trains_on_windows = True
     file_patterns: ClassVar[tuple[str, ...]] = tuple(
         f"{name}*.{suffix}" for name, suffix in (("predictions", "jsonl"), *((name, "json") for name in PUBLISHED_FILES))
     )
@@ -69,16 +81,12 @@ class SpanFamily:
         return dataclasses.replace(self, **kept)
 
     def from_rows(self, given: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
-        return rows.read_rows(given, split, labelled=labelled, may_be_none=self.version_2_with_negative)
+        return read_rows(given, split, labelled=labelled, may_be_none=self.version_2_with_negative)
 
     def features(self, examples: Sequence[SpanExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
         """Always splits long texts into windows."""
         windows = spans.Windows(limits.max_seq_length, self.doc_stride, self.max_query_length)
         return spans.build([_question(example) for example in examples], tokenizer, windows)
-
-    def class_weights(self, features: Features) -> tuple[float, ...]:
-        del features
-        return ()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SpanExample]) -> Predictions:
         logits = outputs["span_logits"]
@@ -98,7 +106,7 @@ class SpanFamily:
     def mistakes(self, predictions: Predictions, examples: Sequence[SpanExample]) -> list[dict[str, Any]]:
         """An answer is wrong if it matches no reference exactly."""
         each = self.evaluation(predictions, examples).each
-        return mistakes.most_confident(examples, predictions.each, (each[:, 0] == 1.0).tolist())
+        return most_confident(examples, predictions.each, (each[:, 0] == 1.0).tolist())
 
     def files(
         self, predictions: Predictions, examples: Sequence[SpanExample], *, suffix: str, published_suffix: str
@@ -107,11 +115,11 @@ class SpanFamily:
         lines = self.layout(JSONL).rows(examples, predictions)
         return {f"predictions{suffix}.jsonl": lines, **published_files(predictions, suffix)}
 
-    def layout(self, form: str) -> SpanLayout:
-        return SpanLayout(form, self.version_2_with_negative)
+    def layout(self, form: str) -> TextLayout:
+        return TextLayout(COLUMNS if self.version_2_with_negative else COLUMNS[:-1], cells, form)
 
     def record(self) -> dict[str, Any]:
-        return {"labels": list(self.labels), "kind": self.kind, **{name: getattr(self, name) for name in _OF_WINDOWS}}
+        return {**super().record(), **{name: getattr(self, name) for name in _OF_WINDOWS}}
 
 
 def _question(example: SpanExample) -> spans.Question:
@@ -137,3 +145,40 @@ def _loss(logits: Floats, features: Features) -> float:
         sums = np.add.reduceat(np.exp(column - np.repeat(highest, lengths)), starts)
         losses += highest + np.log(sums) - column[starts + features.targets[name]]
     return float(losses[counted].mean() / 2)
+
+
+SQUAD: str = "SQuAD"
+SQUAD2: str = "SQuAD2"
+
+_VERSIONS = {SQUAD: 1, SQUAD2: 2}
+
+
+def squad(settings: TaskSettings) -> FileTask:
+    """SQuAD 1.1; 2.0 if the published flag allows questions without an answer."""
+    return _task(SQUAD, settings)
+
+
+def squad2(settings: TaskSettings) -> FileTask:
+    span = dataclasses.replace(settings.span, version_2_with_negative=True)
+    return _task(SQUAD2, dataclasses.replace(settings, span=span))
+
+
+def own(settings: TaskSettings) -> FileTask:
+    return _task(CUSTOM, settings)
+
+
+def _task(name: str, settings: TaskSettings) -> FileTask:
+    custom, span = settings.custom, settings.span
+    reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column)
+    files = dataclasses.replace(
+        custom, dev_file=custom.dev_file or span.predict_file, test_file=custom.test_file or span.predict_file
+    )
+    return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, _patterns(name))
+
+
+def _patterns(name: str) -> Mapping[str, Sequence[str]]:
+    """Returns the file names by split; as published, dev is predicted if there is no test file."""
+    if name not in _VERSIONS:
+        return {}
+    of = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
+    return {**of, TEST: (*of[TEST], *of[DEV])}

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 
 from bert_tf import documents
+from bert_tf.tasks.predictions import Id, Number, Place, Share, hints_of, json_schema, object_schema
 from bert_tf.tasks.span.decoding import Candidate, Found
-from bert_tf.tasks.span.example import SpanExample
-from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.text_table import cell
+from bert_tf.tasks.span.reader import SpanExample
 
 _LOG = logging.getLogger(__name__)
 
+COLUMNS = ("id", "answer", "probability", "start", "end", "window", "null_odds")  # the last if there may be no answer
 PUBLISHED_FILES = ("predictions", "nbest_predictions", "null_odds")  # JSON; the last where there may be no answer
+
+
+_CANDIDATE = json_schema(hints_of(Candidate))["properties"]
+_LISTED = object_schema(
+    {"text": _CANDIDATE["text"], "probability": {"type": "number", "minimum": 0, "maximum": 1}, **_CANDIDATE}
+)
+NBest = Annotated[Sequence[tuple[Candidate, float]], {"type": "array", "items": _LISTED, "minItems": 0}]
 
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
     """Prediction for one question."""
 
-    id: str
-    label: str  # answer as in the context; empty for none
-    probability: float  # relative to the candidates in `n_best`
-    start: int | None  # first character in the context; None for no answer
-    end: int | None  # exclusive
+    id: Id
+    label: Annotated[str, {"description": "the answer, as it stands in the context; empty for none"}]
+    probability: Share  # relative to the candidates in `n_best`
+    # None for no answer
+    start: Annotated[Place, {"description": "first character of the answer, counted in code points"}]
+    end: Annotated[Place, {"description": "the character after the last"}]
     window: int  # number of its window, from 0
-    null_odds: float | None = None  # score of no answer minus best; None if always answered
+    null_odds: Number = None  # score of no answer minus best; None if always answered
     # candidates with probabilities, best first
-    n_best: Sequence[tuple[Candidate, float]] = dataclasses.field(default=(), repr=False)
+    n_best: NBest = dataclasses.field(default=(), repr=False)
 
     @property
     def best(self) -> str:
@@ -79,35 +85,9 @@ def _softmax(scores: Sequence[float]) -> list[float]:
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class SpanLayout:
-    form: str = TSV  # key of `tables.FORMATS`
-    has_odds: bool = False  # questions may have no answer
-
-    @property
-    def columns(self) -> list[str]:
-        """Id, answer, its probability, characters and window; also the odds of no answer if allowed."""
-        return ["id", "answer", "probability", "start", "end", "window", *(["null_odds"] if self.has_odds else [])]
-
-    def header(self) -> str:
-        return "" if self.form == JSONL else self._line(self.columns)
-
-    def rows(self, examples: Sequence[SpanExample], predictions: Predictions) -> str:
-        del examples
-        return "".join(map(self._row, predictions.each))
-
-    def _row(self, one: Prediction) -> str:
-        values = [one.id, one.label, one.probability, one.start, one.end, one.window, one.null_odds][: len(self.columns)]
-        if self.form == JSONL:
-            return documents.to_json(dict(zip(self.columns, values)), ensure_ascii=False) + "\n"
-        return self._line(["" if value is None else str(value) for value in values])
-
-    def _line(self, values: Sequence[str]) -> str:
-        if self.form == TSV:  # answers may hold tabs and line breaks
-            return "\t".join(map(cell, values)) + "\n"
-        written = io.StringIO()
-        csv.writer(written).writerow(values)
-        return written.getvalue()
+def cells(examples: Sequence[SpanExample], predictions: Predictions) -> Iterator[list[Any]]:
+    del examples
+    return ([one.id, one.label, *(getattr(one, name) for name in COLUMNS[2:])] for one in predictions.each)
 
 
 def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
@@ -126,3 +106,53 @@ def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
 
 def _as_published(one: Candidate, probability: float) -> dict[str, Any]:
     return {"text": one.text, "probability": probability, "start_logit": one.start_logit, "end_logit": one.end_logit}
+
+
+_KEPT = 50  # of a split
+
+Mark = tuple[int, int, str]  # first character, the one after the last, and whose it is
+
+
+def most_confident(
+    examples: Sequence[SpanExample], predictions: Sequence[Prediction], is_right: Sequence[bool], *, kept: int = _KEPT
+) -> list[dict[str, Any]]:
+    wrong = [pair for pair, right in zip(zip(examples, predictions), is_right) if not right]
+    wrong.sort(key=lambda pair: -pair[1].probability)
+    return [_mistake(*pair) for pair in wrong[:kept]]
+
+
+def _mistake(example: SpanExample, prediction: Prediction) -> dict[str, Any]:
+    return {
+        "id": example.guid,
+        "text_a": example.context,
+        "text_b": example.question,
+        "label": list(example.label or ("no answer",)),
+        "predicted": prediction.label or "no answer",
+        "confidence": prediction.probability,
+        "error": None,
+        "marks": list(marks(_gold(example), _predicted(prediction))),
+    }
+
+
+def _gold(example: SpanExample) -> tuple[int, int] | None:
+    if not example.answers or example.is_misplaced:
+        return None
+    text, start = example.answers[0]
+    return start, start + len(text)
+
+
+def _predicted(prediction: Prediction) -> tuple[int, int] | None:
+    return None if prediction.start is None or prediction.end is None else (prediction.start, prediction.end)
+
+
+def marks(gold: tuple[int, int] | None, predicted: tuple[int, int] | None) -> Iterator[Mark]:
+    """Yields the spans of two answers in order, their overlap as a span of its own; None is no answer.
+
+    >>> list(marks((0, 9), (4, 12)))
+    [(0, 4, 'label'), (4, 9, 'both'), (9, 12, 'predicted')]
+    """
+    borders = sorted({place for answer in (gold, predicted) if answer for place in answer})
+    for start, end in zip(borders, borders[1:]):
+        of_gold, of_predicted = (answer is not None and answer[0] <= start < answer[1] for answer in (gold, predicted))
+        if of_gold or of_predicted:
+            yield start, end, "both" if of_gold and of_predicted else "label" if of_gold else "predicted"

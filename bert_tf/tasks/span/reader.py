@@ -5,19 +5,131 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ijson
 
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN
-from bert_tf.tasks.span import rows
-from bert_tf.tasks.span.example import SpanExample
+from bert_tf.tasks.sentence.rows import records
 from bert_tf.tasks.tables import Report, RowError
 from bert_tf.tasks.text_lines import Source
+
+
+class Answer(NamedTuple):
+    """A reference answer."""
+
+    text: str  # as in the context
+    start: int  # first character; -1 if unknown and not unique
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanExample:
+    guid: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] | None = None  # the first is learned; empty for no answer, None where it is to be predicted
+    title: str = ""  # of the article, whose questions are not independent of each other
+
+    @property
+    def label(self) -> tuple[str, ...] | None:
+        """Distinct texts of the answers."""
+        return None if self.answers is None else tuple(dict.fromkeys(answer.text for answer in self.answers))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.question, self.context
+
+    @property
+    def is_misplaced(self) -> bool:
+        """Whether the first answer, the one to learn, is not at its recorded position."""
+        if not self.answers:
+            return False
+        text, start = self.answers[0]
+        return not text or start < 0 or not self.context.startswith(text, start)
+
+
+QUESTION, CONTEXT, ANSWER, START, ID, TITLE = "question", "context", "answer", "start", "id", "title"
+_ORDER = (QUESTION, CONTEXT, ANSWER, START)  # of rows that are sequences
+_NO_ANSWER = "the question has no answer; --version_2_with_negative (--task_name=SQuAD2) allows that"
+
+
+def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none: bool) -> SpanExample:
+    """Converts cells by column; `answer` and `start` may be lists, `start` may be missing. Raises `RowError`."""
+    missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
+    if missing:
+        there = ", ".join(map(str, values)) or "no values"
+        raise RowError(f"no {', '.join(missing)}; there are {there:.200}")
+    question, context = (cells.text(values[name], name) for name in (QUESTION, CONTEXT))
+    found = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
+    named = values.get(ID)
+    title = values.get(TITLE)
+    return SpanExample(
+        guid if named is None or named != named else cells.name(named, ID),
+        question,
+        context,
+        found,
+        "" if title is None or title != title else cells.text(title, TITLE, may_be_empty=True),
+    )
+
+
+def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tuple[Answer, ...]:
+    """Returns the answers of a row; an unknown start (from 0) is that of the text if unique in the context."""
+    listed = [cells.text(one, ANSWER) for one in _list(texts)]
+    if not listed and not may_be_none:
+        raise RowError(_NO_ANSWER)
+    firsts = [_start(one) for one in _list(starts)] or [_once(text, context) for text in listed]
+    if listed and len(firsts) != len(listed):
+        raise RowError(f"{len(listed)} answers and {len(firsts)} values of {START!r}")
+    return tuple(map(Answer, listed, firsts))
+
+
+def _list(value: Any) -> list[Any]:
+    if value is None or value == "" or value != value:  # NaN, which data frames have where nothing is
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _start(value: Any) -> int:
+    try:
+        if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
+            raise ValueError
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RowError(f"the value in column {START!r} is not a whole number from 0 on: {value!r:.80}") from error
+    return int(value)
+
+
+def _once(text: str, context: str) -> int:
+    first = context.find(text)
+    return first if first == context.rfind(text) else -1
+
+
+def read_rows(rows: Iterable[Any], split: str, *, labelled: bool, may_be_none: bool) -> list[SpanExample]:
+    """Converts rows in memory to examples.
+
+    A row is a mapping, or a row of a data frame, with `question`, `context`, and if labelled `answer` and `start`;
+    `id` and `title` are optional. Or it is a sequence of the first four in this order. Without `start`, the answer
+    text must occur exactly once in the context.
+    """
+    found = []
+    for number, row in enumerate(records(rows, split)):
+        try:
+            found.append(to_example(_values(row), f"{split}-{number}", labelled=labelled, may_be_none=may_be_none))
+        except RowError as error:
+            raise DataError(f"row {number}: {error}", split) from error
+    return found
+
+
+def _values(row: Any) -> Mapping[str, Any]:
+    if isinstance(row, Mapping):
+        return row
+    if isinstance(row, Sequence) and not isinstance(row, (str, bytes)) and 2 <= len(row) <= len(_ORDER):
+        return dict(zip(_ORDER, row))
+    raise RowError(f"is {row!r:.80}; give a mapping with {', '.join(_ORDER)}, or a sequence of these")
+
 
 _SHOWN = 5  # ids in a message
 
@@ -40,15 +152,15 @@ class Reader:
 
     def _of_table(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         table = tables.open_table(source, form=self.file_format)
-        wanted = [rows.QUESTION, rows.CONTEXT, *([rows.ANSWER] if split != TEST else [])]
-        optional = [rows.ID, rows.TITLE, *([rows.START] if split != TEST else [])]
+        wanted = [QUESTION, CONTEXT, *([ANSWER] if split != TEST else [])]
+        optional = [ID, TITLE, *([START] if split != TEST else [])]
         column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
         if self.id_column is not None:
-            column_of[rows.ID] = self.id_column
+            column_of[ID] = self.id_column
 
         def make(line: int, row: list[Any]) -> SpanExample:
             values = {name: None if cell == "" and name in optional else cell for name, cell in zip(column_of, row)}
-            return rows.example(values, f"{split}-{line}", labelled=split != TEST, may_be_none=self.may_be_none)
+            return to_example(values, f"{split}-{line}", labelled=split != TEST, may_be_none=self.may_be_none)
 
         return table.read(list(column_of.values()), make, report)
 
@@ -56,7 +168,7 @@ class Reader:
         for number, article in enumerate(_articles(source), start=1):
             place = f"article {number}"
             try:
-                title = cells.text(_value(article, "title", ""), "title", may_be_empty=True)
+                title = cells.text(_member(article, "title", ""), "title", may_be_empty=True)
                 paragraphs = _items(article, "paragraphs")
             except RowError as error:
                 report(DataError(f"{place}: {error}", source))
@@ -66,7 +178,7 @@ class Reader:
 
     def _of_paragraph(self, paragraph: Any, title: str, split: str, where: _Where) -> Iterator[SpanExample]:
         try:
-            context, questions = cells.text(_value(paragraph, "context"), "context"), _items(paragraph, "qas")
+            context, questions = cells.text(_member(paragraph, "context"), "context"), _items(paragraph, "qas")
         except RowError as error:
             where.report_at("", error)
             return
@@ -79,13 +191,13 @@ class Reader:
                 yield example
 
     def _of_question(self, question: Any, context: str, title: str, split: str) -> SpanExample:
-        guid = cells.name(_value(question, rows.ID), rows.ID)
-        values = {rows.QUESTION: _value(question, rows.QUESTION), rows.CONTEXT: context, rows.TITLE: title}
+        guid = cells.name(_member(question, ID), ID)
+        values = {QUESTION: _member(question, QUESTION), CONTEXT: context, TITLE: title}
         if split != TEST:
-            listed = [] if _value(question, "is_impossible", False) else _items(question, "answers")
-            values[rows.ANSWER] = [_value(answer, "text") for answer in listed]
-            values[rows.START] = [_value(answer, "answer_start") for answer in listed]
-        return rows.example(values, guid, labelled=split != TEST, may_be_none=self.may_be_none)
+            listed = [] if _member(question, "is_impossible", False) else _items(question, "answers")
+            values[ANSWER] = [_member(answer, "text") for answer in listed]
+            values[START] = [_member(answer, "answer_start") for answer in listed]
+        return to_example(values, guid, labelled=split != TEST, may_be_none=self.may_be_none)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +233,7 @@ def _message(error: Exception) -> str:
     return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
 
 
-def _value(parent: Any, name: str, default: Any = None) -> Any:
+def _member(parent: Any, name: str, default: Any = None) -> Any:
     if not isinstance(parent, dict):
         raise RowError(f"an object is expected, not {parent!r:.80}")
     if name not in parent and default is None:
@@ -130,7 +242,7 @@ def _value(parent: Any, name: str, default: Any = None) -> Any:
 
 
 def _items(parent: Any, name: str) -> list[Any]:
-    found = _value(parent, name)
+    found = _member(parent, name)
     if not isinstance(found, list):
         raise RowError(f"{name!r} is not a list: {found!r:.80}")
     return found

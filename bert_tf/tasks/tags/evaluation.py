@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from bert_tf.metrics import ClassScores, intervals, per_class, probabilities
 from bert_tf.tasks.evaluation import Evaluation, Panel
-from bert_tf.tasks.tags import decoding, errors, schemes
+from bert_tf.tasks.tags import errors, schemes
+from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.errors import Error, Found
-from bert_tf.tasks.tags.example import TagExample
 from bert_tf.tasks.tags.predictions import TagPredictions, decoded
 from bert_tf.text_table import table
 
@@ -219,14 +219,14 @@ def _by_type(there: Sequence[Found], predicted: Sequence[Found]) -> list[ClassSc
 
 
 def _decoders(measured: _Measured, there: Sequence[Found]) -> dict[str, dict[str, float]]:
-    legal, found = decoding.iob2(measured.labels), {}
+    legal, found = schemes.iob2(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
         predicted = errors.entities(tags, measured.lengths)
         sums = [_entity_sums(there, some, measured.lengths) for some in (predicted, errors.begun(predicted, tags))]
         values = [float(_f1(of.sum(axis=0, keepdims=True).astype(float))[0]) for of in sums]
-        illegal = int(decoding.is_illegal(numbers, measured.lengths, legal).sum())
+        illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
         found[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
     return found
 

@@ -5,23 +5,21 @@ Shapes: E sentences, W words of all of them, L tags.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.tags import WORDS
 from bert_tf.metrics import probabilities
+from bert_tf.tasks.predictions import Id, Share, delimited, json_lines
 from bert_tf.tasks.tables import CSV, JSONL
-from bert_tf.tasks.tags import decoding, schemes
-from bert_tf.tasks.tags.columns import divider
-from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.tags import schemes
+from bert_tf.tasks.tags.columns import TagExample, divider
 from bert_tf.text_table import cell
 
 SURE = 50.0  # logit of the usual tag for words that are in no row
@@ -58,7 +56,7 @@ def usual(labels: Sequence[str]) -> int:
 def decoded(predictions: TagPredictions, labels: Sequence[str], *, constrained: bool) -> npt.NDArray[np.int64]:
     """Returns the [W] predicted tags; `constrained` allows only valid sequences."""
     if constrained and schemes.are_of_entities(labels):
-        return decoding.viterbi(predictions.logits, predictions.lengths, decoding.iob2(labels))
+        return schemes.viterbi(predictions.logits, predictions.lengths, schemes.iob2(labels))
     numbers: npt.NDArray[np.int64] = predictions.logits.argmax(axis=-1)
     return numbers
 
@@ -69,21 +67,22 @@ class Entity:
 
     type: str  # PER, LOC; empty if tags have no types
     text: str
-    start: int  # first character in the text, or in the joined words
-    end: int  # exclusive
+    # first character in the text, or in the joined words
+    start: Annotated[int, {"description": "first character, counted in code points"}]
+    end: Annotated[int, {"description": "the character after the last"}]
     first_word: int  # from 0
     end_word: int  # exclusive
-    score: float  # tag probability of its least certain word
+    score: Share  # tag probability of its least certain word
 
 
 @dataclasses.dataclass(frozen=True)
 class TagPrediction:
     """Prediction for one sentence."""
 
-    id: str
+    id: Id
     words: tuple[str, ...]
-    label: tuple[str, ...]  # tag of each word, entities in IOB2
-    scores: tuple[float, ...]  # probability of each tag
+    label: Annotated[tuple[str, ...], {"description": "the tag of each word, of entities in IOB2"}]
+    scores: Annotated[tuple[Share, ...], {"description": "probability of each tag"}]
     entities: tuple[Entity, ...]  # in order; empty for plain tags
 
 
@@ -128,15 +127,15 @@ class TagLayout:
 
     def header(self) -> str:
         """Only CSV has one."""
-        return _csv([["id", "word_number", "word", "tag", "score"]]) if self.form == CSV else ""
+        return delimited(CSV, [["id", "word_number", "word", "tag", "score"]]) if self.form == CSV else ""
 
     def rows(self, examples: Sequence[TagExample], predictions: TagPredictions) -> str:
         found = listed(predictions, examples, self.labels, constrained=self.constrained)
         if self.form == JSONL:
-            return "".join(documents.to_json(_object(*pair), ensure_ascii=False) + "\n" for pair in zip(examples, found))
+            return json_lines(map(_object, examples, found))
         if self.form == CSV:
             cells = ((one, zip(one.words, one.label, one.scores)) for one in found)
-            return _csv([[one.id, number, *row] for one, rows in cells for number, row in enumerate(rows)])
+            return delimited(CSV, [[one.id, number, *row] for one, rows in cells for number, row in enumerate(rows)])
         return "".join(f"{line}\n" for pair in zip(examples, found) for line in _lines(*pair))
 
 
@@ -158,7 +157,67 @@ def _object(example: TagExample, found: TagPrediction) -> dict[str, Any]:
     }
 
 
-def _csv(rows: Sequence[Sequence[Any]]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue()
+_KEPT = 50  # of a split
+
+
+def most_confident(
+    examples: Sequence[TagExample], found: Sequence[TagPrediction], *, kept: int = _KEPT
+) -> list[dict[str, Any]]:
+    """Returns at most `kept` sentences with a wrong tag, by the most confident one."""
+    sureness = np.array([_sureness(example, one) for example, one in zip(examples, found)])
+    order = np.argsort(-sureness, kind="stable")[:kept]
+    return [_mistake(examples[n], found[n], float(sureness[n])) for n in order.tolist() if sureness[n] > 0]
+
+
+def _sureness(example: TagExample, found: TagPrediction) -> float:
+    """Returns the probability of the most confident wrong tag; 0 if all are right."""
+    wrong = (score for tag, predicted, score in zip(example.label or (), found.label, found.scores) if tag != predicted)
+    return max(wrong, default=0.0)
+
+
+def _mistake(example: TagExample, found: TagPrediction, sureness: float) -> dict[str, Any]:
+    labels = example.label or ()
+    places = [_places(labels), _places(found.label)]
+    return {
+        "id": example.guid,
+        "text_a": example.texts[0],
+        "text_b": None,
+        "label": _named(example, places[0]),
+        "predicted": _named(example, places[1]),
+        "confidence": sureness,
+        "error": None,
+        "marks": list(_marks(example, *places)),
+    }
+
+
+_Places = list[tuple[str, int, int]]  # type, first word and the one after the last
+
+
+def _places(tags: Sequence[str]) -> _Places:
+    """Returns entities; for plain tags, one per word."""
+    if schemes.are_of_entities(tags):
+        return schemes.entities_of(tags)
+    return [(tag, at, at + 1) for at, tag in enumerate(tags) if tag != schemes.OUTSIDE]
+
+
+def _named(example: TagExample, places: _Places) -> list[str]:
+    spans = example.spans
+    return [f"{example.texts[0][spans[first][0] : spans[end - 1][1]]}: {kind}" for kind, first, end in places]
+
+
+def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
+    """Yields the spans of true and predicted entities, or both; one of another type counts as predicted."""
+    spans = example.spans
+    labels, guesses = (_of_words(places, len(spans)) for places in (there, predicted))
+    for (label, guess), words in itertools.groupby(range(len(spans)), lambda word: (labels[word], guesses[word])):
+        if label or guess:
+            numbers = list(words)
+            mark = "label" if not guess else "both" if label and label[0] == guess[0] else "predicted"
+            yield spans[numbers[0]][0], spans[numbers[-1]][1], mark
+
+
+def _of_words(places: _Places, words: int) -> list[tuple[str, int, int] | None]:
+    found: list[tuple[str, int, int] | None] = [None] * words
+    for place in places:
+        found[place[1] : place[2]] = [place] * (place[2] - place[1])
+    return found

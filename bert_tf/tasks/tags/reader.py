@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
+from bert_tf.tasks.sentence.rows import records
 from bert_tf.tasks.tables import JSONL, RowError
 from bert_tf.tasks.tags import schemes, words
-from bert_tf.tasks.tags.columns import ColumnFile, Sentence
-from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.tags.columns import ColumnFile, Sentence, TagExample
 from bert_tf.tasks.text_lines import Line
 
 WORDS, TAGS, TEXT = ("tokens", "words"), ("tags", "ner_tags", "labels"), "text"  # keys of objects
@@ -64,11 +65,6 @@ def of_text(guid: str, text: str) -> TagExample:
     return TagExample(guid, tuple(text[start:end] for start, end in spans), None, text, tuple(spans))
 
 
-def word(cell: Any, place: str) -> str:
-    """Checks a word; raises `RowError` if it is not a string, empty, or cannot be written to a file."""
-    return cells.text(cell, place)
-
-
 def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
     """Converts tags to the model's scheme (IOB2 for entities); raises `RowError` for an unknown tag."""
     if not schemes.are_of_entities(labels):
@@ -110,12 +106,8 @@ def _objects(source: text_lines.Source, split: str, report: tables.Report) -> It
     keys, ids = [_key(table, WORDS), _key(table, TAGS)], [_ID] if table.has(_ID) else []
 
     def sentence(line: int, row: list[Any]) -> Sentence:
-        found, tags = _list(row[0], keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(row[1], keys[1]))
-        if not found:
-            raise RowError(f"no words in {keys[0]!r}")
-        if len(found) != len(tags):
-            raise RowError(f"{len(found)} words and {len(tags)} tags")
-        return Sentence(TagExample(_guid(split, line, row[2:]), found), tags, line)
+        words, tags = _words_and_tags(row[0], row[1], keys)
+        return Sentence(TagExample(_guid(split, line, row[2:]), words), tags, line)
 
     return table.read([*keys, *ids], sentence, report)
 
@@ -128,7 +120,7 @@ def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Re
         guid = _guid(split, line, row[1:])
         if key == TEXT:
             return of_text(guid, cells.text(row[0], key, may_be_empty=True))
-        return TagExample(guid, _list(row[0], key))
+        return TagExample(guid, _words(row[0], key))
 
     return table.read([key, *ids], example, report)
 
@@ -142,14 +134,25 @@ def _guid(split: str, line: int, ids: Sequence[Any]) -> str:
     return cells.name(ids[0], _ID) if ids else f"{split}-{line}"
 
 
-def _listed(cell: Any, key: str) -> list[Any]:
-    if not isinstance(cell, list):
-        raise RowError(f"the value of {key!r} is not a list: {cell!r:.80}")
-    return cell
+def _listed(value: Any, key: str) -> list[Any]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise RowError(f"the value of {key!r} is not a list: {value!r:.80}")
+    return list(value)
 
 
-def _list(cell: Any, key: str) -> tuple[str, ...]:
-    return tuple(word(one, key) for one in _listed(cell, key))
+def _words(value: Any, key: str = WORDS[0]) -> tuple[str, ...]:
+    return tuple(cells.text(one, key) for one in _listed(value, key))
+
+
+def _words_and_tags(
+    words: Any, tags: Any, keys: Sequence[str] = (WORDS[0], TAGS[0])
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    found, named = _words(words, keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(tags, keys[1]))
+    if not found:
+        raise RowError(f"no words in {keys[0]!r}")
+    if len(found) != len(named):
+        raise RowError(f"{len(found)} words and {len(named)} tags")
+    return found, named
 
 
 def _texts(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
@@ -158,3 +161,63 @@ def _texts(source: text_lines.Source, split: str, report: tables.Report) -> Iter
             yield of_text(f"{split}-{line.number}", line.text)
         else:
             report(line)
+
+
+_ID = "id"
+
+T = TypeVar("T")
+
+
+def read_rows(rows: Iterable[Any], split: str, *, labels: Sequence[str] | None) -> list[TagExample]:
+    """Converts rows to examples; `labels` is None for rows without tags.
+
+    With tags a row is (words, tags), or a mapping of `tokens` and `tags`. Without, it is a text, a list of words, or a
+    mapping of `text` or `tokens`. Mappings may have an `id`.
+    """
+    if labels is None:
+        return list(_each(rows, split, _untagged))
+
+    def example(row: Any, guid: str) -> TagExample:
+        words, tags = _tagged(row, guid)
+        return TagExample(guid, words, converted(tags, labels))
+
+    return list(_each(rows, split, example))
+
+
+def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
+    """Returns the tags of labelled rows, see `schemes.labels_of_counts`; raises `DataError` for too few."""
+    counts = collections.Counter(tag for row in _each(rows, split, _tagged) for tag in row[1])
+    if len(counts) < 2:
+        there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
+        raise DataError(f"{there}; there is nothing to tell apart: give labels=(...) or other rows", split)
+    return schemes.labels_of_counts(counts)
+
+
+def _each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iterator[T]:
+    for number, row in enumerate(records(rows, split)):
+        try:
+            guid = f"{split}-{number}"
+            if isinstance(row, Mapping) and row.get(_ID) is not None:
+                guid = cells.name(row[_ID], _ID)
+            yield read(row, guid)
+        except RowError as error:
+            raise DataError(f"row {number}: {error}", split) from error
+
+
+def _untagged(row: Any, guid: str) -> TagExample:
+    if isinstance(row, Mapping):
+        words = _value(row, WORDS)
+        row = row.get(TEXT) if words is None else words
+    return of_text(guid, cells.text(row, TEXT, may_be_empty=True)) if isinstance(row, str) else TagExample(guid, _words(row))
+
+
+def _tagged(row: Any, _: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if isinstance(row, Mapping):
+        row = (_value(row, WORDS), _value(row, TAGS))
+    if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 2:
+        raise RowError(f"is {row!r:.80}; give (words, tags), or a mapping of {WORDS[0]} and {TAGS[0]}")
+    return _words_and_tags(*row)
+
+
+def _value(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((row[key] for key in keys if row.get(key) is not None), None)

@@ -6,11 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.choice.reader import ChoiceExample
 from tests.features.test_sentences import TOKENIZER
 
 FAMILY = ChoiceFamily()
@@ -84,34 +83,3 @@ def test_json_has_a_list_of_probabilities():
     line = json.loads(FAMILY.layout("jsonl").rows(EXAMPLES, LOGITS).splitlines()[1])
     assert (line["label"], line["option"]) == (1, "she")
     np.testing.assert_allclose(line["probabilities"], [0.25, 0.75])
-
-
-def test_rows_in_memory_are_mappings_or_sequences():
-    rows = [
-        {"context": "It rained.", "question": "Then", "options": ["a", "b"], "label": "B", "id": 7},
-        ("It rained.", "Then", ["a", "b"], 0),
-        {"sent1": "It rained.", "sent2": "He", "ending0": "a", "ending1": "b", "label": 1},
-    ]
-    found = FAMILY.from_rows(rows, "train", labelled=True)
-    assert [(example.guid, example.label) for example in found] == [("7", 1), ("train-1", 0), ("train-2", 1)]
-    assert FAMILY.from_rows([("", "Who?", ("a", "b"))], "test", labelled=False)[0].context == "Who?"
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("text", r"train: row 0: is 'text'; give \(context, question, options, label\)"),
-        (("c", "q", ["a", "b"]), r"train: row 0: is \('c'.*give \(context"),
-        ({"text": "a", "label": 0}, "train: row 0: no question; the row has text, label"),
-        ({"question": "q", "options": ["a", "b"]}, "train: row 0: no 'label'"),
-        (("c", "q", ["a", "b"], 2), "train: row 0: the value in column 'label' is 2"),
-    ],
-)
-def test_bad_rows_in_memory_are_named(row, message):
-    with pytest.raises(DataError, match=message):
-        FAMILY.from_rows([row], "train", labelled=True)
-
-
-def test_there_may_be_nothing_to_predict():
-    features = FAMILY.features([], TOKENIZER, Limits(16))
-    assert FAMILY.predictions({"logits": np.zeros(0, np.float32)}, features, []) == []

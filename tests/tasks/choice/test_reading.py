@@ -8,7 +8,7 @@ import pytest
 
 from bert_tf.errors import BertError
 from bert_tf.tasks import text_lines
-from bert_tf.tasks.choice.example import ChoiceExample
+from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
 

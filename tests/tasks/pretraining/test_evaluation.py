@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from bert_tf.features.columns import Features
-from bert_tf.tasks.pretraining.evaluation import evaluate
-from bert_tf.tasks.pretraining.example import PretrainingExample, text_of
-from bert_tf.tasks.pretraining.predictions import DOCUMENTS, FIELDS, most_confident_mistakes, of_outputs
+from bert_tf.tasks.pretraining.evaluation import evaluate, most_confident_mistakes, of_outputs
+from bert_tf.tasks.pretraining.rows import DOCUMENTS, FIELDS, PretrainingExample, text_of
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 VOCABULARY = Vocabulary((*SPECIAL_TOKENS, "the", "cat", "s", "##at", "sat"))

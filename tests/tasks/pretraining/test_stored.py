@@ -10,8 +10,8 @@ import pytest
 from bert_tf.tasks.base import TRAIN
 from bert_tf.tasks.on_disk import Opening
 from bert_tf.tasks.pretraining.opening import SplitFiles
+from bert_tf.tasks.pretraining.rows import StoredRows
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
-from bert_tf.tasks.pretraining.stored import StoredRows
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import texts

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from bert_tf.errors import DataError
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.similarity import retrieval
+from bert_tf.tasks.similarity import evaluation
 from bert_tf.tasks.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
 from tests.features.test_sentences import TOKENIZER
 
@@ -52,12 +51,6 @@ def test_the_largest_errors_come_first():
     assert (first["predicted"], first["error"]) == (pytest.approx(3.0), pytest.approx(1.0))
 
 
-def test_predictions_are_scores_and_cosines():
-    layout = SCORED.layout("csv")
-    lines = (layout.header() + layout.rows(EXAMPLES[:2], VECTORS[:2])).splitlines()
-    assert lines == ["id,label,cosine", "dev-0,5.0,1.0", "dev-1,0.0,0.0"]
-
-
 def test_a_contrastive_model_predicts_on_the_scale_of_its_training():
     record = {**ContrastiveFamily(5.0).record(), "highest_score": 5.0}  # as the record of a run has it
     assert ContrastiveFamily.from_record(record).listed(VECTORS[:1], EXAMPLES[:1])[0].label == pytest.approx(5.0)
@@ -84,7 +77,7 @@ def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkey
     vectors = np.random.default_rng(1).normal(size=[20, 2, 3]).astype(np.float32)
     examples = [SentenceExample(str(n), f"a{n}", f"b{n}", BELONG) for n in range(20)]
     whole, mistakes = PAIRS.evaluation(vectors, examples), PAIRS.mistakes(vectors, examples)
-    monkeypatch.setattr(retrieval, "_AT_A_TIME", block)
+    monkeypatch.setattr(evaluation, "_AT_A_TIME", block)
     found = PAIRS.evaluation(vectors, examples)
     np.testing.assert_array_equal(found.ranks, whole.ranks)
     assert found.loss == pytest.approx(whole.loss)
@@ -109,20 +102,6 @@ def test_pairs_with_scores_are_measured_by_these_whatever_was_trained():
     assert set(PAIRS.evaluation(VECTORS, EXAMPLES).metrics) == {"spearman", "pearson"}
 
 
-def test_a_family_comes_back_from_its_record():
-    assert SimilarityFamily.from_record(SCORED.record()) == SCORED
-    assert ContrastiveFamily.from_record(PAIRS.record()) == PAIRS
+def test_the_scale_is_that_of_the_training():
     assert SimilarityFamily().as_trained(SCORED.record()) == SCORED
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [(("a", 1.0), "row 0: one text, where pairs"), (("a", "b", 6), "row 0: the label 6 is outside 0 to 5")],
-)
-def test_rows_in_memory_are_pairs_with_a_score(row, message):
-    with pytest.raises(DataError, match=message):
-        SCORED.from_rows([row], "train", labelled=True)
-
-
-def test_rows_that_belong_together_have_no_score():
-    assert PAIRS.from_rows([("a", "b")], "train", labelled=True)[0].label is BELONG
+    assert ContrastiveFamily().as_trained(PAIRS.record()) == PAIRS

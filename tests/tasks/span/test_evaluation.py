@@ -7,8 +7,8 @@ import pytest
 
 from bert_tf.tasks.span.decoding import Candidate
 from bert_tf.tasks.span.evaluation import evaluate
-from bert_tf.tasks.span.example import Answer, SpanExample
 from bert_tf.tasks.span.predictions import Prediction, Predictions
+from bert_tf.tasks.span.reader import Answer, SpanExample
 
 
 def example(guid, question, *answers, context="red fox", title=""):

@@ -10,8 +10,7 @@ import tracemalloc
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.tasks.span.example import Answer, SpanExample
-from bert_tf.tasks.span.reader import Reader
+from bert_tf.tasks.span.reader import Answer, Reader, SpanExample
 
 READER, READER_2 = Reader(may_be_none=False), Reader(may_be_none=True)
 FIRST, NO_NUMBER = "article 1, paragraph 1, question 1", "the value in column 'start' is not a whole number from 0 on: 'x'"

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from bert_tf.tasks.span import scores
+from bert_tf.tasks.span import evaluation as scores
 
 ALPHABET = [
     "the",

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.tasks.tags import decoding
+from bert_tf.tasks.tags import schemes as decoding
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 LEGAL = decoding.iob2(LABELS)

@@ -8,9 +8,9 @@ from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 from sklearn.metrics import f1_score as of_classes
 
-from bert_tf.tasks.tags import mistakes, predictions
+from bert_tf.tasks.tags import predictions
+from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.evaluation import evaluate
-from bert_tf.tasks.tags.example import TagExample
 from bert_tf.tasks.tags.predictions import TagPredictions
 from bert_tf.tasks.tags.schemes import labels_of, to_iob2
 
@@ -144,7 +144,7 @@ def test_what_learned_nothing_is_said():
 def test_mistakes_are_marked_in_the_text():
     examples = sentences(THERE, LABELS)
     found = predictions.listed(predicted(FOUND, LABELS), examples, LABELS, constrained=False)
-    worst = {one["id"]: one for one in mistakes.most_confident(examples, found)}
+    worst = {one["id"]: one for one in predictions.most_confident(examples, found)}
     assert set(worst) == {"dev-0", "dev-1", "dev-2", "dev-3"}
     assert worst["dev-1"]["label"] == ["w0: ORG", "w2 w3 w4: LOC"]
     assert worst["dev-1"]["predicted"] == ["w2 w3: LOC"]

@@ -9,10 +9,9 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.errors import DataError
 from bert_tf.features import tags
 from bert_tf.tasks.tags import predictions
-from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.family import TagFamily
 from tests.features.test_tags import CONTROL, TOKENIZER
 
@@ -92,36 +91,6 @@ def test_json_lines_have_entities():
     assert found["text"] == "c, ax b!"
     assert found["tokens"] == ["c", ",", "ax", "b", "!"]
     assert [(one["type"], one["start"], one["end"]) for one in found["entities"]] == [("PER", 3, 7)]
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [("a b", ("a", "b")), (["a b", "c"], ("a b", "c")), ({"text": "a"}, ("a",)), ({"tokens": ("a",)}, ("a",)), ([], ())],
-)
-def test_rows_to_predict_are_texts_or_words(row, words):
-    assert FAMILY.from_rows([row], "test", labelled=False)[0].words == words
-
-
-@pytest.mark.parametrize("row", [(["a", "b"], ["I-PER", "O"]), {"words": ["a", "b"], "ner_tags": ["U-PER", "O"], "id": 3}])
-def test_rows_with_tags_are_pairs_or_mappings(row):
-    (example,) = FAMILY.from_rows([row], "dev", labelled=True)
-    assert example.label == ("B-PER", "O")
-
-
-@pytest.mark.parametrize(
-    ("row", "labelled", "problem"),
-    [
-        ((["a"], ["O", "O"]), True, "dev: row 0: 1 words and 2 tags"),
-        ((["a"], ["B-LOC"]), True, "dev: row 0: unknown label 'B-LOC'"),
-        ("a", True, "dev: row 0: is 'a'; give (words, tags)"),
-        (["a", None], False, "dev: row 0: the value in column 'tokens' is not a string: None"),
-        (3, False, "dev: row 0: 3 is not a list of words"),
-    ],
-)
-def test_other_rows_are_refused(row, labelled, problem):
-    with pytest.raises(DataError) as caught:
-        FAMILY.from_rows([row], "dev", labelled=labelled)
-    assert problem in str(caught.value)
 
 
 def test_decoded_is_the_same_in_parts():

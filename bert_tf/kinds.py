@@ -1,0 +1,84 @@
+"""Kinds of tasks: one row for each, with what each layer has for it; imported when it is first asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, MutableMapping
+from typing import Any, NamedTuple, TypeVar
+
+from bert_tf.head_spec import (
+    CHOICE,
+    CLASSIFICATION,
+    CONTRASTIVE,
+    MULTI_LABEL,
+    PRETRAINING,
+    REGRESSION,
+    SIMILARITY,
+    SPAN,
+    TAGS,
+    VECTORS,
+)
+
+T = TypeVar("T")
+
+_MODULES = {
+    "family": "tasks.{}.family",
+    "head": "modeling.heads.{}",
+    "nodes": "conversion.heads",
+    "client": "export.saved_model.{}",
+}
+
+
+class Kind(NamedTuple):
+    """Names of objects as MODULE:NAME, in the modules above; empty if a layer has none."""
+
+    family: str
+    head: str
+    nodes: str = ""  # of ONNX
+    client: str = ""  # how clients of a SavedModel send raw text
+
+
+KINDS = {
+    CLASSIFICATION: Kind("sentence:SentenceFamily", "sentence:ClassificationHead", ":of_pooled", "sentences:labelled"),
+    REGRESSION: Kind("sentence:SentenceFamily", "sentence:RegressionHead", ":of_pooled", "sentences:labelled"),
+    MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled"),
+    SIMILARITY: Kind("similarity:SimilarityFamily", "similarity:CosineHead", ":of_pairs", "sentences:alike"),
+    CONTRASTIVE: Kind("similarity:ContrastiveFamily", "similarity:ContrastiveHead", ":of_pairs", "sentences:alike"),
+    SPAN: Kind("span:SpanFamily", "span:SpanHead", ":of_spans", "spans:answered"),
+    TAGS: Kind("tags:TagFamily", "tags:TagHead", ":of_tags", "tags:tagged"),
+    CHOICE: Kind("choice:ChoiceFamily", "choice:ChoiceHead", ":of_options", "choices:chosen"),
+    PRETRAINING: Kind("pretraining:PretrainingFamily", "pretraining:PretrainingHead"),
+    VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
+}
+
+
+class Registry(MutableMapping[str, T]):
+    """What a layer has for each kind: a column of `KINDS`, and what is registered from outside."""
+
+    def __init__(self, column: str) -> None:
+        self._column, self._made = column, dict[str, T]()
+        self._names = {kind: name for kind, row in KINDS.items() if (name := getattr(row, column))}
+
+    def __getitem__(self, kind: str) -> T:
+        if kind not in self._made:
+            module, _, name = self._names[kind].partition(":")
+            path = f"bert_tf.{_MODULES[self._column].format(module)}"
+            self._made[kind] = getattr(importlib.import_module(path), name)
+        return self._made[kind]
+
+    def __setitem__(self, kind: str, made: T) -> None:
+        self._made[kind] = made
+
+    def __delitem__(self, kind: str) -> None:
+        del self._made[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._names, **self._made})
+
+    def __len__(self) -> int:
+        return len({**self._names, **self._made})
+
+    def register(self, kind: str, made: Any) -> None:
+        """Adds a kind; raises `ValueError` if the name is taken."""
+        if self.setdefault(kind, made) is not made:
+            raise ValueError(f"there is a {self._column} {kind!r} already")

@@ -1,0 +1,202 @@
+"""What every kind of task keeps to: from rows to features, predictions, files and metrics; records, parts, schemas."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import fnmatch
+import io
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.batch import job
+from bert_tf.errors import FlagError
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
+from bert_tf.kinds import KINDS
+from bert_tf.service import forms, values
+from bert_tf.tasks import families
+from bert_tf.tasks.base import Limits
+from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.families import rules_of, with_rules
+from bert_tf.tasks.predictions import joined
+from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
+from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
+from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.tags.family import TagFamily
+from tests.features.test_tags import TOKENIZER
+
+TEXTS = ("a b c ax", "b", "c a b a b c a b a b c a b", "a")  # the third has several windows
+
+
+def _sentences(kind, *labels):
+    names = ("x", "y") if kind != REGRESSION else ()
+    return SentenceFamily(names, kind, usual_metrics(kind, names)), list(zip(TEXTS, labels))
+
+
+ROWS = {
+    CLASSIFICATION: _sentences(CLASSIFICATION, "x", "y", "y", "x"),
+    MULTI_LABEL: _sentences(MULTI_LABEL, ["x"], [], ["x", "y"], ["y"]),
+    REGRESSION: _sentences(REGRESSION, 0.5, 1.0, -2.0, 3.0),
+    SIMILARITY: (SimilarityFamily(5.0), [(text, "c b", score) for text, score in zip(TEXTS, (5.0, 0.0, 2.0, 1.0))]),
+    CONTRASTIVE: (ContrastiveFamily(temperature=0.5), [(text, f"{text} c") for text in TEXTS]),
+    SPAN: (
+        SpanFamily(doc_stride=4, max_query_length=4, version_2_with_negative=True),
+        [{"question": "a", "context": text, "answer": answer} for text, answer in zip(TEXTS, ("ax", "b", "", "a"))],
+    ),
+    TAGS: (TagFamily(("O", "B-X", "I-X")), [(text.split(), ["B-X"] + ["O"] * text.count(" ")) for text in TEXTS]),
+    CHOICE: (ChoiceFamily(), [(text, "", ["a b", "c", "b a c"][: 2 + n % 2], n % 2) for n, text in enumerate(TEXTS)]),
+}
+OUTPUTS = {SIMILARITY: ("vectors", 3), CONTRASTIVE: ("vectors", 3), SPAN: ("span_logits", 2), TAGS: ("logits", 3)}
+
+
+@pytest.fixture(params=ROWS)
+def kind(request):
+    return request.param
+
+
+def outputs(family, features):
+    """Returns what a head might put out: a function of the tokens of a row alone."""
+    name, width = OUTPUTS.get(family.kind, ("logits", family.head.num_labels))
+    each = np.sin(np.outer(features.token_ids, np.arange(1, width + 1))).astype(np.float32)  # [total, W]
+    if family.kind in (SPAN, TAGS):
+        return {name: each}
+    starts = np.cumsum(features.lengths) - features.lengths
+    of_rows = np.add.reduceat(each, starts) if len(starts) else each
+    return {name: of_rows[:, 0] if family.kind == CHOICE else of_rows}
+
+
+def predicted(family, examples):
+    features = family.features(examples, TOKENIZER, Limits(12, "windows"))
+    return family.predictions(outputs(family, features), features, examples)
+
+
+@pytest.fixture
+def whole(kind):
+    """Family, examples and predictions."""
+    family, rows = ROWS[kind]
+    examples = family.from_rows(rows, "dev", labelled=True)
+    return family, examples, predicted(family, examples)
+
+
+def test_every_kind_has_a_family_and_a_head():
+    assert {kind for kind, row in KINDS.items() if row.family} == set(families._FAMILIES) == set(KINDS) - {VECTORS}
+    assert {families._FAMILIES[kind].kind for kind in (*OUTPUTS, CHOICE)} == {*OUTPUTS, CHOICE}
+
+
+def test_a_family_comes_back_from_its_record(kind):
+    family, _ = ROWS[kind]
+    found = families.of_record(family.record())
+    assert (found.kind, found.labels, found.head, found.targets) == (kind, family.labels, family.head, family.targets)
+    assert found.record() == family.record()
+
+
+def test_examples_are_predicted_in_order_with_windows(whole):
+    family, examples, predictions = whole
+    assert len(family.features(examples, TOKENIZER, Limits(12, "windows"))) > len(examples)
+    assert [one.id for one in family.listed(predictions, examples)] == [f"dev-{n}" for n in range(4)]
+
+
+def test_parts_are_the_whole(whole):
+    family, examples, predictions = whole
+    parts = joined([predicted(family, examples[:1]), predicted(family, examples[1:3]), predicted(family, examples[3:])])
+    suffixes = {"suffix": "_x", "published_suffix": "_y"}
+    assert family.files(parts, examples, **suffixes) == family.files(predictions, examples, **suffixes)
+    assert family.evaluation(parts, examples).values == pytest.approx(family.evaluation(predictions, examples).values)
+
+
+def test_files_match_their_patterns(whole):
+    family, examples, predictions = whole
+    files = family.files(predictions, examples, suffix="_x", published_suffix="_x")
+    assert all(any(fnmatch.fnmatch(name, pattern) for pattern in family.file_patterns) for name in files)
+    assert {name.replace("_x", "*") for name in files} == set(family.file_patterns)
+
+
+def test_layouts_have_a_row_each(kind, whole):
+    family, examples, predictions = whole
+    lines = {form: family.layout(form).header() + family.layout(form).rows(examples, predictions) for form in ("csv", "jsonl")}
+    header, *cells = csv.reader(io.StringIO(lines["csv"], newline=""))
+    objects = [json.loads(line) for line in lines["jsonl"].splitlines()]
+    assert header[0] == "id"
+    assert [one["id"] for one in objects] == [f"dev-{n}" for n in range(4)]
+    if kind == TAGS:
+        assert [len(one["tags"]) for one in objects] == [sum(row[0] == one["id"] for row in cells) for one in objects]
+        return
+    assert [list(one) for one in objects] == [header] * 4
+    assert [row[0] for row in cells] == [one["id"] for one in objects]
+    tsv = family.layout("tsv").rows(examples, predictions)
+    assert [line.split("\t") for line in tsv.splitlines()] == cells
+
+
+def test_metrics_are_those_of_the_family_and_can_be_written(whole):
+    family, examples, predictions = whole
+    found = family.evaluation(predictions, examples)
+    assert {*family.metrics} <= {*found.metrics}
+    assert found.examples == 4
+    assert np.isfinite(found.loss)
+    json.dumps(found.details(), allow_nan=False)
+    assert all(len(row) == len(panel.columns) for panel in found.panels for row in panel.rows)
+
+
+def test_mistakes_are_of_the_examples(whole):
+    family, examples, predictions = whole
+    wrong = family.mistakes(predictions, examples)
+    assert wrong
+    assert {one["id"] for one in wrong} <= {one.guid for one in examples}
+    assert all({"text_a", "label", "predicted"} <= one.keys() for one in wrong)
+
+
+def test_nothing_to_predict_is_no_error(kind):
+    family, _ = ROWS[kind]
+    assert list(family.listed(predicted(family, []), [])) == []
+
+
+def test_rows_to_predict_have_no_label(kind):
+    family, rows = ROWS[kind]
+    unlabelled = [{**row, "answer": None} if isinstance(row, dict) else row[:-1] for row in rows]
+    if kind == TAGS:
+        unlabelled = [row[0] for row in unlabelled]
+    if kind == CONTRASTIVE:
+        unlabelled = rows
+    assert [example.label for example in family.from_rows(unlabelled, "test", labelled=False)] == [None] * 4
+
+
+def test_answers_of_the_service_have_the_fields_of_their_schema(kind, whole):
+    family, examples, predictions = whole
+    schema = forms.FORMS[kind].prediction
+    for one in family.listed(predictions, examples):
+        answer = json.loads(values.as_json(one))
+        assert set(answer) == set(schema["properties"]) == set(schema["required"])
+
+
+def test_classes_are_balanced_where_the_loss_can():
+    for kind in (CLASSIFICATION, MULTI_LABEL, TAGS, SPAN):
+        family, rows = ROWS[kind]
+        features = family.features(family.from_rows(rows, "train", labelled=True), TOKENIZER, Limits(16))
+        assert len(family.class_weights(features)) == len(family.labels)
+
+
+# Rules of answers, which may be given anew where a model is used.
+
+RULES = {int: 7, float: 0.5, bool: True}
+
+
+@pytest.mark.parametrize("kind", [SPAN, TAGS, CONTRASTIVE])
+def test_other_rules_leave_what_is_learned_as_it_is(kind):
+    family, _ = ROWS[kind]
+    other = {name: RULES[type(value)] for name, value in rules_of(family).items()}
+    found = with_rules(family, other)
+    assert rules_of(found) == other != rules_of(family)
+    assert (found.record(), found.head, found.targets) == (family.record(), family.head, family.targets)
+
+
+@pytest.mark.parametrize(("kind", "instead"), [(TAGS, "it takes --constrained_decoding"), (CHOICE, "leave it out")])
+def test_rules_of_other_families_are_refused(kind, instead):
+    with pytest.raises(FlagError, match=f"--n_best_size: a model of {kind} does not take it; {instead}"):
+        with_rules(ROWS[kind][0], {"n_best_size": 3})
+
+
+def test_a_job_knows_the_rules_of_all_families():
+    known = {name for family in families._FAMILIES.values() for name in family.rules}
+    assert {field.name for field in dataclasses.fields(job.Rules)} == {row.name for row in job.RULES} == known

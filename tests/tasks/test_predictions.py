@@ -1,0 +1,165 @@
+"""Predictions as text: numbers, separators, quotes and blanks in each format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.sentence import predictions, scores
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.span.decoding import Candidate, Found
+from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.span.predictions import Prediction, Predictions, chosen, published_files
+
+CLASSES, NUMBER = SentenceFamily(("no", "yes")), SentenceFamily((), REGRESSION)
+SETS = SentenceFamily(("no", "yes", "so"), MULTI_LABEL)
+LOG_3 = np.float32(np.log(3))
+LOW = str(scores.scores(MULTI_LABEL, np.float32([[-100]]))[0, 0])
+ODD = ('say "hi", twice', "two\nlines", "\ttab\r\nand more", " plain ", "=1+1", "\u2028")
+
+
+def text(family, form, ids, logits):
+    """Returns header and rows."""
+    layout = family.layout(form)
+    return layout.header(), layout.rows([SentenceExample(guid, "a") for guid in ids], np.array(logits, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("family", "logits", "header", "rows"),
+    [
+        (CLASSES, [[LOG_3, 0], [0, 0]], "id label probability_no probability_yes", ["a no 0.75 0.25", "b no 0.5 0.5"]),
+        (NUMBER, [[0.1], [-2]], "id label score", ["a 0.1 0.1", "b -2.0 -2.0"]),
+        (
+            SETS,
+            [[100, 0, -100], [-100, -100, -100]],
+            "id label probability_no probability_yes probability_so",
+            [f"a no,yes 1.0 0.5 {LOW}", f"b  {LOW} {LOW} {LOW}"],
+        ),
+    ],
+)
+def test_rows_of_sentences(family, logits, header, rows):
+    assert text(family, "tsv", "ab", logits) == (
+        header.replace(" ", "\t") + "\n",
+        "".join(row.replace(" ", "\t") + "\n" for row in rows),
+    )
+
+
+def test_several_labels_are_joined_as_those_that_were_learned_from():
+    family = SentenceFamily(("a, b", "c", "d"), MULTI_LABEL, label_separator="|")
+    assert text(family, "tsv", "1", [[1, 1, -1]])[1].split("\t")[1] == "a, b|c"
+
+
+def test_probabilities_are_read_back_exactly():
+    logits = np.random.default_rng(0).normal(0, 9, [200, 2]).astype(np.float32)
+    again = np.array(predictions.score_cells(HeadSpec(2), logits)).astype(np.float32)
+    np.testing.assert_array_equal(again, scores.scores(CLASSES.kind, logits))
+    assert again.min() < 1e-7
+    rows = [line.split("\t")[2:] for line in text(CLASSES, "tsv", map(str, range(200)), logits)[1].splitlines()]
+    assert rows == predictions.score_cells(HeadSpec(2), logits)
+
+
+@pytest.mark.parametrize("broken", ["a\tb", "a\nb", "a\rb"])
+def test_ids_and_labels_cannot_break_a_row(broken):
+    lines = "".join(text(SentenceFamily((broken, "x")), "tsv", [broken], [[1, 0]])).splitlines()
+    header, row = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    assert (header[2], row[:2]) == ("probability_a b", ["a b", "a b"])
+
+
+@pytest.mark.parametrize("label", ['"', "a,b", "a\r\nb", "naïve"])
+def test_csv_is_read_back_whatever_is_in_it(label):
+    found = "".join(text(SentenceFamily((label, "x")), "csv", ODD, [[1, 0]] * len(ODD)))
+    header, *rows = csv.reader(io.StringIO(found, newline=""), strict=True)
+    assert header == ["id", "label", f"probability_{label}", "probability_x"]
+    assert [tuple(row[:2]) for row in rows] == [(guid, label) for guid in ODD]
+    assert len(found.replace(label, "").split("\r\n")) == 1 + len(rows) + 1 + sum("\r\n" in guid for guid in ODD)
+
+
+@pytest.mark.parametrize(
+    ("family", "logits", "expected"),
+    [
+        (SentenceFamily(("nö", "y")), [[LOG_3, 0]], {"label": "nö", "probability_nö": 0.75, "probability_y": 0.25}),
+        (NUMBER, [[-0.1]], {"label": -0.1, "score": -0.1}),
+        (
+            SETS,
+            [[100, 100, 0]],
+            {"label": ["no", "yes", "so"], "probability_no": 1, "probability_yes": 1, "probability_so": 0.5},
+        ),
+    ],
+)
+def test_json_lines_hold_values_of_their_kind(family, logits, expected):
+    header, line = text(family, "jsonl", ["a\nb"], logits)
+    assert (header, line.count("\n"), json.loads(line)) == ("", 1, {"id": "a\nb", **expected})
+
+
+# Answers
+
+BLUE, RED = Candidate("blue", 4, 8, 1, 2.0, 1.0), Candidate("red", 0, 3, 0, 1.0, 3.0 - math.log(3) - 1.0)
+NONE = Candidate("", None, None, 0, 1.0, 1.0)
+
+
+def answer(*candidates, threshold=None):
+    return chosen("q", Found(candidates, NONE), threshold)
+
+
+def test_the_best_candidate_is_the_answer_with_its_share():
+    one = answer(BLUE, RED)
+    assert (one.label, one.start, one.end, one.window, one.null_odds) == ("blue", 4, 8, 1, None)
+    assert one.probability == pytest.approx(3 / 4)
+    assert [candidate.text for candidate, _ in one.n_best] == ["blue", "red"]
+
+
+def test_no_answer_where_it_is_above_the_best_by_more_than_the_threshold():
+    assert answer(BLUE, threshold=-1.0).label == "blue"  # 2 - 3 is not above -1
+    one = answer(BLUE, threshold=-1.5)
+    assert (one.label, one.start, one.end, one.null_odds, one.best) == ("", None, None, -1.0, "blue")
+    assert one.probability == pytest.approx(1 / (1 + math.e))
+    assert [candidate.text for candidate, _ in answer(BLUE, RED, threshold=0.0).n_best] == ["blue", "", "red"]
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0])
+def test_without_candidates_there_is_no_answer(threshold):
+    one = answer(threshold=threshold)
+    assert (one.label, one.probability, one.null_odds, one.best) == ("", 1.0, None, "")
+
+
+def prediction(*, odds=None):
+    return Prediction("1", 'a "b"\tc', 0.5, 3, 8, 0, odds, ((Candidate("a", 3, 4, 0, 1.0, 2.0), 0.5),))
+
+
+@pytest.mark.parametrize(
+    ("form", "header", "row"),
+    [
+        ("tsv", "id\tanswer\tprobability\tstart\tend\twindow\n", '1\ta "b" c\t0.5\t3\t8\t0\n'),
+        ("csv", "id,answer,probability,start,end,window\r\n", '1,"a ""b""\tc",0.5,3,8,0\r\n'),
+        ("jsonl", "", '{"id": "1", "answer": "a \\"b\\"\\tc", "probability": 0.5, "start": 3, "end": 8, "window": 0}\n'),
+    ],
+)
+def test_rows_of_answers(form, header, row):
+    layout = SpanFamily().layout(form)
+    assert (layout.header(), layout.rows([], Predictions([prediction()], 0.0))) == (header, row)
+
+
+def test_a_missing_place_is_empty_or_null():
+    one, family = Predictions([Prediction("1", "", 1.0, None, None, 0, 2.5)], 0.0), SpanFamily(version_2_with_negative=True)
+    assert family.layout("tsv").rows([], one) == "1\t\t1.0\t\t\t0\t2.5\n"
+    assert json.loads(family.layout("jsonl").rows([], one))["start"] is None
+
+
+def test_published_files(caplog):
+    files = {name: json.loads(text) for name, text in published_files(Predictions([prediction(odds=-1.5)], 0.0), "_x").items()}
+    assert files == {
+        "predictions_x.json": {"1": 'a "b"\tc'},
+        "nbest_predictions_x.json": {"1": [{"text": "a", "probability": 0.5, "start_logit": 1.0, "end_logit": 2.0}]},
+        "null_odds_x.json": {"1": -1.5},
+    }
+    assert caplog.messages == []
+    twice = published_files(Predictions([prediction(), prediction()], 0.0), "")
+    assert list(twice) == ["predictions.json", "nbest_predictions.json"]  # every question has an answer
+    assert caplog.messages == ["questions with the id of an earlier one: 1; the JSON files hold the last answer"]
