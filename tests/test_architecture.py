@@ -65,7 +65,7 @@ SEEN_BY_BENCHMARKS = {
     *("__version__", "atomic", "documents", "errors", "config", "checkpoints", "features", "tasks", "tokenization"),
     *("cli", "commands", "head_spec", "jobs", "metrics", "profiling", "text_table"),
 }
-OWN_CONTENDERS = {"worker.py", "matmul_peak.py"}
+OWN_CONTENDERS = {"worker.py"}
 
 
 def modules() -> list[Path]:

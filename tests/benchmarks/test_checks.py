@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.checks import mismatch
+from benchmarks.stage import mismatch
 
 OURS = {"ids": [[101, 7, 102], [101, 102]], "loss": 0.7}
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import command_line, session
+from benchmarks import command_line, results
 from benchmarks.comparisons import OTHER
 from bert_tf.errors import FlagError
 from tests.tiny import write_project
 
 
-def parse(*arguments: str) -> command_line.Settings:
-    settings = command_line.parse(["benchmark", *arguments])
-    assert settings is not None
-    return settings
+def parse(*arguments: str) -> SimpleNamespace:
+    return command_line.parse(["benchmark", *arguments])
 
 
 def test_defaults():
@@ -80,7 +79,7 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
         assert data == f"{project.data_dir}; weights: $BERT_BASE_DIR"
         (output_dir / "results.md").write_text(command)
 
-    monkeypatch.setattr(session, "run", run)
+    monkeypatch.setattr(results, "run", run)
     arguments = [
         "--suites=train",
         "--sizes=default",
@@ -117,6 +116,6 @@ def test_an_interrupt_ends_in_one_line(project, tmp_path, monkeypatch, capsys):
     def run(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "run", run)
+    monkeypatch.setattr(results, "run", run)
     assert command_line.main(["benchmark", f"--data_dir={project.data_dir}", f"--output_dir={tmp_path}"]) == 130
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: stopped; the output folder holds")

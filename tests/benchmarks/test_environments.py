@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from benchmarks.comparisons import OTHER
-from benchmarks.environments import Environments, variables
-from benchmarks.workers import WorkerError
+from benchmarks.workers import Environments, WorkerError, variables
 
 
 def test_peers_that_are_not_wanted_are_missing():

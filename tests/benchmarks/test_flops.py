@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from benchmarks import flops
+from benchmarks import figures
 from bert_tf.config import BertConfig
 
 # D = 2, I = 3, two layers.
@@ -17,25 +17,25 @@ def test_one_example_of_three_tokens():
     first = 3 * 4 * 8 + 3 * 2 * 12 + 2 * (3 * 3 * 2 * 2)  # four 2x2 products, 2x3 and 3x2, scores and context
     last = 3 * 2 * 8 + 2 * 8 + 2 * 12 + 2 * (3 * 2 * 2)  # key and value; the rest of one token
     head = 8 + 2 * 2 * 2
-    assert flops.forward([3], CONFIG, num_labels=2) == first + last + head == 368
+    assert figures.forward([3], CONFIG, num_labels=2) == first + last + head == 368
 
 
 def test_where_all_tokens_are_read_the_last_layer_is_whole():
     layer = 3 * 4 * 8 + 3 * 2 * 12 + 2 * (3 * 3 * 2 * 2)
-    assert flops.forward([3], CONFIG, num_labels=5, of_tokens=True) == 2 * layer + 3 * 2 * 2 * 5
+    assert figures.forward([3], CONFIG, num_labels=5, of_tokens=True) == 2 * layer + 3 * 2 * 2 * 5
 
 
 def test_backward_costs_twice_the_forward_pass():
-    assert flops.training([3], CONFIG, num_labels=2) == 3 * 368
+    assert figures.training([3], CONFIG, num_labels=2) == 3 * 368
 
 
 def test_examples_do_not_attend_to_each_other():
-    together = flops.forward([3, 5], CONFIG, num_labels=2)
-    assert together == sum(flops.forward([n], CONFIG, num_labels=2) for n in (3, 5))
+    together = figures.forward([3, 5], CONFIG, num_labels=2)
+    assert together == sum(figures.forward([n], CONFIG, num_labels=2) for n in (3, 5))
 
 
 def test_a_long_text_costs_by_its_square():
     config = dataclasses.replace(CONFIG, num_hidden_layers=1000)
     # n^2 * 4 D for each whole layer, beside a part that grows with n.
-    double = flops.forward([2000], config, num_labels=2) - 2 * flops.forward([1000], config, num_labels=2)
+    double = figures.forward([2000], config, num_labels=2) - 2 * figures.forward([1000], config, num_labels=2)
     assert double == pytest.approx(999 * 4 * 2 * (2000**2 - 2 * 1000**2), rel=1e-3)

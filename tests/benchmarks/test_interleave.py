@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from benchmarks.interleave import take_turns
+from benchmarks.procedures import take_turns
 from benchmarks.workers import WorkerError
 
 

@@ -8,11 +8,10 @@ import shutil
 import numpy as np
 import pytest
 
-from benchmarks import weights
-from benchmarks.checks import EXAMPLES
+from benchmarks import materials as made
 from benchmarks.comparisons import COMPARISONS, Comparison, Contender
 from benchmarks.materials import SEED, workload
-from benchmarks.texts import TEXTS
+from benchmarks.texts import EXAMPLES, TEXTS
 from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -111,7 +110,7 @@ def test_random_weights_have_no_file(materials):
 
 def test_the_head_is_drawn_by_the_rule_of_the_workers(project):
     config = BertConfig.from_json_file(project.bert_config_file)
-    head = weights.head(config, HeadSpec(2), seed=SEED)
+    head = made.head(config, HeadSpec(2), seed=SEED)
     expected = np.random.default_rng(SEED).normal(0, 0.02, [config.hidden_size, 2]).astype(np.float32)
     np.testing.assert_array_equal(head["output_weights"].T, expected)
     assert not head["output_bias"].any()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.ratios import ratio, spread
+from benchmarks.figures import ratio, spread
 
 
 def test_the_middle_and_the_ends():

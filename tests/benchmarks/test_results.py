@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from benchmarks import machine, plot, report, results, session
+from benchmarks import plot, records, report, results
 from benchmarks.comparisons import COMPARISONS, Comparison, Contender, Requirement
 from benchmarks.stage import Stage
 
@@ -22,7 +22,7 @@ ROW = Comparison(
 )
 
 
-TRAINING = dataclasses.replace(ROW, requirements=(Requirement(results.TRAINING, "bert_tf", 1.8, against="theirs"),))
+TRAINING = dataclasses.replace(ROW, requirements=(Requirement(report.TRAINING, "bert_tf", 1.8, against="theirs"),))
 
 
 def record_in(folder):
@@ -128,8 +128,8 @@ def test_curves_are_losses_of_single_steps(bench):
 
 def verdict(requirement, bench, monkeypatch, **changes):
     row = dataclasses.replace(ROW, requirements=(requirement,), **changes)
-    monkeypatch.setattr(results, "COMPARISONS", (row,))
-    [found] = results.judge([results.compare(row, bench)])
+    monkeypatch.setattr(report, "COMPARISONS", (row,))
+    [found] = report.judge([results.compare(row, bench)])
     return found
 
 
@@ -148,10 +148,10 @@ def test_less_may_be_better(bench, monkeypatch):
 def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
     ratio = Requirement("as there", "bert_tf", 0.8, kind="beside", against="theirs", beside="other")
     here, other = dataclasses.replace(ROW, requirements=(ratio,)), dataclasses.replace(ROW, name="other")
-    monkeypatch.setattr(results, "COMPARISONS", (here, other))
-    [found] = results.judge([results.compare(here, bench), results.compare(other, bench)])
+    monkeypatch.setattr(report, "COMPARISONS", (here, other))
+    [found] = report.judge([results.compare(here, bench), results.compare(other, bench)])
     assert (found["median"], found["held"]) == (1.0, True)
-    [found] = results.judge([results.compare(here, bench)])
+    [found] = report.judge([results.compare(here, bench)])
     assert (found["held"], found["note"]) == (None, "the other side of it was not measured")
 
 
@@ -182,13 +182,13 @@ def test_a_record_may_be_older_than_a_contender(bench, monkeypatch):
 
 
 def test_what_was_measured_counts_more_than_what_was_told(bench, monkeypatch):
-    monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
-    told = {results.TRAINING: 1.18}
-    assert [results.judge(found, told)[0]["median"] for found in ([], [results.compare(TRAINING, bench)])] == [1.18, 2.0]
+    monkeypatch.setattr(report, "COMPARISONS", (TRAINING,))
+    told = {report.TRAINING: 1.18}
+    assert [report.judge(found, told)[0]["median"] for found in ([], [results.compare(TRAINING, bench)])] == [1.18, 2.0]
 
 
 def test_every_requirement_of_the_table_is_listed():
-    verdicts = results.judge([])
+    verdicts = report.judge([])
     assert len(verdicts) == sum(len(row.requirements) for row in COMPARISONS)
     assert {found["note"] for found in verdicts} == {"not asked for"}
 
@@ -196,7 +196,7 @@ def test_every_requirement_of_the_table_is_listed():
 def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
     memory = dataclasses.replace(with_ways("dynamic", suite="memory", size="mini"), name="fake memory")
     comparisons = (with_ways("dynamic", "other ids"), memory)
-    session.run(comparisons, bench, tmp_path / "out", command="python -m bert_tf benchmark", data="some | texts")
+    results.run(comparisons, bench, tmp_path / "out", command="python -m bert_tf benchmark", data="some | texts")
     written = record_in(tmp_path / "out")
     assert written["finished"] is True
     assert written["comparisons"][0]["measured"]["machine"]["cores"] >= 1
@@ -236,7 +236,7 @@ def test_a_picture_is_drawn_of_what_is_scaled_alone(bench, tmp_path, monkeypatch
     drawn = []
     monkeypatch.setattr(plot, "draw_scaling", lambda _, comparisons: drawn.append(len(comparisons)))
     scaling = dataclasses.replace(ROW, name="scaling-batch", suite="scaling")
-    session.run((scaling, ROW), bench, tmp_path, command="c", data="d")
+    results.run((scaling, ROW), bench, tmp_path, command="c", data="d")
     assert drawn == [1]
 
 
@@ -251,7 +251,7 @@ def test_an_interrupted_run_leaves_what_it_has_measured(bench, tmp_path, monkeyp
     monkeypatch.setattr(results, "compare", compare)
     second = dataclasses.replace(ROW, name="second")
     with pytest.raises(KeyboardInterrupt):
-        session.run((ROW, second), bench, tmp_path, command="c", data="d")
+        results.run((ROW, second), bench, tmp_path, command="c", data="d")
     written = record_in(tmp_path)
     assert ([found["name"] for found in written["comparisons"]], written["finished"]) == (["fake"], False)
     assert "not finished" in report.to_markdown([written])
@@ -259,20 +259,19 @@ def test_an_interrupted_run_leaves_what_it_has_measured(bench, tmp_path, monkeyp
 
 def test_a_later_run_keeps_what_it_does_not_measure_again(bench, tmp_path):
     second = dataclasses.replace(ROW, name="second")
-    session.run((ROW, second), bench, tmp_path, command="first command", data="d")
-    session.run((second,), bench, tmp_path, command="second command", data="d")
+    results.run((ROW, second), bench, tmp_path, command="first command", data="d")
+    results.run((second,), bench, tmp_path, command="second command", data="d")
     written = record_in(tmp_path)
     commands = {found["name"]: found["measured"]["command"] for found in written["comparisons"]}
     assert commands == {"fake": "first command", "second": "second command"}
 
 
 def test_each_cpu_model_has_a_record_and_a_column(bench, tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
+    monkeypatch.setattr(report, "COMPARISONS", (TRAINING,))
     for model in ("17", "43"):
-        monkeypatch.setattr(machine, "cpu", lambda model=model: {"name": "Some CPU", "family": "6", "model": model})
-        monkeypatch.setattr(machine, "now", lambda model=model: f"2026-01-01T00:00:{model}")
-        monkeypatch.setattr(machine, "commit", lambda model=model: f"abcdef{model}")
-        session.run((TRAINING,), bench, tmp_path, command="c", data="d")
+        monkeypatch.setattr(records, "cpu", lambda model=model: {"name": "Some CPU", "family": "6", "model": model})
+        monkeypatch.setattr(records, "when", lambda n=model: {"date": f"2026-01-01T00:00:{n}", "commit": f"abcdef{n}"})
+        results.run((TRAINING,), bench, tmp_path, command="c", data="d")
     assert [path.name for path in sorted((tmp_path / "results").iterdir())] == ["some-cpu-6-17.json", "some-cpu-6-43.json"]
     text = (tmp_path / "results.md").read_text()
     assert "| Some CPU, family 6, model 17, not measured since abcdef1 | Some CPU, family 6, model 43, abcdef4 |" in text
@@ -280,18 +279,17 @@ def test_each_cpu_model_has_a_record_and_a_column(bench, tmp_path, monkeypatch):
 
 
 def test_a_cpu_is_up_to_date_where_the_latest_commit_was_measured_on_it(bench, tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "commit", lambda: "abcdef1")
     for name in ("One", "Another"):
-        monkeypatch.setattr(machine, "cpu", lambda name=name: {"name": name})
-        monkeypatch.setattr(machine, "now", lambda name=name: f"2026-01-01, {len(name)} o'clock")
-        session.run((ROW,), bench, tmp_path, command="c", data="d")
+        monkeypatch.setattr(records, "cpu", lambda name=name: {"name": name})
+        monkeypatch.setattr(records, "when", lambda name=name: {"date": f"2026-01-01, {len(name)}", "commit": "abcdef1"})
+        results.run((ROW,), bench, tmp_path, command="c", data="d")
     assert "| Another, abcdef1 | One, abcdef1 |" in (tmp_path / "results.md").read_text()
 
 
 def test_figures_that_were_told_are_in_the_table(bench, tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
-    session.run((TRAINING,), bench, tmp_path, command="c", data="d")
-    told = {"figures": {results.TRAINING: 1.18}, "date": "2026-01-01", "commit": "6d8ea43", "source": "a user."}
+    monkeypatch.setattr(report, "COMPARISONS", (TRAINING,))
+    results.run((TRAINING,), bench, tmp_path, command="c", data="d")
+    told = {"figures": {report.TRAINING: 1.18}, "date": "2026-01-01", "commit": "6d8ea43", "source": "a user."}
     other = {"cpu": {"name": "Another"}, "finished": True, "comparisons": [], "told": told}
     text = report.to_markdown([record_in(tmp_path), other])
     assert "| training against transformers, dynamic padding | at least 1.8 | **1.18** | 2 |" in text  # the lowest first
@@ -300,8 +298,8 @@ def test_figures_that_were_told_are_in_the_table(bench, tmp_path, monkeypatch):
 
 
 def test_a_damaged_record_is_replaced(bench, tmp_path):
-    session.run((ROW,), bench, tmp_path, command="c", data="d")
+    results.run((ROW,), bench, tmp_path, command="c", data="d")
     [path] = (tmp_path / "results").iterdir()
     path.write_text("{")
-    found = session.run((ROW,), bench, tmp_path, command="c", data="d")
+    found = results.run((ROW,), bench, tmp_path, command="c", data="d")
     assert [comparison["name"] for comparison in found["comparisons"]] == ["fake"]
