@@ -148,7 +148,7 @@ def _to(what: str, bound: float, against: Contender, ours: Contender = _OURS, *,
 
 def _as_fast_as_the_classifier(what: str) -> tuple[Requirement, ...]:
     ratio = _to(f"{what} against transformers, dynamic padding", 1.8, _TRANSFORMERS)
-    beside = {"what": f"{what}: this ratio, to that of sentences", "bound": 0.8, "kind": "beside", "beside": "train"}
+    beside: Any = {"what": f"{what}: this ratio, to that of sentences", "bound": 0.8, "kind": "beside", "beside": "train"}
     return ratio, dataclasses.replace(ratio, **beside)
 
 
