@@ -6,13 +6,14 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from benchmarks import texts
 from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, Comparison, select
-from benchmarks.sizes import DEFAULT, SIZES
+from benchmarks.figures import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
 from bert_tf import atomic
 from bert_tf.cli.beginning import setup_logging
@@ -46,35 +47,24 @@ FLAGS = (
 )
 
 
-class Settings(NamedTuple):
-    suites: tuple[str, ...]
-    sizes: tuple[str, ...]
-    peers: bool
-    peer_python: Mapping[str, str]
-    other_python: str | None
-    data_dir: str | None
-    task_data: Mapping[str, str]
-    rounds: int
-    steps: int
-    threads: int
-    output_dir: str
-
-
 def main(argv: Sequence[str]) -> int:
     command = _by_variables(shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]]))
     stopped = "stopped; the output folder holds the comparisons that were finished"
     return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> SimpleNamespace:
     given = by_name(read(argv, FLAGS), FLAGS)
     given["suites"] = _names("suite", given["suites"], SUITES)
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
-    given["peer_python"] = _pythons(given["peer_python"])
-    given["task_data"] = _folders(given["task_data"])
+    given["task_data"] = _named_paths("task", "task_data", given["task_data"], OF_TASKS)
+    given["peer_python"] = _named_paths("peer", "peer_python", given["peer_python"], PEERS)
+    for name, path in given["peer_python"].items():
+        if not Path(path).is_file():
+            raise FlagError(f"--peer_python: {name}={path!r}: no such interpreter; write {name}=/path/to/bin/python")
     if given["other_python"] and not Path(given["other_python"]).is_file():
         raise FlagError(f"--other_python={given['other_python']}: no such interpreter")
-    return Settings(**given)
+    return SimpleNamespace(**given)
 
 
 def help_text() -> str:
@@ -93,18 +83,6 @@ def _names(kind: str, text: str, known: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _pythons(text: str | None) -> dict[str, str]:
-    pythons = _named_paths("peer", "peer_python", text, PEERS)
-    for name, path in pythons.items():
-        if not Path(path).is_file():
-            raise FlagError(f"--peer_python: {name}={path!r}: no such interpreter; write {name}=/path/to/bin/python")
-    return pythons
-
-
-def _folders(text: str | None) -> dict[str, str]:
-    return _named_paths("task", "task_data", text, OF_TASKS)
-
-
 def _named_paths(kind: str, flag: str, text: str | None, known: Iterable[str]) -> dict[str, str]:
     entries = [entry.partition("=") for entry in (text or "").split(",") if entry]
     for name, _, _ in entries:
@@ -118,12 +96,12 @@ def _stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _run(settings: Settings, command: str) -> int:
+def _run(settings: SimpleNamespace, command: str) -> int:
     setup_logging(verbosity=0)
-    from benchmarks import report, session  # TensorFlow, and what imports it, waits until it is needed: --help is quick
-    from benchmarks.environments import Environments
+    from benchmarks import report, results  # TensorFlow, and what imports it, waits until it is needed: --help is quick
     from benchmarks.materials import Materials
     from benchmarks.stage import Bench
+    from benchmarks.workers import Environments
 
     comparisons = select(settings.suites, settings.sizes)
     if not comparisons:
@@ -137,14 +115,14 @@ def _run(settings: Settings, command: str) -> int:
         with tempfile.TemporaryDirectory(prefix="bert_tf-benchmark-") as scratch:
             materials = Materials(Path(scratch), source)
             bench = Bench(materials, environments, settings.rounds, settings.steps, settings.threads)
-            session.run(comparisons, bench, output_dir, command=command, data=data)
+            results.run(comparisons, bench, output_dir, command=command, data=data)
     finally:
         signal.signal(signal.SIGTERM, before)
     print((output_dir / report.NAME).read_text(encoding="utf-8"), end="")
     return 0
 
 
-def _source(settings: Settings, comparisons: Iterable[Comparison]) -> tuple[Source, str]:
+def _source(settings: SimpleNamespace, comparisons: Iterable[Comparison]) -> tuple[Source, str]:
     from benchmarks import materials
     from bert_tf.config import BertConfig
     from bert_tf.jobs import sources

@@ -89,8 +89,8 @@ class Comparison:
     title: str
     suite: str
     contenders: tuple[Contender, ...]  # ours first, the reference of ids and losses
-    baselines: tuple[str, ...]  # the first one measured is the base of ratios
-    size: str = "default"  # "default" (current checkpoint) or a row of `sizes.SIZES`
+    baselines: tuple[str, ...] = ()  # the first one measured is the base of ratios; by default the last contender, then ours
+    size: str = "default"  # "default" (current checkpoint) or a row of `figures.SIZES`
     max_seq_length: int = 64
     batch_size: int = 12
     texts: str = "train"  # row of `texts.TEXTS`
@@ -100,6 +100,10 @@ class Comparison:
     threads: int | None = None  # of each contender; None for the user's choice
     axis: str = ""  # what grows between contenders, for plots
     about: str = ""  # note for readers of the figures
+
+    def __post_init__(self) -> None:
+        if not self.baselines:
+            object.__setattr__(self, "baselines", (self.contenders[-1].name, self.contenders[0].name))
 
 
 _STRIDE = (
@@ -122,7 +126,9 @@ _OURS_NOT_DEFERRED = Contender("bert_tf, no update put off", flags={**ON_CPU, "d
 _OF_TEN, _OF_THREE = (Contender(f"{count} checkpoints", flags={"checkpoints": count}) for count in (10, 3))
 _OURS_NOT_NATIVE = Contender("bert_tf, no native kernels", flags={"native_kernels": False})
 _OURS_IN_HALF = Contender("bert_tf bfloat16", precision=HALF)
+_OURS_IN_HALF_NOT_NATIVE = dataclasses.replace(_OURS_NOT_NATIVE, name="bert_tf bfloat16, no native kernels", precision=HALF)
 _TRANSFORMERS = Contender("transformers dynamic", "transformers")
+_TRANSFORMERS_GROUPED = Contender("transformers grouped", "transformers", way="grouped")
 _TRANSFORMERS_IN_HALF = Contender("transformers bfloat16", "transformers", precision=HALF)
 _BEST = Contender("transformers", "transformers")
 _ELSEWHERE = Contender(OTHER, OTHER)
@@ -130,270 +136,223 @@ _IN_GIVEN_ORDER = Contender("transformers, as given", "transformers", way="given
 _BY_LENGTH = Contender("transformers, by length", "transformers", way="by length")
 
 
+_MRPC_AND_SAMPLE: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    ("", "MRPC", {}),
+    ("-sample", "the bundled sample", {"sample": True}),
+)
+
+
+def _to(what: str, bound: float, against: Contender, ours: Contender = _OURS, *, at_least: bool = True) -> Requirement:
+    return Requirement(what, ours.name, bound, against=against.name, at_least=at_least)
+
+
 def _as_fast_as_the_classifier(what: str) -> tuple[Requirement, ...]:
-    ratio = Requirement(f"{what} against transformers, dynamic padding", _OURS.name, 1.8, against=_TRANSFORMERS.name)
-    beside = dataclasses.replace(
-        ratio, what=f"{what}: this ratio, to that of sentences", bound=0.8, kind="beside", beside="train"
-    )
-    return ratio, beside
+    ratio = _to(f"{what} against transformers, dynamic padding", 1.8, _TRANSFORMERS)
+    beside: Any = {"what": f"{what}: this ratio, to that of sentences", "bound": 0.8, "kind": "beside", "beside": "train"}
+    return ratio, dataclasses.replace(ratio, **beside)
 
 
 COMPARISONS = (
     Comparison(
-        name="features",
-        title="Features: text to cached ids, single sentences",
-        suite="features",
+        "features",
+        "Features: text to cached ids, single sentences",
+        "features",
+        (_OURS, _BEST),
+        requirements=(_to("features against transformers' fast tokenizer", 2.0, _BEST),),
         max_seq_length=128,
         texts="sentences",
-        contenders=(_OURS, _BEST),
-        baselines=("transformers", "bert_tf"),
-        requirements=(Requirement("features against transformers' fast tokenizer", "bert_tf", 2.0, against="transformers"),),
     ),
     Comparison(
-        name="train",
-        title="Training, sequence 64, batch 12",
-        suite="train",
-        contenders=(
-            _OURS,
-            _OURS_GROUPED,
-            _OURS_PUBLISHED,
-            _OURS_NOT_NATIVE,
+        "train",
+        "Training, sequence 64, batch 12",
+        "train",
+        (
+            *(_OURS, _OURS_GROUPED, _OURS_PUBLISHED, _OURS_NOT_NATIVE),
             Contender("transformers max", "transformers", way="max"),
-            _TRANSFORMERS,
-            Contender("transformers grouped", "transformers", way="grouped"),
+            *(_TRANSFORMERS, _TRANSFORMERS_GROUPED),
             Contender("keras_hub", "keras_hub", way="max"),
             Contender("model_garden", "model_garden", way="max"),
         ),
-        baselines=("transformers dynamic", "bert_tf published layout"),
+        baselines=(_TRANSFORMERS.name, _OURS_PUBLISHED.name),
         requirements=(
-            Requirement("training against transformers, dynamic padding", "bert_tf", 1.8, against="transformers dynamic"),
-            Requirement("both grouped by length", "bert_tf grouped", 1.5, against="transformers grouped"),
+            _to("training against transformers, dynamic padding", 1.8, _TRANSFORMERS),
+            _to("both grouped by length", 1.5, _TRANSFORMERS_GROUPED, _OURS_GROUPED),
         ),
     ),
     Comparison(
-        name="train-base",
-        title="Training BERT-Base (random weights), sequence 64, batch 12",
-        suite="train",
+        "train-base",
+        "Training BERT-Base (random weights), sequence 64, batch 12",
+        "train",
+        (_OURS, _OURS_NOT_NATIVE, _TRANSFORMERS),
         size="base",
-        contenders=(_OURS, _OURS_NOT_NATIVE, _TRANSFORMERS),
-        baselines=("transformers dynamic", "bert_tf"),
         requirements=(
-            Requirement("BERT-Base against transformers, dynamic padding", "bert_tf", 1.5, against="transformers dynamic"),
+            _to("BERT-Base against transformers, dynamic padding", 1.5, _TRANSFORMERS),
             Requirement("share of the matmul peak, BERT-Base", "bert_tf", 0.7, kind="share"),
         ),
     ),
     Comparison(
-        name="train-128",
-        title="Training, sequence 128, batch 32",
-        suite="train",
+        "train-128",
+        "Training, sequence 128, batch 32",
+        "train",
+        (_OURS, _OURS_PUBLISHED),
+        baselines=(_OURS_PUBLISHED.name,),
+        requirements=(_to("sequence 128, against published layout", 2.5, _OURS_PUBLISHED),),
         max_seq_length=128,
         batch_size=32,
-        contenders=(_OURS, _OURS_PUBLISHED),
-        baselines=("bert_tf published layout",),
-        requirements=(
-            Requirement("sequence 128, against published layout", "bert_tf", 2.5, against="bert_tf published layout"),
-        ),
     ),
     Comparison(
-        name="predict",
-        title="Prediction of dev and test, each at its best batch size",
-        suite="predict",
+        "predict",
+        "Prediction of dev and test, each at its best batch size",
+        "predict",
+        (_OURS, _BEST),
+        requirements=(_to("prediction against transformers", 1.6, _BEST),),
         texts="dev and test",
-        contenders=(_OURS, _BEST),
-        baselines=("transformers", "bert_tf"),
         try_batch_sizes=(8, 16, 32, 64, 128),
-        requirements=(Requirement("prediction against transformers", "bert_tf", 1.6, against="transformers"),),
     ),
     Comparison(
-        name="train-half",
-        title="Training in bfloat16, sequence 64, batch 12",
-        suite="half",
-        contenders=(
-            _OURS_IN_HALF,
-            _OURS,
-            Contender("bert_tf bfloat16, no native kernels", flags={"native_kernels": False}, precision=HALF),
-            _TRANSFORMERS_IN_HALF,
-            _TRANSFORMERS,
-        ),
-        baselines=("transformers bfloat16", "bert_tf"),
+        "train-half",
+        "Training in bfloat16, sequence 64, batch 12",
+        "half",
+        (_OURS_IN_HALF, _OURS, _OURS_IN_HALF_NOT_NATIVE, _TRANSFORMERS_IN_HALF, _TRANSFORMERS),
+        baselines=(_TRANSFORMERS_IN_HALF.name, _OURS.name),
         requirements=(
-            Requirement(
-                "training in bfloat16 against transformers with bf16=True",
-                _OURS_IN_HALF.name,
-                1.8,
-                against=_TRANSFORMERS_IN_HALF.name,
-            ),
+            _to("training in bfloat16 against transformers with bf16=True", 1.8, _TRANSFORMERS_IN_HALF, _OURS_IN_HALF),
         ),
     ),
     Comparison(
-        name="predict-half",
-        title="Prediction in bfloat16 of dev and test, each at its best batch size",
-        suite="predict-half",
+        "predict-half",
+        "Prediction in bfloat16 of dev and test, each at its best batch size",
+        "predict-half",
+        (_OURS_IN_HALF, _TRANSFORMERS_IN_HALF),
+        requirements=(_to("prediction in bfloat16 against transformers with bf16", 1.6, _TRANSFORMERS_IN_HALF, _OURS_IN_HALF),),
         texts="dev and test",
-        contenders=(_OURS_IN_HALF, _TRANSFORMERS_IN_HALF),
-        baselines=("transformers bfloat16", "bert_tf bfloat16"),
         try_batch_sizes=(8, 16, 32, 64, 128),
-        requirements=(
-            Requirement(
-                "prediction in bfloat16 against transformers with bf16",
-                _OURS_IN_HALF.name,
-                1.6,
-                against=_TRANSFORMERS_IN_HALF.name,
-            ),
-        ),
     ),
     Comparison(
-        name="squad",
-        title="Training on questions, sequence 384, stride 128, batch 12",
-        suite="squad",
+        "squad",
+        "Training on questions, sequence 384, stride 128, batch 12",
+        "squad",
+        (_OURS, _TRANSFORMERS),
+        requirements=_as_fast_as_the_classifier("training on questions"),
         max_seq_length=384,
         texts="questions",
-        contenders=(_OURS, _TRANSFORMERS),
-        baselines=("transformers dynamic", "bert_tf"),
-        requirements=_as_fast_as_the_classifier("training on questions"),
     ),
     Comparison(
-        name="tagging",
-        title="Training on tags, sequence 128, batch 32",
-        suite="tagging",
+        "tagging",
+        "Training on tags, sequence 128, batch 32",
+        "tagging",
+        (_OURS, _TRANSFORMERS),
+        requirements=_as_fast_as_the_classifier("training on tags"),
         max_seq_length=128,
         batch_size=32,
         texts="words",
-        contenders=(_OURS, _TRANSFORMERS),
-        baselines=("transformers dynamic", "bert_tf"),
-        requirements=_as_fast_as_the_classifier("training on tags"),
     ),
     *(
         Comparison(
-            name=name,
-            title=f"Features of questions: a JSON file to cached windows, sequence 384, stride 128{said}",
-            suite="squad-features",
+            name,
+            f"Features of questions: a JSON file to cached windows, sequence 384, stride 128{said}",
+            "squad-features",
+            (_OURS, _BEST),
+            requirements=(_to(f"features of questions{said}", 2.0, _BEST),),
             max_seq_length=384,
             texts="questions",
-            contenders=(_OURS, _BEST),
-            baselines=("transformers", "bert_tf"),
-            requirements=(Requirement(f"features of questions{said}", "bert_tf", 2.0, against="transformers"),),
             workload={"reads_file": True},
-            about=_STRIDE,
             threads=threads,
+            about=_STRIDE,
         )
         for name, said, threads in (("squad-features", "", None), ("squad-features-1", ", one thread", 1))
     ),
     Comparison(
-        name="encode",
-        title="Vectors of texts (mean pooling), sequence 128",
-        suite="encode",
+        "encode",
+        "Vectors of texts (mean pooling), sequence 128",
+        "encode",
+        (_OURS, _BY_LENGTH, _IN_GIVEN_ORDER),
+        baselines=(_BY_LENGTH.name, _OURS.name),
+        requirements=(
+            _to("vectors against transformers, texts by length", 2.0, _BY_LENGTH),
+            _to("vectors against transformers, texts as given", 2.0, _IN_GIVEN_ORDER),
+        ),
         max_seq_length=128,
         batch_size=32,
         texts="to encode",
-        contenders=(_OURS, _BY_LENGTH, _IN_GIVEN_ORDER),
-        baselines=(_BY_LENGTH.name, "bert_tf"),
-        requirements=(
-            Requirement("vectors against transformers, texts by length", "bert_tf", 2.0, against=_BY_LENGTH.name),
-            Requirement("vectors against transformers, texts as given", "bert_tf", 2.0, against=_IN_GIVEN_ORDER.name),
-        ),
     ),
     Comparison(
-        name="start",
-        title="From process start to the end of the first training step",
-        suite="start",
-        contenders=(_OURS, _BEST),
-        baselines=("transformers", "bert_tf"),
-        requirements=(
-            Requirement("time to the first step, to transformers'", "bert_tf", 0.8, against="transformers", at_least=False),
-        ),
+        "start",
+        "From process start to the end of the first training step",
+        "start",
+        (_OURS, _BEST),
+        requirements=(_to("time to the first step, to transformers'", 0.8, _BEST, at_least=False),),
     ),
     Comparison(
-        name="memory",
-        title="Peak resident memory of training BERT-Base, 12 steps",
-        suite="memory",
+        "memory",
+        "Peak resident memory of training BERT-Base, 12 steps",
+        "memory",
+        (_OURS, _TRANSFORMERS),
+        requirements=(_to("peak memory, to transformers'", 1.0, _TRANSFORMERS, at_least=False),),
         size="base",
-        contenders=(_OURS, _TRANSFORMERS),
-        baselines=("transformers dynamic", "bert_tf"),
-        requirements=(
-            Requirement("peak memory, to transformers'", "bert_tf", 1.0, against="transformers dynamic", at_least=False),
-        ),
     ),
     Comparison(
-        name="curves",
-        title="Losses of all levers on and off, same seed, no dropout",
-        suite="curves",
-        contenders=(_OURS, _OURS_PUBLISHED),
-        baselines=("bert_tf published layout",),
-        workload={"dropout": 0.0},
+        "curves",
+        "Losses of all levers on and off, same seed, no dropout",
+        "curves",
+        (_OURS, _OURS_PUBLISHED),
+        baselines=(_OURS_PUBLISHED.name,),
         requirements=(
             Requirement(
                 "losses of all levers on and off: largest difference", "bert_tf", 1e-6, kind="difference", at_least=False
             ),
         ),
+        workload={"dropout": 0.0},
     ),
     *(
         Comparison(
-            name=f"replicas-{batch_size}",
-            title=f"One device and two logical ones on the same cores, sequence 128, global batch {batch_size}",
-            suite="replicas",
+            f"replicas-{batch_size}",
+            f"One device and two logical ones on the same cores, sequence 128, global batch {batch_size}",
+            "replicas",
+            (_OURS_ON_ONE, _OURS_NOT_DEFERRED, _OURS_ON_TWO),
+            baselines=(_OURS_ON_ONE.name,),
+            requirements=(_to(f"two devices against one, batch {batch_size}", 1 / 1.1, _OURS_ON_ONE, _OURS_ON_TWO),),
             max_seq_length=128,
             batch_size=batch_size,
-            contenders=(_OURS_ON_ONE, _OURS_NOT_DEFERRED, _OURS_ON_TWO),
-            baselines=("bert_tf",),
-            requirements=(
-                Requirement(f"two devices against one, batch {batch_size}", _OURS_ON_TWO.name, 1 / 1.1, against="bert_tf"),
-            ),
         )
         for batch_size in (12, 32)
     ),
     *(
         Comparison(
-            name=name,
-            title=f"Checkpoints of {data}, evaluated on dev by one command",
-            suite="checkpoints",
-            contenders=(_OF_TEN, _OF_THREE),
+            f"checkpoints{name}",
+            f"Checkpoints of {data}, evaluated on dev by one command",
+            "checkpoints",
+            (_OF_TEN, _OF_THREE),
             baselines=(_OF_THREE.name,),
-            workload=workload,
             requirements=(
-                Requirement(
-                    f"evaluating 10 checkpoints of {data}, time to that of 3",
-                    _OF_TEN.name,
-                    2.0,
-                    against=_OF_THREE.name,
-                    at_least=False,
-                ),
+                _to(f"evaluating 10 checkpoints of {data}, time to that of 3", 2.0, _OF_THREE, _OF_TEN, at_least=False),
             ),
+            workload=workload,
         )
-        for name, data, workload in (
-            ("checkpoints", "MRPC", {}),
-            ("checkpoints-sample", "the bundled sample", {"sample": True}),
-        )
+        for name, data, workload in _MRPC_AND_SAMPLE
     ),
     *(
         Comparison(
-            name=name,
-            title=f"The whole command: three epochs of {data} and its evaluation",
-            suite="command",
-            contenders=(_OURS, _BEST),
-            baselines=("transformers", "bert_tf"),
+            f"command{name}",
+            f"The whole command: three epochs of {data} and its evaluation",
+            "command",
+            (_OURS, _BEST),
+            requirements=(_to(f"whole command, {data}, time to transformers'", 0.5, _BEST, at_least=False),),
             workload=workload,
             about=_WHOLE,
-            requirements=(
-                Requirement(
-                    f"whole command, {data}, time to transformers'", "bert_tf", 0.5, against="transformers", at_least=False
-                ),
-            ),
         )
-        for name, data, workload in (("command", "MRPC", {}), ("command-sample", "the bundled sample", {"sample": True}))
+        for name, data, workload in _MRPC_AND_SAMPLE
     ),
     *(
         Comparison(
-            name=f"versions-{name}",
-            title=f"This environment and that of --other_python: {work}",
-            suite=f"versions-{suite}",
+            f"versions-{name}",
+            f"This environment and that of --other_python: {work}",
+            f"versions-{suite}",
+            (own, dataclasses.replace(_ELSEWHERE, precision=own.precision)),
+            baselines=(OTHER,),
+            requirements=(_to(f"{work}, to the other environment", bound, _ELSEWHERE, own, at_least=name != "start"),),
             max_seq_length=128 if name == "features" else 64,
             texts=texts,
-            contenders=(own, dataclasses.replace(_ELSEWHERE, precision=own.precision)),
-            baselines=(OTHER,),
-            requirements=(
-                Requirement(f"{work}, to the other environment", own.name, bound, against=OTHER, at_least=name != "start"),
-            ),
         )
         for name, suite, work, texts, own, bound in (
             ("features", "features", "text to cached ids", "sentences", _OURS, 0.97),
@@ -404,27 +363,27 @@ COMPARISONS = (
         )
     ),
     Comparison(
-        name="scaling-batch",
-        title="Cost as the batch grows, sequence 64",
-        suite="scaling",
-        contenders=tuple(Contender(f"batch {n}", batch_size=n) for n in (4, 8, 16, 32, 64)),
+        "scaling-batch",
+        "Cost as the batch grows, sequence 64",
+        "scaling",
+        tuple(Contender(f"batch {n}", batch_size=n) for n in (4, 8, 16, 32, 64)),
         baselines=("batch 4",),
         axis="examples of a batch",
     ),
     Comparison(
-        name="scaling-length",
-        title="Cost as texts grow, batch 12, every example of full length",
-        suite="scaling",
-        texts="filled",
-        contenders=tuple(Contender(f"length {n}", max_seq_length=n) for n in (32, 64, 128, 256, 512)),
+        "scaling-length",
+        "Cost as texts grow, batch 12, every example of full length",
+        "scaling",
+        tuple(Contender(f"length {n}", max_seq_length=n) for n in (32, 64, 128, 256, 512)),
         baselines=("length 32",),
+        texts="filled",
         axis="tokens of an example",
     ),
     Comparison(
-        name="scaling-size",
-        title="Cost as the model grows (random weights), sequence 64, batch 12",
-        suite="scaling",
-        contenders=tuple(Contender(f"size {name}", size=name) for name in ("tiny", "mini", "medium", "base")),
+        "scaling-size",
+        "Cost as the model grows (random weights), sequence 64, batch 12",
+        "scaling",
+        tuple(Contender(f"size {name}", size=name) for name in ("tiny", "mini", "medium", "base")),
         baselines=("size tiny",),
         axis="parameters of the encoder",
     ),

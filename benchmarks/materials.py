@@ -1,4 +1,8 @@
-"""Files for contenders: texts, weights in both layouts, and each worker's workload file."""
+"""Files for contenders: texts, one model in the published layout for us and in Hugging Face's for the others, workloads.
+
+Pretrained encoders have no task head. So that losses before training are comparable, every worker draws it by the
+rule of `head`; our checkpoint holds it by its published names, the other format has no entry for it.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,88 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import texts, weights
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import texts
 from benchmarks.comparisons import OTHER, OWN, SUITES, Comparison, Contender
-from benchmarks.sizes import DEFAULT, SIZES
+from benchmarks.figures import DEFAULT, SIZES
 from bert_tf import documents
+from bert_tf.checkpoints import huggingface_export
+from bert_tf.checkpoints.huggingface import PUBLISHED_CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME
+from bert_tf.checkpoints.huggingface_classes import Architecture
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import IntArray
+from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.tasks.base import Limits, Task
 from bert_tf.tokenization import casing
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.casing import TOKENIZER_FILES
+from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+Array = npt.NDArray[Any]
 
 SEED = 1
 _LEARNING_RATE = 2e-5
 _EPOCHS = 3
 _WARMUP_PROPORTION = 0.1
+_TOKENIZER_FIELDS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
+_SCOPES = {SPAN: "cls/squad/"}  # of a head's variables, if not as in the published classifier
+_CLASSIFIER = Architecture("BertForSequenceClassification")  # without its head
+
+
+def head(config: BertConfig, spec: HeadSpec, *, seed: int) -> dict[str, Array]:
+    """Returns the initial head of all workers: normal(0, 0.02), drawn [D, L], and zeros."""
+    kernel = np.random.default_rng(seed).normal(0, 0.02, [config.hidden_size, spec.num_labels])
+    scope = _SCOPES.get(spec.kind, "")
+    return {
+        f"{scope}output_weights": np.ascontiguousarray(kernel.T, np.float32),  # [L, D]
+        f"{scope}output_bias": np.zeros(spec.num_labels, np.float32),
+    }
+
+
+def read_encoder(prefix: str | os.PathLike[str], config: BertConfig) -> dict[str, Array]:
+    reader = CheckpointReader(prefix)
+    return {name: reader[name] for name in encoder_shapes(config)}
+
+
+def write_published(folder: Path, config: BertConfig, vocabulary: Vocabulary, entries: dict[str, Array]) -> None:
+    """Writes bert_config.json, vocab.txt, tokenizer_config.json and, if there are entries, bert_model.ckpt."""
+    folder.mkdir(parents=True)
+    (folder / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
+    _write_tokenizer(folder, config, vocabulary)
+    if entries:
+        write_checkpoint(folder / CHECKPOINT_NAME, entries)
+
+
+def write_huggingface(
+    folder: Path, config: BertConfig, vocabulary: Vocabulary, entries: dict[str, Array], *, num_labels: int
+) -> None:
+    """Writes config.json, vocab.txt, tokenizer_config.json and, if there are entries, model.safetensors."""
+    folder.mkdir(parents=True)
+    labels = [f"LABEL_{number}" for number in range(num_labels)]
+    facts = {
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+        "pad_token_id": vocabulary.pad_id,
+    }
+    huggingface_export.write(folder, entries, config, architecture=_CLASSIFIER, facts=facts)
+    _write_tokenizer(folder, config, vocabulary)
+    if not entries:
+        (folder / WEIGHTS_NAME).unlink()
+
+
+def _write_tokenizer(folder: Path, config: BertConfig, vocabulary: Vocabulary) -> None:
+    (folder / VOCABULARY_NAME).write_text(vocabulary.to_text(), encoding="utf-8")
+    tokenizer = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": casing.find(vocabulary).lower_case,
+        "model_max_length": config.max_position_embeddings,
+        **_TOKENIZER_FIELDS,
+    }
+    (folder / TOKENIZER_FILES[0]).write_text(documents.to_json(tokenizer, indent=2), encoding="utf-8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +134,9 @@ class Materials:
         return self._source.data[texts.TEXTS[kind].task].folder
 
     def config(self, size: str) -> BertConfig:
-        return self._source.config if size == DEFAULT else SIZES[size].config(len(self._source.vocabulary))
+        if size == DEFAULT:
+            return self._source.config
+        return dataclasses.replace(SIZES[size], vocab_size=len(self._source.vocabulary))
 
     def write_workload(self, content: dict[str, Any]) -> Path:
         folder = self.new_folder()
@@ -91,16 +164,16 @@ class Materials:
         tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
         return self.task(kind).family.features(self.examples(kind), tokenizer, Limits(max_seq_length)).lengths
 
-    def _read_entries(self, size: str) -> dict[str, weights.Array]:
-        return weights.read(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}
+    def _read_entries(self, size: str) -> dict[str, Array]:
+        return read_encoder(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}
 
     def _write_published(self, size: str, kind: str) -> Path:
         """Returns our worker's model folder, with the head of a row of `texts.TEXTS`; no checkpoint for random weights."""
         config, entries = self.config(size), self._entries(size)
-        head = weights.head(config, self.task(kind).family.head, seed=SEED) if entries else {}
+        initial = head(config, self.task(kind).family.head, seed=SEED) if entries else {}
         folder = self._folder / f"published-{size}-{texts.TEXTS[kind].task}"
         if not folder.is_dir():
-            weights.write_published(folder, config, self._source.vocabulary, {**entries, **head})
+            write_published(folder, config, self._source.vocabulary, {**entries, **initial})
         return folder
 
     def _write_huggingface(self, size: str, kind: str) -> Path:
@@ -108,9 +181,7 @@ class Materials:
         folder = self._folder / f"huggingface-{size}-{texts.TEXTS[kind].task}"
         if not folder.is_dir():
             labels = self.task(kind).family.head.num_labels
-            weights.write_huggingface(
-                folder, self.config(size), self._source.vocabulary, self._entries(size), num_labels=labels
-            )
+            write_huggingface(folder, self.config(size), self._source.vocabulary, self._entries(size), num_labels=labels)
         return folder
 
 

@@ -11,14 +11,19 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from benchmarks import evaluations, whole_command
+from benchmarks import whole_command
 from benchmarks.comparisons import OWN, PEAK, Contender
-from benchmarks.environments import variables
-from benchmarks.interleave import take_turns
 from benchmarks.stage import Stage
-from benchmarks.workers import Crew, Worker, WorkerError
+from benchmarks.workers import Crew, WorkerError, variables
 
 _TRIAL_TEXTS = 256
+
+Turns = Mapping[str, Callable[[], float]]
+
+
+class Outcome(NamedTuple):
+    samples: dict[str, list[float]]  # one per round, of contenders that finished all rounds
+    failures: dict[str, str]  # why the others did not
 
 
 class Measured(NamedTuple):
@@ -30,11 +35,35 @@ class Measured(NamedTuple):
     commands: Mapping[str, Sequence[whole_command.Finished]] = MappingProxyType({})  # by contender, one per turn
 
 
-def _rate(answer: Mapping[str, Any]) -> float:
-    try:
-        return float(answer["examples"]) / float(answer["seconds"])
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise WorkerError(f"answered without examples and seconds: {dict(answer)}") from error
+def take_turns(contenders: Turns, *, rounds: int, warm_up: bool = True) -> Outcome:
+    """Warms up every contender by one turn, then measures `rounds` turns of each; a `WorkerError` ends its part.
+
+    Every round measures every contender, so that a slow minute of the machine affects all; every other one is in reverse
+    order, so that none always follows the same neighbour.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    failures: dict[str, str] = {}
+    for number in range(0 if warm_up else 1, rounds + 1):
+        order = list(samples) if number % 2 else list(reversed(samples))
+        for name in order:
+            try:
+                value = contenders[name]()
+            except WorkerError as error:
+                failures[name] = str(error)
+                del samples[name]
+                logging.warning("%s: %s", name, error)
+                continue
+            if number:  # round 0 is the warm-up
+                samples[name].append(value)
+        if number and samples:
+            logging.info("round %d: %s", number, ", ".join(f"{name} {values[-1]:.4g}" for name, values in samples.items()))
+    return Outcome(samples, failures)
+
+
+def _turns(stage: Stage, turns: Turns, *, warm_up: bool = True) -> dict[str, list[float]]:
+    outcome = take_turns(turns, rounds=stage.bench.rounds, warm_up=warm_up)
+    stage.notes.update({name: f"failed: {why}" for name, why in outcome.failures.items()})
+    return outcome.samples
 
 
 def _number(answer: Mapping[str, Any], key: str) -> float:
@@ -42,6 +71,13 @@ def _number(answer: Mapping[str, Any], key: str) -> float:
         return float(answer[key])
     except (KeyError, TypeError, ValueError) as error:
         raise WorkerError(f"answered without {key}: {dict(answer)}") from error
+
+
+def _rate(answer: Mapping[str, Any]) -> float:
+    try:
+        return _number(answer, "examples") / _number(answer, "seconds")
+    except ZeroDivisionError as error:
+        raise WorkerError(f"answered without seconds: {dict(answer)}") from error
 
 
 def _in_rounds(stage: Stage, contenders: list[Contender]) -> Measured:
@@ -53,25 +89,12 @@ def _in_rounds(stage: Stage, contenders: list[Contender]) -> Measured:
         turns: dict[str, Callable[[], float]] = {
             name: functools.partial(lambda worker: _rate(worker.ask({"run": stage.steps})), workers[name]) for name in names
         }
-        if turns and stage.suite.worker == "train":
-            turns.update(_peak_turn(stage, crew))
+        with stage.noting(PEAK):
+            if turns and stage.suite.worker == "train":
+                worker = stage.start_peak(crew)
+                turns[PEAK] = lambda: _number(worker.ask({"run": 1}), "gflops")
         samples = _turns(stage, turns)
         return Measured(samples, batch_sizes, samples.pop(PEAK, ()))
-
-
-def _peak_turn(stage: Stage, crew: Crew) -> dict[str, Callable[[], float]]:
-    try:
-        worker = stage.start_peak(crew)
-    except WorkerError as error:
-        stage.note(PEAK, f"failed: {error}")
-        return {}
-    return {PEAK: lambda: _number(worker.ask({"run": 1}), "gflops")}
-
-
-def _turns(stage: Stage, turns: Mapping[str, Callable[[], float]], *, warm_up: bool = True) -> dict[str, list[float]]:
-    outcome = take_turns(turns, rounds=stage.bench.rounds, warm_up=warm_up)
-    stage.notes.update({name: f"failed: {why}" for name, why in outcome.failures.items()})
-    return outcome.samples
 
 
 def _best_batch_sizes(stage: Stage, contenders: list[Contender]) -> dict[str, int]:
@@ -99,21 +122,13 @@ def _afresh(stage: Stage, contenders: list[Contender]) -> Measured:
     """Starts a process for every turn; separate processes, which train and are not measured, are checked."""
     answers: dict[str, dict[str, Any]] = {}
     for contender in contenders:
-        with Crew() as crew:
-            workers = _checking_worker(stage, contender, crew)
-            answers.update(stage.answers_to_check(workers))
+        with Crew() as crew, stage.noting(contender.name):
+            worker = stage.start(contender, crew, suite="train")
+            answers.update(stage.answers_to_check({contender.name: worker}))
     names = stage.comparable(answers)
     turn = {"first_step": _first_step, "peak_rss": _peak_rss}[stage.suite.answer]
     turns = {c.name: functools.partial(turn, stage, c) for c in contenders if c.name in names}
     return Measured(_turns(stage, turns))
-
-
-def _checking_worker(stage: Stage, contender: Contender, crew: Crew) -> dict[str, Worker]:
-    try:
-        return {contender.name: stage.start(contender, crew, suite="train")}
-    except WorkerError as error:
-        stage.note(contender.name, f"failed: {error}")
-        return {}
 
 
 def _first_step(stage: Stage, contender: Contender) -> float:
@@ -133,27 +148,9 @@ def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
     with Crew() as crew:
         workers = stage.start_all(contenders, crew, {})
         for name in stage.comparable(stage.answers_to_check(workers)):
-            try:
+            with stage.noting(name):
                 losses[name] = [_number(workers[name].ask({"run": 1}), "loss") for _ in range(stage.steps)]
-            except WorkerError as error:
-                stage.note(name, f"failed: {error}")
     return Measured(losses)
-
-
-def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
-    job = _job(stage)
-    if job is None:
-        return Measured({})
-    finished: dict[str, list[whole_command.Finished]] = {contender.name: [] for contender in contenders}
-
-    def turn(contender: Contender) -> float:
-        done = _run_command(stage, contender, job)
-        finished[contender.name].append(done)
-        stage.versions[contender.name] = done.versions
-        return done.seconds
-
-    samples = _turns(stage, {contender.name: functools.partial(turn, contender) for contender in contenders}, warm_up=False)
-    return Measured(samples, commands=finished)
 
 
 def _job(stage: Stage) -> whole_command.Job | None:
@@ -169,6 +166,24 @@ def _job(stage: Stage) -> whole_command.Job | None:
     return whole_command.Job(data, published, huggingface, comparison.max_seq_length, comparison.batch_size)
 
 
+def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
+    job, bench = _job(stage), stage.bench
+    finished: dict[str, list[whole_command.Finished]] = {contender.name: [] for contender in contenders}
+
+    def turn(contender: Contender, job: whole_command.Job) -> float:
+        library, output = contender.library, bench.materials.new_folder()
+        is_own = library == OWN
+        line = whole_command.own(job, output) if is_own else whole_command.peer(bench.environments.python(library), job, output)
+        environment = variables(library, bench.threads)
+        done = whole_command.run(library, line, output, environment=environment, limit=bench.limits.answer)
+        finished[contender.name].append(done)
+        stage.versions[contender.name] = done.versions
+        return done.seconds
+
+    turns = {contender.name: functools.partial(turn, contender, job) for contender in contenders if job}
+    return Measured(_turns(stage, turns, warm_up=False), commands=finished)
+
+
 def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
     """Evaluates as many checkpoints of a run as each contender says, by its own command."""
     job = _job(stage)
@@ -180,10 +195,10 @@ def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
 
     def turn(checkpoints: int) -> float:
         output = bench.materials.new_folder()
-        return evaluations.evaluate(job, run, checkpoints, output, environment=environment, limit=bench.limits.answer)
+        return whole_command.evaluate(job, run, checkpoints, output, environment=environment, limit=bench.limits.answer)
 
     try:
-        evaluations.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
+        whole_command.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
         return Measured(_turns(stage, {name: functools.partial(turn, count) for name, count in counts.items()}, warm_up=False))
     except WorkerError as error:
         for name in counts:
@@ -191,13 +206,6 @@ def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
         return Measured({})
     finally:
         shutil.rmtree(run, ignore_errors=True)  # a gigabyte
-
-
-def _run_command(stage: Stage, contender: Contender, job: whole_command.Job) -> whole_command.Finished:
-    bench, library, output = stage.bench, contender.library, stage.bench.materials.new_folder()
-    is_own = library == OWN
-    line = whole_command.own(job, output) if is_own else whole_command.peer(bench.environments.python(library), job, output)
-    return whole_command.run(library, line, output, environment=variables(library, bench.threads), limit=bench.limits.answer)
 
 
 PROCEDURES: Mapping[str, Callable[[Stage, list[Contender]], Measured]] = {

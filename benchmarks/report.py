@@ -1,20 +1,24 @@
-"""results.md: figures on each CPU model, and the requirements."""
+"""results.md: figures on each CPU model, and the requirements with a column for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from benchmarks.comparisons import COMPARISONS, OWN, SUITES
-from benchmarks.cpu_table import by_cpu, training_ratio
-from benchmarks.markdown import spread, table
-from benchmarks.records import Record, name
+from benchmarks import figures
+from benchmarks.comparisons import COMPARISONS, OWN, SUITES, Requirement
+from benchmarks.records import Record, name, newest
 from bert_tf import atomic
 from bert_tf.profiling.timing.wall_clock import PARTS
 from bert_tf.text_table import counted
 
 NAME = "results.md"
+MEASURED = "measured"
+TRAINING = "training against transformers, dynamic padding"
+_COMMIT = 7  # digits of one
+_LEGEND = "A figure in bold misses what is required; an empty cell was not measured."
 
 _ROWS = {row.name: row for row in COMPARISONS}
 
@@ -24,6 +28,93 @@ Contenders take turns in every round. Figures are medians over the rounds, with 
 parentheses; a ratio is the median of the ratios of each round. Made by `python -m bert_tf benchmark` from the records in
 `results/`, one for each CPU model: a run adds to the record of the CPU that it is on, and replaces what it measures again."""
 
+Rows = Mapping[str, Mapping[str, Any]]  # of a comparison, by contender
+Results = Mapping[str, Mapping[str, Any]]  # comparisons by name
+
+
+def spread(values: Mapping[str, Any], form: str = "") -> str:
+    """Formats median, lowest and highest (keys of `values`), by default with four digits; empty without values."""
+    if "median" not in values:
+        return ""
+    numbers = (values[key] for key in ("median", "lowest", "highest"))
+    middle, low, high = ((form or ("{:.4g}" if abs(number) < 1e4 else "{:.0f}")).format(number) for number in numbers)
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def judge(comparisons: Sequence[Mapping[str, Any]], told: Mapping[str, float] = MappingProxyType({})) -> list[dict[str, Any]]:
+    """Returns a verdict per requirement; `held` is None if not measured.
+
+    `told` has figures from elsewhere, by requirement, for what was not measured here.
+    """
+    results = {result["name"]: result for result in comparisons}
+    verdicts = []
+    for row in COMPARISONS:
+        for requirement in row.requirements:
+            verdict = _verdict(requirement, row.name, results)
+            if verdict["held"] is None and requirement.what in told:
+                verdict = _judged(requirement, figures.spread([told[requirement.what]]))
+            verdicts.append(verdict)
+    return verdicts
+
+
+def _judged(requirement: Requirement, found: figures.Spread) -> dict[str, Any]:
+    held = found.median >= requirement.bound if requirement.at_least else found.median <= requirement.bound
+    return {**_asked(requirement), **found._asdict(), "held": held}
+
+
+def _asked(requirement: Requirement) -> dict[str, Any]:
+    words = "at least" if requirement.at_least else "at most"
+    return {"what": requirement.what, "required": f"{words} {requirement.bound:.3g}", "held": None}
+
+
+def _verdict(requirement: Requirement, name: str, results: Results) -> dict[str, Any]:
+    verdict = _asked(requirement)
+    if name not in results:
+        return {**verdict, "note": "not asked for"}
+    rows = _by_contender(results[name])
+    for name in filter(None, (requirement.contender, requirement.against)):
+        status = rows[name]["status"] if name in rows else "not measured"  # an older record may lack a contender
+        if status != MEASURED:
+            return {**verdict, "note": f"{name}: {status}"}
+    found = _figure(requirement, rows, _by_contender(results.get(requirement.beside, {"rows": ()})))
+    if found is None:
+        return {**verdict, "note": "the other side of it was not measured"}
+    return _judged(requirement, found)
+
+
+def _by_contender(comparison: Mapping[str, Any]) -> Rows:
+    return {row["contender"]: row for row in comparison["rows"]}
+
+
+def _figure(requirement: Requirement, rows: Rows, beside: Rows) -> figures.Spread | None:
+    if requirement.kind == "share":
+        share = rows[requirement.contender].get("share_of_peak")
+        return share and figures.Spread(**share)
+    if requirement.kind == "difference":
+        return _difference(requirement, rows)
+    here = _ratio(requirement, rows)
+    if requirement.kind == "ratio" or here is None:
+        return here
+    there = _ratio(requirement, beside)  # of the same contenders in another comparison
+    return there and figures.spread([here.median / there.median])
+
+
+def _ratio(requirement: Requirement, rows: Rows) -> figures.Spread | None:
+    ours, theirs = (rows.get(name, {}).get("samples") for name in (requirement.contender, requirement.against))
+    return figures.ratio(ours, theirs) if ours and theirs else None
+
+
+def _difference(requirement: Requirement, rows: Rows) -> figures.Spread | None:
+    """Returns the largest difference between the losses of a step, for all three figures."""
+    mine = rows[requirement.contender]["samples"]
+    others = [row["samples"] for name, row in rows.items() if name != requirement.contender and "samples" in row]
+    return figures.spread([max(abs(a - b) for other in others for a, b in zip(mine, other))]) if others else None
+
 
 def write(output_dir: Path, found: Sequence[Record]) -> None:
     atomic.write_text(output_dir / NAME, to_markdown(found))
@@ -31,9 +122,41 @@ def write(output_dir: Path, found: Sequence[Record]) -> None:
 
 def to_markdown(found: Sequence[Record]) -> str:
     """Returns the report, the CPU with the least gain first."""
-    found = sorted(found, key=training_ratio)
-    parts = [_ABOUT, "## By CPU model", by_cpu(found), *(_record(record) for record in found if record["comparisons"])]
+    found = sorted(found, key=_training_ratio)
+    parts = [_ABOUT, "## By CPU model", _by_cpu(found), *(_record(record) for record in found if record["comparisons"])]
     return "\n\n".join(parts) + "\n"
+
+
+def _by_cpu(found: Sequence[Record]) -> str:
+    latest = max(map(newest, found), key=lambda each: str(each["date"]), default={"commit": ""})["commit"]
+    heads = [f"{name(record)}, {_when(record, latest)}" for record in found]
+    rows = [
+        [verdicts[0]["what"], verdicts[0]["required"], *map(_cell, verdicts)] for verdicts in zip(*map(_verdicts_of, found))
+    ]
+    notes = [f"{name(record)}: {record['told']['source']}" for record in found if "told" in record]
+    return "\n\n".join([table(("what", "required", *heads), [row for row in rows if any(row[2:])]), *notes, _LEGEND])
+
+
+def _verdicts_of(record: Record) -> list[dict[str, Any]]:
+    return judge(record["comparisons"], record.get("told", {}).get("figures", {}))
+
+
+def _training_ratio(record: Record) -> float:
+    """Returns training speed relative to `transformers` on a CPU, 0 if not measured."""
+    return next(float(verdict.get("median", 0.0)) for verdict in _verdicts_of(record) if verdict["what"] == TRAINING)
+
+
+def _cell(verdict: Mapping[str, Any]) -> str:
+    figure = spread(verdict)
+    return f"**{figure}**" if verdict["held"] is False else figure
+
+
+def _when(record: Record, latest: str) -> str:
+    """Returns a column's commits; for a CPU without figures of the latest commit, its last one."""
+    last = newest(record)["commit"]
+    if last != latest:
+        return f"not measured since {last[:_COMMIT]}"
+    return ", ".join(dict.fromkeys(comparison["measured"]["commit"][:_COMMIT] for comparison in record["comparisons"]))
 
 
 def _record(record: Record) -> str:

@@ -1,20 +1,24 @@
-"""The workers of one comparison: starts, checks and asks them."""
+"""The workers of one comparison: starts and asks them, and checks that they do the same work before they are timed."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from absl import logging
 
-from benchmarks import checks
 from benchmarks.comparisons import PEAK, SUITES, Comparison, Contender
-from benchmarks.environments import Environments, variables
+from benchmarks.figures import DEFAULT
 from benchmarks.materials import Materials, workload
-from benchmarks.sizes import DEFAULT
-from benchmarks.workers import Crew, Limits, Worker, WorkerError
+from benchmarks.texts import EXAMPLES
+from benchmarks.workers import Crew, Environments, Limits, Worker, WorkerError, variables
 
+LOSS_TOLERANCE = 1e-3
+VECTORS_TOLERANCE = 1e-4
 _SPARE_STEPS = 10  # a library that counts the first step otherwise does not come to its end too soon
 
 
@@ -53,24 +57,26 @@ class Stage:
         self.notes[name] = why
         logging.warning("%s: %s: %s", self.comparison.name, name, why)
 
+    @contextlib.contextmanager
+    def noting(self, name: str) -> Iterator[None]:
+        """Notes a worker's failure in the block, which ends with it."""
+        try:
+            yield
+        except WorkerError as error:
+            self.note(name, f"failed: {error}")
+
     def launch(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
         """Starts a worker without waiting; `changes` are further arguments of `workload`."""
+        needed = (self.bench.rounds + 1) * self.steps + _SPARE_STEPS
         content = workload(
-            self.comparison,
-            contender,
-            self.bench.materials,
-            threads=self.threads,
-            needed_steps=(self.bench.rounds + 1) * self.steps + _SPARE_STEPS,
-            **changes,
+            self.comparison, contender, self.bench.materials, threads=self.threads, needed_steps=needed, **changes
         )
         return self._start_process(contender.library, content, crew)
 
     def _start_process(self, library: str, content: dict[str, Any], crew: Crew) -> Worker:
         path = self.bench.materials.write_workload(content)
-        command = self.bench.environments.command(library, path)
-        return crew.start(
-            command, path.with_suffix(".log"), limits=self.bench.limits, environment=variables(library, self.threads)
-        )
+        command, environment = self.bench.environments.command(library, path), variables(library, self.threads)
+        return crew.start(command, path.with_suffix(".log"), limits=self.bench.limits, environment=environment)
 
     def start(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
         worker = self.launch(contender, crew, **changes)
@@ -78,37 +84,61 @@ class Stage:
         return worker
 
     def start_peak(self, crew: Crew) -> Worker:
-        worker = self._start_process(PEAK, {"threads": self.threads}, crew)
+        worker = self._start_process(PEAK, {"suite": "peak", "threads": self.threads}, crew)
         worker.ready()
         return worker
 
     def start_all(self, contenders: list[Contender], crew: Crew, batch_sizes: Mapping[str, int]) -> dict[str, Worker]:
         workers = {}
         for contender in contenders:
-            try:
+            with self.noting(contender.name):
                 workers[contender.name] = self.start(contender, crew, batch_size=batch_sizes.get(contender.name))
-            except WorkerError as error:
-                self.note(contender.name, f"failed: {error}")
         return workers
 
     def answers_to_check(self, workers: Mapping[str, Worker]) -> dict[str, dict[str, Any]]:
         """Returns each worker's results for the first examples; failing ones are noted."""
         answers = {}
         for name, worker in workers.items():
-            try:
-                answers[name] = worker.ask({"check": checks.EXAMPLES})
-            except WorkerError as error:
-                self.note(name, f"failed: {error}")
+            with self.noting(name):
+                answers[name] = worker.ask({"check": EXAMPLES})
         return answers
 
     def comparable(self, answers: Mapping[str, dict[str, Any]]) -> list[str]:
         """Returns the contenders that do the same work as our first one; the others are noted."""
         reference = self.comparison.contenders[0].name
         for name, answer in answers.items():
-            why = f"{reference} gave no answer to compare with"
+            why: str | None = f"{reference} gave no answer to compare with"
             if reference in answers:
-                with_loss = self.comparison.size == DEFAULT
-                why = checks.mismatch(answers[reference], answer, with_loss=with_loss) or ""
+                why = mismatch(answers[reference], answer, with_loss=self.comparison.size == DEFAULT)
             if why:
                 self.note(name, f"not comparable: {why}")
         return [name for name in answers if name not in self.notes]
+
+
+def mismatch(reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_loss: bool) -> str | None:
+    """Compares ours and another answer to {"check": k}; returns why they differ, else None.
+
+    `with_loss` must be False for random weights, whose losses are unrelated.
+    """
+    ours, theirs = reference.get("ids"), answer.get("ids")
+    if not isinstance(ours, list) or not isinstance(theirs, list) or len(ours) != len(theirs):
+        return "no token ids for every example"
+    for number, (mine, other) in enumerate(zip(ours, theirs)):
+        if mine != other:
+            return f"token ids of example {number} are {_excerpt(other)}, not {_excerpt(mine)}"
+    if not _are_close(reference.get("vectors", []), answer.get("vectors", [])):
+        return f"vectors differ by more than {VECTORS_TOLERANCE:g}"
+    if not with_loss or reference.get("loss") is None:
+        return None
+    loss = answer.get("loss")
+    if loss is None or not math.isfinite(loss) or abs(loss - reference["loss"]) > LOSS_TOLERANCE:
+        return f"loss before training is {loss}, not {reference['loss']}"
+    return None
+
+
+def _are_close(ours: list[list[float]], theirs: list[list[float]]) -> bool:
+    return np.shape(ours) == np.shape(theirs) and bool(np.allclose(ours, theirs, rtol=0.0, atol=VECTORS_TOLERANCE))
+
+
+def _excerpt(ids: list[int]) -> str:
+    return f"{len(ids)} ({', '.join(map(str, ids[:6]))}{', ...' * (len(ids) > 6)})"

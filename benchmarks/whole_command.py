@@ -1,4 +1,4 @@
-"""The whole command, from process start to written results, compared with a script that does the same job."""
+"""Whole commands, from process start to written results: a training beside a script that does the same job, evaluations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLE = (PROJECT / "data" / "sample" / "MRPC").resolve()  # it is a link
 
 _TOLERANCE = 0.02  # of the wall time, that its parts may be off
 _LEARNING_RATE, _EPOCHS, _SEED = 5e-5, 3, 1
-LOG = "log.txt"
+_LOG = "log.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +94,47 @@ def run(library: str, command: Sequence[str], output: Path, *, environment: Mapp
     """
     output.mkdir(parents=True)
     try:
-        return _READ[library](output, wall_time(command, output / LOG, environment, limit))
+        return _READ[library](output, wall_time(command, output / _LOG, environment, limit))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise WorkerError(f"left no results that can be read: {error!r}") from error
     finally:
         shutil.rmtree(output, ignore_errors=True)  # checkpoints of a gigabyte
+
+
+def train(job: Job, run: Path, checkpoints: int, *, environment: Mapping[str, str], limit: float) -> None:
+    run.mkdir(parents=True)
+    steps = {"num_train_steps": checkpoints, "save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
+    wall_time(own(job, run, steps), run.with_suffix(".log"), environment, limit)
+
+
+def evaluate(job: Job, run: Path, checkpoints: int, output: Path, *, environment: Mapping[str, str], limit: float) -> float:
+    """Evaluates a run's first checkpoints on dev; returns the command's wall time in seconds.
+
+    Raises WorkerError on failure, after `limit` seconds, or if fewer are evaluated. `output` must not exist and is
+    deleted.
+    """
+    output.mkdir(parents=True)
+    try:
+        seconds = wall_time(evaluation(job, run, checkpoints, output), output / _LOG, environment, limit)
+        rows = json.loads((output / "results.json").read_text(encoding="utf-8"))["rows"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise WorkerError(f"left no results that can be read: {error!r}") from error
+    finally:
+        shutil.rmtree(output, ignore_errors=True)
+    if len(rows) != checkpoints:
+        raise WorkerError(f"evaluated {len(rows)} of {checkpoints} checkpoints")
+    return seconds
+
+
+def evaluation(job: Job, run: Path, checkpoints: int, output: Path) -> list[str]:
+    flags = {
+        "task_name": "MRPC",
+        "data_dir": job.data,
+        "max_seq_length": job.max_seq_length,
+        "checkpoints": ",".join(str(run / f"model.ckpt-{step}") for step in range(1, checkpoints + 1)),
+        "output_dir": output,
+    }
+    return [sys.executable, "-m", "bert_tf", "evaluate", *(f"--{name}={value}" for name, value in flags.items())]
 
 
 def wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:

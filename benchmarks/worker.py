@@ -57,7 +57,9 @@ from bert_tf.inputs.pipeline import Schedule
 from bert_tf.jobs import speed
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.runtime.machine import set_up
+from bert_tf.runtime.settings import DeviceSettings
 
 tf1 = tf.compat.v1
 
@@ -96,7 +98,9 @@ class _Contender:
         return self.build_features()
 
     def read(self) -> Sequence[Any]:
-        return _READ.get(self.workload.kind, _read_file)(self.workload)
+        if self.workload.kind == CLASSIFICATION:
+            return _read_sentences(self.workload)
+        return _task(self.workload).examples("", TRAIN)
 
     def build_features(self, count: int | None = None) -> Features:
         tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
@@ -137,17 +141,10 @@ def _task(workload: SimpleNamespace) -> Task:
     return get_task(workload.task, of_values({"train_file": workload.texts}))
 
 
-def _read_file(workload: SimpleNamespace) -> Sequence[Any]:
-    return _task(workload).examples("", TRAIN)
-
-
 def _read_sentences(workload: SimpleNamespace) -> Sequence[Any]:
     texts = protocol.read_texts(workload.texts)
     rows = zip(texts.first, texts.second or itertools.repeat(None), texts.labels)
     return [SentenceExample(str(n), first, second, workload.labels[label]) for n, (first, second, label) in enumerate(rows)]
-
-
-_READ = {CLASSIFICATION: _read_sentences}
 
 
 class _PiecesHook(tf1.train.SessionRunHook):
@@ -248,14 +245,26 @@ def encode(contender: _Contender, channel: protocol.Channel) -> None:
         channel.serve({"check": check, "run": passes})
 
 
+def peak(channel: protocol.Channel) -> None:
+    """Serves this machine's float32 matrix products through TensorFlow; {"run": n} answers the fastest of n in GFLOP/s."""
+    machine = set_up(DeviceSettings(strategy="one_device"), environment={})
+    with tf.Graph().as_default() as graph, tf1.Session(config=machine.session_config) as session:
+        tf.matmul([[1.0]], [[1.0]])  # what is measured are products such as the graph's own
+        measured = MatmulPeak(graph)
+        channel.ready({"tensorflow": tf.__version__})
+        channel.serve({"run": lambda times: {"gflops": max(measured.measure(session)["float32"] for _ in range(times))}})
+
+
 _SUITES = {"train": train, "start": train, "predict": predict, "features": build_features, "encode": encode}
 
 
 def work(workload: SimpleNamespace, channel: protocol.Channel) -> None:
+    if workload.suite == "peak":
+        return peak(channel)
     contender = _Contender(workload)
     if workload.suite != "start":
         channel.ready({"tensorflow": tf.__version__, "python": sys.version.split()[0]})
-    _SUITES[workload.suite](contender, channel)
+    return _SUITES[workload.suite](contender, channel)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,6 @@ def kernels():
 _BEGUN_FIRST = (
     "estimator/test_replicas.py",
     "integration/test_devices.py",
-    "integration/test_together.py",
     "export/test_saved_model.py",
     "integration/test_squad.py",
     "integration/test_tags.py",

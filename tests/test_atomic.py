@@ -25,41 +25,15 @@ def fail_halfway(path, error, *, folder=False) -> None:
         raise error
 
 
-def test_file_takes_the_place_of_the_old_one(tmp_path):
-    path = tmp_path / "results.txt"
-    path.write_text("old")
-    with replacing(path) as temporary:
-        temporary.write_text("new")
-    assert path.read_text() == "new"
-
-
-def test_old_file_stands_until_the_block_ends(tmp_path):
-    path = tmp_path / "results.txt"
-    path.write_text("old")
-    with replacing(path) as temporary:
-        temporary.write_text("new")
-        assert path.read_text() == "old"
-
-
-def test_temporary_name_is_hidden_and_in_the_same_folder(tmp_path):
-    # A rename is atomic within one file system only.
-    with replacing(tmp_path / "results.txt") as temporary:
-        temporary.write_text("new")
-    assert temporary.parent == tmp_path
-    assert temporary.name.startswith(".results.txt.")
-
-
-def test_nothing_else_is_left_in_the_folder(tmp_path):
-    with replacing(tmp_path / "results.txt") as temporary:
-        temporary.write_text("new")
-    assert names(tmp_path) == ["results.txt"]
-
-
-def test_missing_parents_are_made(tmp_path):
-    path = tmp_path / "a" / "b" / "results.txt"
-    with replacing(path) as temporary:
-        temporary.write_text("new")
-    assert path.read_text() == "new"
+def test_a_file_takes_the_place_of_the_old_one_at_the_end_of_the_block(tmp_path):
+    path = tmp_path / "a" / "b" / "results.txt"  # missing parents are made
+    for text, before in (("old", None), ("new", "old")):
+        with replacing(path) as temporary:
+            temporary.write_text(text)
+            assert (path.read_text() if path.exists() else None) == before
+            # A rename is atomic within one file system only.
+            assert (temporary.parent, temporary.name[:13]) == (path.parent, ".results.txt.")
+    assert (path.read_text(), names(path.parent)) == ("new", ["results.txt"])
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
@@ -93,51 +67,35 @@ def test_full_disk_names_the_file_and_the_reason(tmp_path):
     path = tmp_path / "results.txt"
     with pytest.raises(OutputError) as caught, replacing(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert (
-        str(caught.value)
-        == f"{path}: cannot write: No space left on device; free some space, or name another place; nothing was changed"
-    )
+    why = "No space left on device; free some space, or name another place; nothing was changed"
+    assert str(caught.value) == f"{path}: cannot write: {why}"
 
 
-def test_file_where_a_folder_should_be_is_reported(tmp_path):
+def test_what_is_in_the_place_of_a_folder_or_file_is_kept(tmp_path):
     (tmp_path / "file").touch()
-    path = tmp_path / "file" / "results.txt"
-    with pytest.raises(OutputError) as caught:
-        write_text(path, "text")
-    assert str(caught.value).startswith(f"{path}: cannot write: ")
-
-
-def test_folder_in_the_place_of_the_file_is_kept(tmp_path):
-    path = tmp_path / "results.txt"
-    path.mkdir()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match=r"file/results.txt: cannot write: "):
+        write_text(tmp_path / "file" / "results.txt", "text")
     with pytest.raises(OutputError, match="Is a directory"):
-        write_text(path, "text")
-    assert path.is_dir()
-    assert names(tmp_path) == ["results.txt"]
+        write_text(tmp_path / "folder", "text")
+    with pytest.raises(OutputError, match="file: cannot write: File exists; nothing was changed"):
+        make_folder(tmp_path / "file")
+    assert names(tmp_path) == ["file", "folder"]
 
 
 def test_text_is_written_as_utf8_with_its_line_ends_kept(tmp_path):
-    write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n")
-    assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n"
+    write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n\udcff")  # the last is a byte of a name
+    assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n\\udcff"
 
 
-def test_make_folder_makes_the_parents_too(tmp_path):
-    assert make_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
-    assert (tmp_path / "a" / "b").is_dir()
-
-
-def test_make_folder_keeps_what_is_there(tmp_path):
-    (tmp_path / "results.txt").touch()
-    make_folder(tmp_path)
-    assert names(tmp_path) == ["results.txt"]
-
-
-def test_make_folder_reports_a_file_of_that_name(tmp_path):
-    path = tmp_path / "out"
-    path.touch()
-    with pytest.raises(OutputError) as caught:
-        make_folder(path)
-    assert str(caught.value) == f"{path}: cannot write: File exists; nothing was changed"
+def test_make_folder_makes_the_parents_too_and_keeps_what_is_there(tmp_path):
+    for _ in range(2):
+        assert make_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
+        (tmp_path / "a" / "b" / "results.txt").touch()
+    assert names(tmp_path / "a" / "b") == ["results.txt"]
+    (tmp_path / "out").symlink_to("disk/out")  # of a link: what it leads to
+    assert make_folder(tmp_path / "out") == tmp_path / "out"
+    assert (tmp_path / "disk" / "out").is_dir()
 
 
 def test_make_folder_reports_missing_permission(tmp_path, monkeypatch):
@@ -201,17 +159,6 @@ def test_the_longest_name_has_room_for_a_temporary_one(tmp_path):
     assert names(tmp_path) == ["é" * 127]
     with pytest.raises(OutputError, match="cannot write: File name too long"):
         through(tmp_path / ("é" * 128))
-
-
-def test_a_folder_may_be_a_link_to_one_that_is_not_there_yet(tmp_path):
-    (tmp_path / "out").symlink_to("disk/out")
-    assert make_folder(tmp_path / "out") == tmp_path / "out"
-    assert (tmp_path / "disk" / "out").is_dir()
-
-
-def test_bytes_of_a_name_that_are_not_utf8_are_spelled(tmp_path):
-    write_text(tmp_path / "results.txt", "a\udcff")
-    assert (tmp_path / "results.txt").read_bytes() == b"a\\udcff"
 
 
 def test_leftovers_of_a_long_name_are_deleted_and_those_of_another_are_not(tmp_path):

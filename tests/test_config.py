@@ -25,28 +25,15 @@ def message(caught) -> str:
     return str(caught.value)
 
 
-def test_defaults_are_bert_base():
+def test_published_keys_become_fields():
     config = BertConfig(vocab_size=100)
-    sizes = (config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.intermediate_size)
-    assert sizes == (768, 12, 12, 3072)
-
-
-def test_head_size_divides_the_hidden_size_among_the_heads():
-    assert BertConfig.from_dict(PUBLISHED).head_size == 4
-
-
-def test_tiny_takes_the_size_of_a_vocabulary():
-    assert BertConfig.tiny(vocab_size=50).vocab_size == 50
-
-
-def test_config_cannot_be_changed():
+    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (768, 12, 12)
+    assert config.intermediate_size == 3072
+    read = BertConfig.from_dict(PUBLISHED)
+    assert {name: getattr(read, name) for name in SIZES} == {name: PUBLISHED[name] for name in SIZES}
+    assert read.head_size == 4
     with pytest.raises(dataclasses.FrozenInstanceError):
-        BertConfig.tiny().hidden_size = 16
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_published_keys_become_fields(name):
-    assert getattr(BertConfig.from_dict(PUBLISHED), name) == PUBLISHED[name]
+        read.hidden_size = 16
 
 
 def test_keys_of_other_purposes_are_ignored():
@@ -66,32 +53,25 @@ def test_all_missing_keys_are_named_at_once():
         BertConfig.from_dict({"vocab_size": 100, "hidden_size": 12})
 
 
-def test_other_model_type_is_refused_by_name():
-    with pytest.raises(ConfigError) as caught:
-        BertConfig.from_dict({**PUBLISHED, "model_type": "roberta"})
-    assert message(caught) == "model_type is 'roberta', only 'bert' can be loaded"
-
-
-def test_relative_positions_are_refused():
-    with pytest.raises(ConfigError, match="position_embedding_type must be 'absolute'"):
-        BertConfig.from_dict({**PUBLISHED, "position_embedding_type": "relative_key"})
+HUGGING_FACE = (
+    {"model_type": "bert"},
+    {"architectures": ["BertModel"]},
+    {"transformers_version": "4.0.0"},
+    {"layer_norm_eps": 1e-12},
+)
 
 
 @pytest.mark.parametrize(
-    "marks",
+    ("values", "expected"),
     [
-        {"model_type": "bert"},
-        {"architectures": ["BertModel"]},
-        {"transformers_version": "4.0.0"},
-        {"layer_norm_eps": 1e-12},
+        ({}, "gelu_tanh"),  # "gelu" of the published code is the tanh approximation
+        *((marks, "gelu_erf") for marks in HUGGING_FACE),
+        *(({"model_type": "bert", "hidden_act": name}, "gelu_tanh") for name in ("gelu_new", "gelu_pytorch_tanh")),
     ],
+    ids=str,
 )
-def test_gelu_of_hugging_face_is_the_exact_one(marks):
-    assert BertConfig.from_dict({**PUBLISHED, **marks}).hidden_act == "gelu_erf"
-
-
-def test_gelu_of_the_published_code_is_the_tanh_approximation():
-    assert BertConfig.from_dict(PUBLISHED).hidden_act == "gelu_tanh"
+def test_gelu_is_that_of_its_origin(values, expected):
+    assert BertConfig.from_dict({**PUBLISHED, **values}).hidden_act == expected
 
 
 @pytest.mark.parametrize(("marks", "expected"), [({}, "gelu_tanh"), ({"model_type": "bert"}, "gelu_erf")])
@@ -100,22 +80,17 @@ def test_absent_activation_is_the_gelu_of_its_origin(marks, expected):
     assert BertConfig.from_dict({**values, **marks}).hidden_act == expected
 
 
-@pytest.mark.parametrize("name", ["gelu_new", "gelu_pytorch_tanh"])
-def test_hugging_face_names_of_the_tanh_approximation(name):
-    values = {**PUBLISHED, "model_type": "bert", "hidden_act": name}
-    assert BertConfig.from_dict(values).hidden_act == "gelu_tanh"
-
-
-@pytest.mark.parametrize("name", ["swish", None, 1, ["gelu"]])
-def test_unknown_activation_lists_the_known_ones(name):
-    with pytest.raises(ConfigError) as caught:
-        BertConfig.from_dict({**PUBLISHED, "hidden_act": name})
-    assert message(caught) == f"hidden_act is {name!r}, expected one of gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
+ACTIVATIONS_KNOWN = "gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
 
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
+        *(
+            ("hidden_act", one, f"hidden_act is {one!r}, expected one of {ACTIVATIONS_KNOWN}")
+            for one in ("swish", None, 1, ["gelu"])
+        ),
+        ("model_type", "roberta", "model_type is 'roberta', only 'bert' can be loaded"),
         ("vocab_size", 0, "vocab_size is 0, expected at least 1"),
         ("num_hidden_layers", 10**9, "num_hidden_layers is too large, expected at most 1000"),
         ("vocab_size", 10**400, "vocab_size is too large, expected at most 16777216"),
@@ -140,7 +115,9 @@ def test_unusable_value_is_named(name, value, expected):
     assert message(caught) == expected
 
 
-def test_dropout_may_be_zero():
+def test_relative_positions_are_refused_and_dropout_may_be_zero():
+    with pytest.raises(ConfigError, match="position_embedding_type must be 'absolute'"):
+        BertConfig.from_dict({**PUBLISHED, "position_embedding_type": "relative_key"})
     assert BertConfig.from_dict({**PUBLISHED, "hidden_dropout_prob": 0}).hidden_dropout_prob == 0
 
 

@@ -94,35 +94,27 @@ def test_yaml_that_cannot_be_used(text, line, problem):
     assert found.line == line or found.problem.startswith("nested")
 
 
-def test_aliases_and_merges_within_measure_are_read():
+def test_aliases_and_merges_within_measure_are_read_and_a_row_may_hold_anything():
     text = "t: &t {name: custom, text_a: x}\nu: *t\nv: {<<: *t, name: MRPC}\n"
     assert documents.parse_yaml(text)["v"] == {"name": "MRPC", "text_a": "x"}
-
-
-def test_a_value_of_a_row_may_hold_anything():
     assert documents.json_value('["\\u0000", "\\ud800", Infinity, 1' + "0" * 30 + "]")[:3] == ["\0", "\ud800", math.inf]
 
 
-def test_text_that_is_too_long_for_a_document_is_refused(tmp_path):
+def test_a_file_that_is_too_long_or_not_utf8_is_refused(tmp_path):
     with open(tmp_path / "a", "wb") as file:
         file.truncate((16 << 20) + 1)
     with pytest.raises(OSError, match="more than 16 MB"):
         documents.read_text(tmp_path / "a")
-
-
-def test_text_that_is_not_utf8_names_the_line(tmp_path):
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\nb\xff\n")
     assert error_of(documents.read_text, tmp_path / "a").place("a") == "a:2"
+    assert error_of(documents.parse_yaml, "- a\n" * 300_000).problem == "more than 1 MB of YAML; write JSON"
 
 
 NOT_NUMBERS = {"a": math.nan, "b": [math.inf, (1.5, -math.inf)], "c": {"d": np.float64("nan")}}
 
 
-def test_what_is_not_a_number_is_written_as_null_at_any_depth():
+def test_what_is_not_a_number_is_written_as_null_and_all_else_as_json_writes_it():
     assert documents.to_json(NOT_NUMBERS) == '{"a": null, "b": [null, [1.5, null]], "c": {"d": null}}'
-
-
-def test_everything_else_is_as_json_writes_it():
     value = {"b": [1, 2.5, True, None, "é"], "a": {"x": ()}}
     assert documents.to_json(value, indent=2, sort_keys=True) == json.dumps(value, indent=2, sort_keys=True)
 
@@ -130,7 +122,3 @@ def test_everything_else_is_as_json_writes_it():
 @pytest.mark.parametrize("text", ["a: !!bool foo", "a: !!int ''", "a: !!float ''", "a: !!timestamp foo"])
 def test_a_yaml_tag_that_does_not_fit_is_one_line(text):
     assert "YAML reads a value as a date, number or switch, which it is not" in error_of(documents.parse_yaml, text).problem
-
-
-def test_long_yaml_is_refused_before_it_is_read():
-    assert error_of(documents.parse_yaml, "- a\n" * 300_000).problem == "more than 1 MB of YAML; write JSON"

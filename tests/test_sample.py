@@ -39,19 +39,13 @@ def shallow_features(example):
     ]
 
 
-@pytest.mark.parametrize(("split", "least"), [("train", 400), ("dev", 100), ("test", 100)])
-def test_has_enough_examples(split, least):
-    assert len(examples(split)) >= least
-
-
-@pytest.mark.parametrize("split", ["train", "dev"])
-def test_about_two_thirds_are_paraphrases(split):
-    labels = [example.label for example in examples(split)]
-    assert labels.count("1") / len(labels) == pytest.approx(2 / 3, abs=0.02)
-
-
-def test_no_sentence_occurs_twice():
-    counts = collections.Counter(t for split in ("train", "dev", "test") for e in examples(split) for t in (e.text_a, e.text_b))
+def test_pairs_are_many_two_thirds_paraphrases_and_no_sentence_occurs_twice():
+    found = {split: examples(split) for split in ("train", "dev", "test")}
+    assert all(len(found[split]) >= least for split, least in (("train", 400), ("dev", 100), ("test", 100)))
+    for split in ("train", "dev"):
+        labels = [example.label for example in found[split]]
+        assert labels.count("1") / len(labels) == pytest.approx(2 / 3, abs=0.02)
+    counts = collections.Counter(text for rows in found.values() for one in rows for text in (one.text_a, one.text_b))
     assert max(counts.values()) == 1
 
 
@@ -70,15 +64,10 @@ def test_lengths_and_overlap_do_not_beat_the_majority(model):
 TAGGED = FOLDER.parent / "CoNLL2003"
 
 
-@pytest.mark.parametrize(("split", "size"), [("train", 196), ("dev", 60), ("test", 16)])
-def test_sentences_with_tags_are_as_many_as_is_said(split, size):
-    assert len(get_task("CoNLL2003").examples(TAGGED, split)) == size
-
-
-def test_no_sentence_with_tags_occurs_twice():
-    task = get_task("CoNLL2003")
-    found = [example.words for split in ("train", "dev", "test") for example in task.examples(TAGGED, split)]
-    assert len(set(found)) == len(found)
+def test_sentences_with_tags_are_as_many_as_is_said_and_none_occurs_twice():
+    found = {split: get_task("CoNLL2003").examples(TAGGED, split) for split in ("train", "dev", "test")}
+    assert {split: len(rows) for split, rows in found.items()} == {"train": 196, "dev": 60, "test": 16}
+    assert len({example.words for rows in found.values() for example in rows}) == 196 + 60 + 16
 
 
 def test_most_names_of_dev_are_not_in_train():
@@ -95,16 +84,11 @@ def test_most_names_of_dev_are_not_in_train():
     assert len(names["dev"] & names["train"]) < 0.1 * len(names["dev"])
 
 
-@pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_questions_of_the_sample_have_four_endings_of_which_one_is_theirs(split):
-    found = get_task("SWAG").examples(FOLDER.parent / "SWAG", split)
-    assert {len(set(example.options)) for example in found} == {4}
-    assert split == "test" or {example.label for example in found} == {0, 1, 2, 3}
-
-
-def test_no_situation_is_in_two_splits():
-    task = get_task("SWAG")
-    contexts = [one.context for split in ("train", "dev", "test") for one in task.examples(FOLDER.parent / "SWAG", split)]
+def test_questions_have_four_endings_of_which_one_is_theirs_and_no_situation_is_in_two_splits():
+    found = {split: get_task("SWAG").examples(FOLDER.parent / "SWAG", split) for split in ("train", "dev", "test")}
+    assert {len(set(example.options)) for rows in found.values() for example in rows} == {4}
+    assert all({example.label for example in found[split]} == {0, 1, 2, 3} for split in ("train", "dev"))
+    contexts = [one.context for rows in found.values() for one in rows]
     assert len(set(contexts)) == len(contexts)
 
 

@@ -20,6 +20,7 @@ import torch
 import transformers
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+from transformers_families import make_optimizer
 
 
 class Task(NamedTuple):
@@ -80,16 +81,6 @@ def load_model(folder, task):
     if set(info["missing_keys"]) != {"classifier.weight", "classifier.bias"}:
         raise SystemExit(f"not loaded from the folder: {sorted(info['missing_keys'])}")
     return model
-
-
-def make_optimizer(model, learning_rate):
-    """AdamW with the published constants; biases and LayerNorm do not decay."""
-    undecayed = ("bias", "LayerNorm.weight")
-    groups = [
-        {"params": [p for n, p in model.named_parameters() if not n.endswith(undecayed)], "weight_decay": 0.01},
-        {"params": [p for n, p in model.named_parameters() if n.endswith(undecayed)], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.999), eps=1e-6, fused=True)
 
 
 def train(model, data, tokenizer, args):

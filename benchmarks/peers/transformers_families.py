@@ -131,6 +131,7 @@ def logits_of(model, split):
 
 
 def make_optimizer(model, rate):
+    """AdamW with the published constants; biases and LayerNorm do not decay."""
     undecayed = ("bias", "LayerNorm.weight")
     groups = [
         {"params": [p for n, p in model.named_parameters() if not n.endswith(undecayed)], "weight_decay": 0.01},
@@ -155,37 +156,49 @@ def batches(units, job):
         left = left[job.batch_size :]
 
 
-def train(model, split, job):
+def take_steps(model, job, losses):
+    """Takes a step down each of the losses, which are computed one by one; yields their values."""
     optimizer = make_optimizer(model, job.learning_rate)
     warmup = int(job.steps * job.warmup_proportion)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, warmup, job.steps))
     model.train()
-    losses = []
-    for units in batches(len(split.units), job):
-        loss = loss_of(model, split, np.concatenate([split.units[unit] for unit in units]), job)
+    for loss in losses:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(loss.item())
-    return losses
+        yield loss.item()
 
 
-def main():
+def train(model, split, job):
+    drawn = (np.concatenate([split.units[unit] for unit in units]) for units in batches(len(split.units), job))
+    return list(take_steps(model, job, (loss_of(model, split, rows, job) for rows in drawn)))
+
+
+def read_job():
     job = SimpleNamespace(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     torch.set_num_threads(job.threads)
     transformers.set_seed(job.seed)
+    return job
+
+
+def write_answer(job, answer):
+    versions = {"transformers": transformers.__version__, "torch": torch.__version__}
+    Path(job.output).write_text(json.dumps({**answer, "versions": versions}) + "\n", encoding="utf-8")
+
+
+def main():
+    job = read_job()
     model = load_model(job.kind, job.model, job.num_labels)
     train_split, dev_split = Split(job.train), Split(job.dev)
     before = logits_of(model, dev_split)
     start = time.perf_counter()
     losses = train(model, train_split, job)
     seconds = time.perf_counter() - start
-    output = Path(job.output)
-    safetensors.numpy.save_file({"before": before, "after": logits_of(model, dev_split)}, output.with_suffix(".safetensors"))
-    versions = {"transformers": transformers.__version__, "torch": torch.__version__}
-    output.write_text(json.dumps({"seconds": seconds, "losses": losses, "versions": versions}) + "\n", encoding="utf-8")
+    logits = {"before": before, "after": logits_of(model, dev_split)}
+    safetensors.numpy.save_file(logits, Path(job.output).with_suffix(".safetensors"))
+    write_answer(job, {"seconds": seconds, "losses": losses})
 
 
 if __name__ == "__main__":

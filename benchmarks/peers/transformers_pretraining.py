@@ -10,17 +10,14 @@ Shapes: N rows, T tokens of the longest row of a batch, B rows of a batch.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import safetensors.numpy
 import torch
 import transformers
-from transformers_families import make_optimizer, share_of_rate
+from transformers_families import read_job, take_steps, write_answer
 
 _EVAL_ROWS = 32
 _NOT_MASKED = -100
@@ -42,11 +39,8 @@ class Rows:
         shape = [len(rows), self.lengths[rows].max()]
         ids, labels, segments = np.zeros(shape, np.int64), np.full(shape, _NOT_MASKED), np.zeros(shape, np.int64)
         for place, row in enumerate(rows):
-            length, first, masks = (
-                self.lengths[row],
-                self.starts[row],
-                slice(self.masks[row], self.masks[row] + self.slots[row]),
-            )
+            length, first = self.lengths[row], self.starts[row]
+            masks = slice(self.masks[row], self.masks[row] + self.slots[row])
             ids[place, :length] = self.columns["token_ids"][first : first + length]
             segments[place, self.columns["first_lengths"][row] : length] = 1
             labels[place, self.columns["masked_lm_positions"][masks]] = self.columns["masked_lm_ids"][masks]
@@ -85,32 +79,23 @@ def measure(model, rows):
 
 
 def train(model, rows, held_out, job):
-    optimizer = make_optimizer(model, job.learning_rate)
-    warmup = int(job.steps * job.warmup_proportion)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, warmup, job.steps))
-    model.train()
+    count = job.batch_size
+    batches = (rows.batch(np.arange(step * count, (step + 1) * count)) for step in range(job.steps))
     losses, reached, seconds = [], [], 0.0
-    for step in range(1, job.steps + 1):
-        start = time.perf_counter()
-        loss = model(**rows.batch(np.arange((step - 1) * job.batch_size, step * job.batch_size))).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad(set_to_none=True)
-        losses.append(loss.item())
+    start = time.perf_counter()
+    for step, loss in enumerate(take_steps(model, job, (model(**batch).loss for batch in batches)), start=1):
+        losses.append(loss)
         seconds += time.perf_counter() - start
         if step % job.every == 0 or step == job.steps:
             reached.append({"step": step, **measure(model, held_out)})
             found = ", ".join(f"{name} {value:.4f}" for name, value in reached[-1].items())
             sys.stderr.write(f"{found}; of {job.steps} steps, {seconds:.0f} s\n")
+        start = time.perf_counter()
     return losses, reached, seconds
 
 
 def main():
-    job = SimpleNamespace(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    torch.set_num_threads(job.threads)
-    transformers.set_seed(job.seed)
+    job = read_job()
     model, info = transformers.BertForPreTraining.from_pretrained(
         job.model, dtype=torch.float32, attn_implementation="sdpa", output_loading_info=True
     )
@@ -119,9 +104,7 @@ def main():
     rows, held_out = Rows(job.train), Rows(job.held_out)
     before = measure(model, held_out)
     losses, reached, seconds = train(model, rows, held_out, job)
-    versions = {"transformers": transformers.__version__, "torch": torch.__version__}
-    answer = {"before": before, "reached": reached, "losses": losses, "seconds": seconds, "versions": versions}
-    Path(job.output).write_text(json.dumps(answer) + "\n", encoding="utf-8")
+    write_answer(job, {"before": before, "reached": reached, "losses": losses, "seconds": seconds})
 
 
 if __name__ == "__main__":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from benchmarks import PROJECT
@@ -39,40 +38,26 @@ FLAGS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    task: str
-    data_dir: str | None
-    seeds: tuple[int, ...]
-    steps: int | None
-    curves: bool
-    peer_python: str
-    threads: int
-    runs_dir: str
-    output_dir: str
-
-    @property
-    def training(self) -> dict[str, Any]:
-        usual = dict(TRAININGS[self.task])
-        if self.steps is None:
-            return usual
-        usual.pop("num_train_epochs", None)
-        return {**usual, "num_train_steps": self.steps}
-
-
 def main(argv: Sequence[str]) -> int:
     command = shlex.join(["python", "-m", *argv])
     stopped = "stopped; the same command goes on"
     return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> SimpleNamespace:
     given = by_name(read(argv, FLAGS), FLAGS)
     if given["task"] not in TRAININGS:
         raise FlagError(f"--task: {unknown_name('task', given['task'] or '', TRAININGS)}")
-    return Settings(
-        **{**given, "peer_python": transformers_python(given["peer_python"]), "seeds": seed_numbers(given["seeds"])}
-    )
+    given |= {"peer_python": transformers_python(given["peer_python"]), "seeds": seed_numbers(given["seeds"])}
+    return SimpleNamespace(**given, training=_training(given["task"], given["steps"]))
+
+
+def _training(task: str, steps: int | None) -> dict[str, Any]:
+    usual = dict(TRAININGS[task])
+    if steps is None:
+        return usual
+    usual.pop("num_train_epochs", None)
+    return {**usual, "num_train_steps": steps}
 
 
 def transformers_python(given: str | None) -> str:
@@ -88,7 +73,7 @@ def help_text() -> str:
     return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
 
-def _run(settings: Settings, command: str) -> int:
+def _run(settings: SimpleNamespace, command: str) -> int:
     setup_logging(verbosity=-1)
     from benchmarks.quality import report, runs  # TensorFlow waits until it is needed: --help is quick
 

@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from benchmarks import machine
-from benchmarks.environments import PEER_FOLDER, variables
+import bert_tf
+from benchmarks import records
+from benchmarks.quality import runs
 from benchmarks.quality.command_line import transformers_python
-from benchmarks.workers import WorkerError
+from benchmarks.quality.runs import PEER
+from benchmarks.workers import PEER_FOLDER, WorkerError, variables
 from bert_tf import atomic, documents
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -34,6 +36,7 @@ from bert_tf.cli.ending import run_command
 from bert_tf.cli.flags import Flag, by_name, help_line, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
+from bert_tf.jobs.settings import ModelSettings
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
 from bert_tf.tasks.pretraining.opening import SplitFiles
@@ -43,7 +46,6 @@ from bert_tf.text_table import table
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-PEER = "transformers"
 SCRIPT = PEER_FOLDER / "transformers_pretraining.py"
 FLAGS = (
     Flag("input_file", str, None, "text to train on (required)"),
@@ -62,10 +64,9 @@ FLAGS = (
     Flag("runs_dir", str, "out/quality/Pretraining", "folder of the runs; what is finished there is not trained again"),
     Flag("output", str, None, "file of the figures; else pretraining.json in the folder of the runs"),
 )
+_FILES = ("input_file", "held_out_file", "peer_python")
 _LOSS_TOLERANCE = 1e-4  # of both before training
 _WARMUP_PROPORTION = 0.1
-_PATHS = ("input_file", "held_out_file", "peer_python", "init_checkpoint", "runs_dir", "output")
-_STEPS = ("first_steps", "steps", "between")  # parts of the wall time in which steps are taken
 _REQUIRED = 0.02  # by which the held-out loss of ours may be above that of the peer
 
 
@@ -89,27 +90,14 @@ class Comparison:
 
     def begin(self) -> dict[str, float]:
         """Takes one step at rate 0; returns the evaluation of these weights."""
-        import bert_tf
-
-        config = {} if self.flags["dropout"] else self._without_dropout()
-        named = {"init_checkpoint": self.flags["init_checkpoint"], **config}
-        given = {name: value for name, value in named.items() if value is not None}
+        checkpoint = self.flags["init_checkpoint"]
+        given = {"init_checkpoint": checkpoint} if checkpoint else {}
+        if not self.flags["dropout"]:
+            given = runs.without_dropout(self.folder, ModelSettings(checkpoint), {})
         bert_tf.pretrain(output_dir=self.start, **self.settings(num_train_steps=1, **given, learning_rate=0.0))
         results = json.loads((self.start / "eval_results.json").read_text(encoding="utf-8"))
         found: dict[str, float] = results["splits"][DEV]
         return found
-
-    def _without_dropout(self) -> dict[str, str]:
-        from bert_tf.jobs import sources
-        from bert_tf.jobs.settings import ModelSettings
-
-        model = sources.find_model(ModelSettings(self.flags["init_checkpoint"]), environment={})
-        config = BertConfig.from_json_file(model.config)
-        config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-        path = atomic.make_folder(self.folder) / "bert_config.json"
-        atomic.write_text(path, config.to_json())
-        files = {"init_checkpoint": model.checkpoint, "bert_config_file": path, "vocab_file": model.vocabulary}
-        return {name: str(file) for name, file in files.items()}
 
     @functools.cached_property
     def rows(self) -> TextRows:
@@ -134,24 +122,19 @@ class Comparison:
         return int(self.flags["steps"] or self.flags["epochs"] * self.every)
 
     def ours(self) -> dict[str, Any]:
-        import bert_tf
-
         folder, how = self.folder / "ours", {"eval_every_n_steps": self.every, "log_every_n_steps": 1}
         bert_tf.pretrain(output_dir=folder, **self.settings(init_checkpoint=self.start, num_train_steps=self.steps, **how))
-        reached = [_plain(line) for line in _lines(folder / "evaluations.jsonl")]
-        parts = json.loads((folder / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
-        losses = [line["loss"] for line in _lines(folder / "metrics.jsonl")]
-        return {"reached": reached, "losses": losses, "seconds": sum(parts.get(name, 0.0) for name in _STEPS)}
+        lines = map(json.loads, (folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines())
+        reached = [{name.removeprefix("eval_"): value for name, value in line.items()} for line in lines]
+        seconds, losses = runs.steps_of(folder)
+        return {"reached": reached, "losses": losses, "seconds": seconds}
 
     def theirs(self) -> dict[str, Any]:
         folder = atomic.make_folder(self.folder / PEER)
         output = folder / "output.json"
         if not output.is_file():
-            done = subprocess.run(
-                [self.flags["peer_python"], str(SCRIPT), str(self._job(folder, output))],
-                env=variables(PEER, self.flags["threads"]),
-                check=False,
-            )
+            command = [self.flags["peer_python"], str(SCRIPT), str(self._job(folder, output))]
+            done = subprocess.run(command, env=variables(PEER, self.flags["threads"]), check=False)
             if done.returncode:
                 raise WorkerError(f"{PEER} ended with status {done.returncode}")
         answer: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
@@ -191,14 +174,6 @@ class Comparison:
         return {name: np.ascontiguousarray(column) for name, column in features.columns().items()}
 
 
-def _lines(path: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _plain(line: Mapping[str, float]) -> dict[str, float]:
-    return {name.removeprefix("eval_"): value for name, value in line.items()}
-
-
 def compare(flags: Mapping[str, Any], command: str) -> dict[str, Any]:
     """Trains on both sides and returns the figures; WorkerError if the peer fails or its initial loss differs."""
     comparison = Comparison(flags, atomic.make_folder(flags["runs_dir"]))
@@ -209,10 +184,8 @@ def compare(flags: Mapping[str, Any], command: str) -> dict[str, Any]:
     rows = [_row(*lines) for lines in zip(ours["reached"], theirs["reached"])]
     losses = np.abs(np.subtract(ours["losses"], theirs["losses"]))
     return {
-        "measured": {"command": command, "date": machine.now(), "commit": machine.commit(), **machine.describe()},
-        "settings": {
-            name: value for name, value in flags.items() if name not in ("input_file", "held_out_file", "peer_python")
-        },
+        "measured": {"command": command, **records.when(), **records.machine()},
+        "settings": {name: value for name, value in flags.items() if name not in _FILES},
         "rows": len(comparison.rows),
         "before": before["masked_lm_loss"],
         "epochs": rows,

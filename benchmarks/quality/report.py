@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks import records
 from benchmarks.comparisons import OWN
 from benchmarks.quality.runs import PEER, Reached, Series
+from benchmarks.report import table
 from bert_tf import atomic, documents
 from bert_tf.metrics import intervals
 
@@ -35,7 +36,7 @@ def entry(series: Series, seeds: Sequence[int], *, command: str) -> dict[str, An
     return {
         "task": series.task.name,
         "curves": series.curves,
-        "measured": {"command": command, "date": machine.now(), "commit": machine.commit(), **machine.describe()},
+        "measured": {"command": command, **records.when(), **records.machine()},
         "settings": {name: value for name, value in series.settings.items() if name not in _PATHS},
         "threads": series.threads,
         "metric": metric,
@@ -115,11 +116,9 @@ def _section(found: Mapping[str, Any]) -> str:
     title = f"## {found['task']}{', without dropout' if found['curves'] else ''}: {found['metric']}"
     where = f"{measured['date']}, commit {measured['commit']}, {measured['cpu']}, {found['threads']} threads"
     head = ["seed", OWN, PEER, "difference", f"{OWN}, s", f"{PEER}, s"]
-    lines = [head, ["---"] * len(head), *map(_cells, rows)]
-    lines.append(["mean", f"{means.ours:.4f}", f"{means.theirs:.4f}", f"{means.difference:+.4f}", "", ""])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    mean = ["mean", f"{means.ours:.4f}", f"{means.theirs:.4f}", f"{means.difference:+.4f}", "", ""]
     said = [f"{found['examples']} examples; {settings}.", *_said(found, means)]
-    return "\n\n".join([title, f"    {measured['command']}", where, table, " ".join(said)])
+    return "\n\n".join([title, f"    {measured['command']}", where, table(head, [*map(_cells, rows), mean]), " ".join(said)])
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,10 @@ import numpy.typing as npt
 import safetensors.numpy
 
 import bert_tf
-from benchmarks import weights
-from benchmarks.checks import LOSS_TOLERANCE
 from benchmarks.comparisons import OWN
-from benchmarks.environments import PEER_FOLDER, variables
-from benchmarks.quality.command_line import Settings
-from benchmarks.workers import WorkerError
+from benchmarks.materials import read_encoder, write_huggingface
+from benchmarks.stage import LOSS_TOLERANCE
+from benchmarks.workers import PEER_FOLDER, WorkerError, variables
 from bert_tf import atomic, documents
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -44,6 +43,7 @@ SCRIPT = PEER_FOLDER / "transformers_families.py"
 _WARMUP_PROPORTION = 0.1
 _OUTPUTS = {"span": "span_logits", "tags": "logits", "choice": "logits"}  # of our heads, which the logits of the peer stand for
 _STEPS = ("first_steps", "steps", "between")  # parts of the wall time in which steps are taken
+_WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 Floats = npt.NDArray[np.float64]
 
@@ -101,14 +101,14 @@ class Series:
         return model
 
 
-def prepare(settings: Settings) -> Series:
+def prepare(settings: SimpleNamespace) -> Series:
     """Returns a command line's series; BertError if a file is missing or the runs' folder has other settings."""
     task = get_task(settings.task)
     data = sources.find_data(task, settings.data_dir, environment={})
     folder = Path(settings.runs_dir) / (f"{task.name}-curves" if settings.curves else task.name)
     training = {**settings.training, "data_dir": os.fspath(data.folder)}
     if settings.curves:
-        training.update(_without_dropout(folder))
+        training.update(without_dropout(folder, ModelSettings(), os.environ))
     _claim(folder, training)
     return Series(task, training, folder, settings.peer_python, settings.threads, settings.curves)
 
@@ -122,17 +122,21 @@ def _claim(folder: Path, training: Mapping[str, Any]) -> None:
         raise OutputError(f"{folder}: holds runs with other settings; name another --runs_dir")
 
 
-def _without_dropout(folder: Path) -> dict[str, str]:
-    model = sources.find_model(ModelSettings(), environment=os.environ)
-    config = BertConfig.from_json_file(model.config)
-    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+def without_dropout(folder: Path, settings: ModelSettings, environment: Mapping[str, str]) -> dict[str, str]:
+    """Writes a model's configuration, dropout taken out, to a folder; returns the settings that name its files."""
+    model = sources.find_model(settings, environment=environment)
+    config = dataclasses.replace(BertConfig.from_json_file(model.config), **_WITHOUT_DROPOUT)
     path = atomic.make_folder(folder) / "bert_config.json"
     atomic.write_text(path, config.to_json())
-    return {
-        "init_checkpoint": os.fspath(model.checkpoint),
-        "bert_config_file": os.fspath(path),
-        "vocab_file": os.fspath(model.vocabulary),
-    }
+    files = {"init_checkpoint": model.checkpoint, "bert_config_file": path, "vocab_file": model.vocabulary}
+    return {name: os.fspath(file) for name, file in files.items()}
+
+
+def steps_of(folder: Path) -> tuple[float, list[float]]:
+    """Returns the seconds in which a run's steps were taken, and their losses, those that were logged."""
+    parts = json.loads((folder / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return sum(parts.get(name, 0.0) for name in _STEPS), [json.loads(line)["loss"] for line in lines]
 
 
 def _start(series: Series, seed: int) -> Reached:
@@ -147,11 +151,8 @@ def _start(series: Series, seed: int) -> Reached:
 def _ours(series: Series, seed: int) -> Reached:
     with series.fine_tuned(OWN, seed, **({"log_every_n_steps": 1} if series.curves else {})) as model:
         evaluation = model.evaluate(DEV).evaluation
-    folder = series.run_folder(OWN, seed)
-    parts = json.loads((folder / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines() if series.curves else ()
-    losses = [json.loads(line)["loss"] for line in lines]
-    return _of(evaluation, seconds=sum(parts.get(name, 0.0) for name in _STEPS), losses=losses)
+    seconds, losses = steps_of(series.run_folder(OWN, seed))
+    return _of(evaluation, seconds=seconds, losses=losses if series.curves else ())
 
 
 def _theirs(series: Series, seed: int) -> Reached:
@@ -218,7 +219,7 @@ def _write_weights(run: Path, folder: Path, num_labels: int) -> None:
     prefix = str(sources.checkpoint_of(run, environment={}))
     config = BertConfig.from_json_file(run / "bert_config.json")
     vocabulary = Vocabulary.from_file(run / "vocab.txt")
-    weights.write_huggingface(folder, config, vocabulary, weights.read(prefix, config), num_labels=num_labels)
+    write_huggingface(folder, config, vocabulary, read_encoder(prefix, config), num_labels=num_labels)
     reader = CheckpointReader(prefix)
     ends = {"weight": "output_weights", "bias": "output_bias"}
     head = {name: reader[found] for name, end in ends.items() for found in reader.shapes if found.endswith(end)}

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.comparisons import OWN, PEAK
-from benchmarks.environments import Environments
 from benchmarks.materials import Data, Materials, Source
 from benchmarks.stage import Bench
-from benchmarks.workers import Limits
+from benchmarks.workers import Environments, Limits
 from bert_tf.config import BertConfig
 from bert_tf.home import SAMPLE
 from bert_tf.tasks.registry import get_task

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import command_line, session
+from benchmarks import command_line, results
 from benchmarks.comparisons import OTHER
-from bert_tf.errors import FlagError
 from tests.tiny import write_project
 
 
-def parse(*arguments: str) -> command_line.Settings:
-    settings = command_line.parse(["benchmark", *arguments])
-    assert settings is not None
-    return settings
+def parse(*arguments: str) -> SimpleNamespace:
+    return command_line.parse(["benchmark", *arguments])
 
 
 def test_defaults():
@@ -25,9 +23,6 @@ def test_defaults():
     assert settings.sizes == ("default", "base")
     assert (settings.peers, settings.rounds, settings.steps, settings.threads) == (False, 5, 20, 2)
     assert settings.output_dir == "benchmarks"
-
-
-def test_named_interpreters():
     assert parse(f"--peer_python=transformers={sys.executable}").peer_python == {"transformers": sys.executable}
 
 
@@ -41,22 +36,15 @@ def test_named_interpreters():
         ("--peer_python=torch=/x", "--peer_python: unknown peer 'torch'"),
         ("--task_data=SQuAD2=/x", "--task_data: unknown task 'SQuAD2'; did you mean SQuAD?"),
         ("--peer_python=keras_hub", "keras_hub='': no such interpreter; write keras_hub=/path/to/bin/python"),
+        ("--threads=", "--threads is empty"),
         ("--colour=blue", "--help lists all flags"),
         ("train", "unexpected argument 'train'"),
     ],
 )
 def test_an_unusable_flag_is_one_line(argument, message, capsys):
-    with pytest.raises(FlagError) as caught:
-        parse(argument)
-    assert message in str(caught.value)
     assert command_line.main(["benchmark", argument]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("row", command_line.FLAGS, ids=lambda row: row.name)
-def test_an_empty_flag_is_a_mistake(row):
-    with pytest.raises(FlagError, match=f"^--{row.name} is empty"):
-        parse(f"--{row.name}=")
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
 
 
 def test_help_names_every_flag_without_tensorflow():
@@ -80,7 +68,7 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
         assert data == f"{project.data_dir}; weights: $BERT_BASE_DIR"
         (output_dir / "results.md").write_text(command)
 
-    monkeypatch.setattr(session, "run", run)
+    monkeypatch.setattr(results, "run", run)
     arguments = [
         "--suites=train",
         "--sizes=default",
@@ -92,31 +80,24 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
     assert capsys.readouterr().out.startswith("python -m bert_tf benchmark --suites=train --sizes=default")
 
 
-def test_an_interpreter_that_is_missing_is_one_line(tmp_path, capsys):
-    assert command_line.main(["benchmark", "--other_python=/no/such", f"--output_dir={tmp_path}"]) == 2
-    assert "--other_python=/no/such: no such interpreter" in capsys.readouterr().err
-
-
-def test_a_missing_folder_of_data_is_one_line(tmp_path, capsys):
-    assert command_line.main(["benchmark", "--data_dir=/no/such", f"--output_dir={tmp_path}"]) == 2
-    assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold the files of MRPC\n"
-
-
-def test_a_missing_folder_of_another_task_is_one_line(tmp_path, capsys):
-    arguments = ["--suites=squad", "--task_data=SQuAD=/no/such", f"--output_dir={tmp_path}"]
-    assert command_line.main(["benchmark", *arguments]) == 2
-    assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold the files of SQuAD\n"
-
-
-def test_suites_that_no_size_has(tmp_path, capsys):
-    assert command_line.main(["benchmark", "--suites=memory", "--sizes=default", f"--output_dir={tmp_path}"]) == 2
-    assert "no comparison of these --suites has one of these --sizes" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--other_python=/no/such"], "--other_python=/no/such: no such interpreter"),
+        (["--data_dir=/no/such"], "error: /no/such: no such folder; --data_dir must hold the files of MRPC\n"),
+        (["--suites=squad", "--task_data=SQuAD=/no/such"], "/no/such: no such folder; --data_dir must hold the files of SQuAD"),
+        (["--suites=memory", "--sizes=default"], "no comparison of these --suites has one of these --sizes"),
+    ],
+)
+def test_what_is_missing_is_one_line(arguments, message, tmp_path, capsys):
+    assert command_line.main(["benchmark", *arguments, f"--output_dir={tmp_path}"]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_an_interrupt_ends_in_one_line(project, tmp_path, monkeypatch, capsys):
     def run(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(session, "run", run)
+    monkeypatch.setattr(results, "run", run)
     assert command_line.main(["benchmark", f"--data_dir={project.data_dir}", f"--output_dir={tmp_path}"]) == 130
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: stopped; the output folder holds")

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 
-from benchmarks import weights
-from benchmarks.checks import EXAMPLES
+from benchmarks import materials as made
 from benchmarks.comparisons import COMPARISONS, Comparison, Contender
 from benchmarks.materials import SEED, workload
-from benchmarks.texts import TEXTS
+from benchmarks.texts import EXAMPLES, TEXTS
 from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks.base import TRAIN
+from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.settings import of_values
 from tests.tiny import SIZES, TOKENS
 
 ROW = Comparison("x", "X", "train", (Contender("bert_tf"),), ("bert_tf",))
 KEYS = {
-    *(
-        "suite",
-        "way",
-        "precision",
-        "weights",
-        "checkpoint",
-        "random_weights",
-        "texts",
-        "num_labels",
-        "max_seq_length",
-        "batch_size",
-    ),
-    *("task", "kind", "labels", "learning_rate", "warmup_steps", "total_steps", "threads", "seed"),
+    *("suite", "way", "precision", "weights", "checkpoint", "random_weights", "texts", "num_labels", "max_seq_length"),
+    *("task", "kind", "labels", "learning_rate", "warmup_steps", "total_steps", "threads", "seed", "batch_size"),
 }
 
 
@@ -50,17 +40,11 @@ def test_texts_have_what_the_protocol_says(kind, materials):
         assert row["label"] in (0, 1)
 
 
-def test_dev_and_test_follow_each_other(materials):
+def test_rows_of_texts(materials):
     assert len(rows(materials.texts("dev and test"))) == SIZES["dev"] + SIZES["test"]
-
-
-def test_every_text_is_a_sentence_of_its_own_where_there_is_no_other_data(materials):
-    found = rows(materials.texts("sentences"))
+    found = rows(materials.texts("sentences"))  # every text by itself, where there is no other data
     assert len(found) == 2 * sum(SIZES.values())
     assert {row["text_b"] for row in found} == {None}
-
-
-def test_filled_texts_leave_no_room(materials):
     assert set(materials.lengths("filled", 48)) == {48}
 
 
@@ -111,7 +95,7 @@ def test_random_weights_have_no_file(materials):
 
 def test_the_head_is_drawn_by_the_rule_of_the_workers(project):
     config = BertConfig.from_json_file(project.bert_config_file)
-    head = weights.head(config, HeadSpec(2), seed=SEED)
+    head = made.head(config, HeadSpec(2), seed=SEED)
     expected = np.random.default_rng(SEED).normal(0, 0.02, [config.hidden_size, 2]).astype(np.float32)
     np.testing.assert_array_equal(head["output_weights"].T, expected)
     assert not head["output_bias"].any()
@@ -133,30 +117,43 @@ def test_a_workload_has_what_the_protocol_says(materials):
     assert content["total_steps"] == int(SIZES["train"] / 12 * 3)
 
 
-def test_our_own_worker_is_told_its_levers(materials):
-    content = workload(ROW, Contender("b", flags={"group_by_length": True}), materials, threads=2, needed_steps=1)
-    assert content["flags"] == {"group_by_length": True}
-
-
-def test_the_schedule_is_never_shorter_than_the_measuring(materials):
-    content = workload(ROW, ROW.contenders[0], materials, threads=2, needed_steps=500)
+def test_a_schedule_is_never_shorter_than_the_measuring_and_our_worker_is_told_its_levers(materials):
+    content = workload(ROW, Contender("b", flags={"group_by_length": True}), materials, threads=2, needed_steps=500)
     assert (content["total_steps"], content["warmup_steps"]) == (500, 50)
-
-
-def test_each_worker_has_a_folder_of_its_own(materials):
+    assert content["flags"] == {"group_by_length": True}
     first, second = (json.loads(materials.write_workload({}).read_text())["scratch"] for _ in range(2))
     assert first != second
-    shutil.rmtree(first)
 
 
-@pytest.mark.parametrize("row", COMPARISONS, ids=lambda row: row.name)
-def test_the_table_is_consistent(row):
-    names = [contender.name for contender in row.contenders]
-    assert len(set(names)) == len(names)
-    assert set(row.baselines) <= set(names)
-    assert row.contenders[0].library == "bert_tf"
-    assert row.texts in TEXTS
-    for requirement in row.requirements:
-        assert requirement.contender in names
-        assert requirement.against in ("", *names)
-        assert requirement.beside in ("", *(other.name for other in COMPARISONS))
+def test_the_table_is_consistent():
+    for row in COMPARISONS:
+        names = [contender.name for contender in row.contenders]
+        assert len(set(names)) == len(names)
+        assert set(row.baselines) <= set(names)
+        assert row.contenders[0].library == "bert_tf"
+        assert row.texts in TEXTS
+        for requirement in row.requirements:
+            assert requirement.contender in names
+            assert requirement.against in ("", *names)
+            assert requirement.beside in ("", *(other.name for other in COMPARISONS))
+
+
+@pytest.mark.parametrize("kind", ["questions", "words"])
+def test_a_file_of_a_task_is_read_as_the_examples_that_it_holds(kind, materials):
+    path = materials.texts(kind)
+    read = get_task(TEXTS[kind].task, of_values({"train_file": str(path)})).examples("", TRAIN)
+
+    def said(examples):
+        return sorted((example.texts, example.label) for example in examples)
+
+    assert said(read) == said(materials.examples(kind))
+
+
+def test_questions_of_a_paragraph_have_one_context(materials):
+    (articles,) = json.loads(materials.texts("questions").read_text(encoding="utf-8"))["data"][-1:]
+    assert sum(len(paragraph["qas"]) for paragraph in articles["paragraphs"]) > len(articles["paragraphs"])
+
+
+def test_tags_are_those_of_the_family(materials):
+    rows = [json.loads(line) for line in materials.texts("words").read_text(encoding="utf-8").splitlines()]
+    assert {tag for row in rows for tag in row["tags"]} <= set(materials.task("words").family.labels)

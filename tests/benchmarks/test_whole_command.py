@@ -1,7 +1,8 @@
-"""Whole commands beside each other: how they are started, what is read of them, and what their accounts are held to."""
+"""Whole commands: how they are started, what is read of them, what their accounts are held to; evaluations."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -13,7 +14,7 @@ from benchmarks.comparisons import COMPARISONS, OWN
 from benchmarks.materials import Data, Materials
 from benchmarks.stage import Stage
 from benchmarks.workers import WorkerError
-from tests import classifier_flags
+from tests import classifier_flags, declared
 
 (SAMPLE,) = (row for row in COMPARISONS if row.name == "command-sample")
 
@@ -74,12 +75,8 @@ def test_an_account_that_is_not_that_of_the_wall_time_is_refused(tmp_path):
 
 @pytest.mark.parametrize(("parts", "fits"), [((60, 39), True), ((60, 42), True), ((60, 37), False), ((60, 43), False)])
 def test_two_hundredths_are_let_pass(parts, fits):
-    account = dict(zip(("steps", "saves"), parts))
-    if fits:
-        whole_command.check_account(account, 100.0)
-    else:
-        with pytest.raises(WorkerError):
-            whole_command.check_account(account, 100.0)
+    with contextlib.nullcontext() if fits else pytest.raises(WorkerError):
+        whole_command.check_account(dict(zip(("steps", "saves"), parts)), 100.0)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +123,54 @@ def test_the_report_says_where_our_wall_time_went(compared):
     assert text.count("Where the wall time of") == 1
 
 
-def test_mrpc_is_left_out_where_there_is_only_the_sample(bench, monkeypatch):
-    (row,) = (row for row in COMPARISONS if row.name == "command")
-    monkeypatch.setattr(whole_command, "SAMPLE", bench.materials.folder("train").resolve())
-    found = results.compare(dataclasses.replace(row), bench)["rows"]
-    assert {row["status"] for row in found} == {"needs the data of MRPC: --data_dir"}
+def test_a_checkpoint_is_kept_of_each_step(job, tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr(whole_command, "wall_time", lambda command, *_: lines.append(command))
+    whole_command.train(job, tmp_path / "run", 10, environment={}, limit=1)
+    train = classifier_flags.parse(lines[0][1:]).train
+    assert (train.num_train_steps, train.save_checkpoints_steps, train.keep_checkpoint_max) == (10, 1, 0)
+
+
+def test_the_first_checkpoints_are_evaluated(job, tmp_path):
+    line = whole_command.evaluation(job, tmp_path / "run", 3, tmp_path / "out")
+    told = dict(argument[2:].split("=", 1) for argument in line[4:])
+    assert [path.rpartition("-")[2] for path in told["checkpoints"].split(",")] == ["1", "2", "3"]
+    assert told.keys() <= {flag.name for flag in declared.flags()["evaluate"]}
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(3, True), (2, False)])
+def test_all_have_to_be_in_the_table(job, tmp_path, monkeypatch, rows, fits):
+    output = tmp_path / "out"
+    code = f"open({str(output / 'results.json')!r}, 'w').write({json.dumps({'rows': [{}] * rows})!r})"
+    monkeypatch.setattr(whole_command, "evaluation", lambda *_: [sys.executable, "-S", "-c", code])
+    with contextlib.nullcontext() if fits else pytest.raises(WorkerError, match="evaluated 2 of 3 checkpoints"):
+        assert whole_command.evaluate(job, tmp_path, 3, output, environment={}, limit=30) > 0.0
+    assert not output.exists()
+
+
+def test_checkpoints_are_deleted_when_they_are_evaluated(bench, monkeypatch):
+    runs = []
+
+    def train(_, run, *__, **___):
+        run.mkdir()
+        runs.append(run)
+
+    def evaluate(_, run, checkpoints, *__, **___):
+        assert run.is_dir()
+        return float(checkpoints)
+
+    monkeypatch.setattr(whole_command, "train", train)
+    monkeypatch.setattr(whole_command, "evaluate", evaluate)
+    (comparison,) = (row for row in COMPARISONS if row.name == "checkpoints-sample")
+    assert [row["median"] for row in results.compare(comparison, bench)["rows"]] == [10.0, 3.0]
+    assert [run.exists() for run in runs] == [False]
+
+
+def test_without_checkpoints_nothing_is_evaluated_and_the_benchmark_goes_on(bench, monkeypatch):
+    def train(*_, **__):
+        raise WorkerError("ended with status 2")
+
+    monkeypatch.setattr(whole_command, "train", train)
+    (comparison,) = (row for row in COMPARISONS if row.name == "checkpoints-sample")
+    found = results.compare(comparison, bench)["rows"]
+    assert {row["status"] for row in found} == {"failed: no checkpoints to evaluate: ended with status 2"}

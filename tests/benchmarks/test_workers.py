@@ -1,14 +1,16 @@
-"""Workers that work, and every way in which one may fail."""
+"""Workers that work, every way in which one may fail, and how each library's is started."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 
 import pytest
 
-from benchmarks.workers import Crew, Limits, Worker, WorkerError
+from benchmarks.comparisons import OTHER
+from benchmarks.workers import Crew, Environments, Limits, Worker, WorkerError, variables
 from tests.benchmarks.conftest import FAKE
 
 LIMITS = Limits(ready=5, answer=5, quit=2)
@@ -57,18 +59,12 @@ def test_a_worker_that_fails_is_one_line(way, message, hire):
     assert str(caught.value) == message
 
 
-def test_a_worker_that_dies_later_is_named_by_its_signal(hire):
+def test_a_worker_that_dies_later_is_named_by_its_signal_each_time(hire):
     worker = hire("dies late")
     worker.ready()
     worker.ask({"run": 1})
-    with pytest.raises(WorkerError, match="killed by SIGABRT"):
-        worker.ask({"run": 1})
-
-
-def test_a_dead_worker_can_be_asked(hire):
-    worker = hire("cannot")
     for _ in range(2):
-        with pytest.raises(WorkerError):
+        with pytest.raises(WorkerError, match="killed by SIGABRT"):
             worker.ask({"run": 1})
 
 
@@ -98,3 +94,26 @@ def test_nothing_is_left_behind_after_an_interrupt(tmp_path):
     while is_alive(int((tmp_path / "child").read_text())) and time.monotonic() < end:
         time.sleep(0.01)
     assert not is_alive(int((tmp_path / "child").read_text()))
+
+
+def test_peers_are_started_if_they_are_wanted_and_there(tmp_path):
+    unwanted = Environments.found({}, peers=False, other="/other/python")
+    assert set(unwanted.missing.values()) == {"--peers was not given"}
+    assert unwanted.command("bert_tf", "w.json") == (sys.executable, "-m", "benchmarks.worker", "w.json")
+    assert unwanted.command(OTHER, "w.json") == ("/other/python", "-m", "benchmarks.worker", "w.json")
+    wanted = Environments.found({"transformers": sys.executable}, peers=True, project=tmp_path)
+    python, script, path = wanted.command("transformers", tmp_path / "w.json")
+    assert (python, path) == (sys.executable, str(tmp_path / "w.json"))
+    assert script.endswith("benchmarks/peers/transformers_trainer.py")
+    assert wanted.missing[OTHER] == "--other_python was not given"
+    with pytest.raises(WorkerError, match="no .peers/keras_hub/bin/python; `make benchmark-env` makes it"):
+        wanted.command("keras_hub", tmp_path)
+
+
+def test_every_library_gets_as_many_threads_and_ours_alone_finds_this_package(monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    peer, ours, other = (variables(library, 3) for library in ("transformers", "bert_tf", OTHER))
+    for name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+        assert peer[name] == ours[name] == "3"
+    assert "PYTHONPATH" not in peer
+    assert ours["PYTHONPATH"] == other["PYTHONPATH"] != ""

@@ -53,140 +53,94 @@ def edit_bytes(path: Path, old: bytes, new: bytes) -> None:
 
 
 DAMAGES = {
-    "missing": (Path.unlink, "{path}: cannot read the file: No such file or directory"),
-    "empty": (lambda path: path.write_bytes(b""), "{path}: the file is empty"),
-    "header only": (
-        lambda path: path.write_bytes(path.read_bytes().split(b"\n")[0]),
-        "{path}:2: no examples below the header line",
-    ),
-    "missing column": (
-        lambda path: edit_cell(path, 1, 4, "text"),
-        "{path}:1: no column '#2 String'; the header line reads Quality | #1 ID | #2 ID | #1 String | text",
-    ),
-    "short row": (
-        lambda path: edit_bytes(path, b"\t2001\t", b"\t"),
-        "{path}:3: 4 cells where 5 are expected; cells are divided by tabs",
-    ),
-    "unknown label": (lambda path: edit_cell(path, 4, 0, "yes"), "{path}:4: unknown label 'yes'; known are 0, 1"),
-    "empty text": (lambda path: edit_cell(path, 5, 3, " "), "{path}:5: the text in column '#1 String' is empty"),
-    "not UTF-8": (
-        lambda path: edit_bytes(path, b"\t2000\t", b"\t\xff\t"),
-        "{path}:2: not UTF-8: byte 8 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1",
+    "{path}:3: 4 cells where 5 are expected; cells are divided by tabs": lambda path: edit_bytes(path, b"\t2001\t", b"\t"),
+    "{path}:4: unknown label 'yes'; known are 0, 1": lambda path: edit_cell(path, 4, 0, "yes"),
+    "{path}:5: the text in column '#1 String' is empty": lambda path: edit_cell(path, 5, 3, " "),
+    "{path}:2: not UTF-8: byte 8 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1": lambda path: edit_bytes(
+        path, b"\t2000\t", b"\t\xff\t"
     ),
 }
 
 
-OF_A_ROW = ("short row", "unknown label", "empty text", "not UTF-8")
-SKIP = "; correct the file, or add --skip_bad_rows"
-
-
-@pytest.mark.parametrize("split", ["train", "dev"])
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_data_ends_in_one_line_before_training(damage, split, project, refused):
-    change, message = DAMAGES[damage]
-    path = project.data_dir / f"{split}.tsv"
-    change(path)
-    assert refused() == [message.format(path=path) + SKIP * (damage in OF_A_ROW)]
-
-
 def test_all_damaged_rows_are_listed_with_the_flag_that_leaves_them_out(project, refused, caplog):
     path = project.data_dir / "train.tsv"
-    for damage in OF_A_ROW:
-        DAMAGES[damage][0](path)
-    problems = refused()
-    expected = sorted(DAMAGES[damage][1].format(path=path) for damage in OF_A_ROW)
-    assert problems == [*expected, f"{path}: 4 rows cannot be used{SKIP}"]
+    for damage in DAMAGES.values():
+        damage(path)
+    problems = [message.format(path=path) for message in DAMAGES]
+    skip = "; correct the file, or add --skip_bad_rows"
+    assert refused() == [*sorted(problems), f"{path}: 4 rows cannot be used{skip}"]
     task = get_task("MRPC", of_values({"skip_bad_rows": True}))
     assert len(task.examples(project.data_dir, "train")) == 36
     assert f"{path}: rows left out, since they cannot be used: 4" in caplog.messages
 
 
-def test_missing_test_data_is_noticed_before_training(project, refused):
-    (project.data_dir / "test.tsv").unlink()
-    [problem] = refused(do_train=True, do_predict=True)
-    assert problem == f"{project.data_dir}/test.tsv: cannot read the file: No such file or directory"
-
-
-def test_a_file_with_old_line_ends_is_still_one_line_of_error(project, refused):
+def old_line_ends(project):
     path = project.data_dir / "train.tsv"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
-    [problem] = refused()
-    assert problem.startswith(f"{path}:1: no column '#2 String'; the header line reads")
 
 
-def test_vocabulary_of_another_size(project, refused):
-    project.vocab_file.write_text("\n".join([*TOKENS, "more"]))
-    assert refused() == [
-        f"the vocabulary has {len(TOKENS) + 1} pieces, the configuration says {len(TOKENS)};"
-        " take vocab.txt and bert_config.json from one folder"
-    ]
-
-
-def test_damaged_vocabulary_names_the_line(project, refused):
-    edit_bytes(project.vocab_file, b"\nstorm\n", b"\nrain\n")
-    line = TOKENS.index("storm") + 1
-    [problem] = refused()
-    assert problem == f"{project.vocab_file}:{line}: 'rain' is already in line {line - 1}; every piece has one id"
-
-
-def test_cased_vocabulary_with_lower_casing(project, refused):
-    project.vocab_file.write_text("\n".join([*TOKENS[:5], *map(str.title, TOKENS[5:])]))
-    [problem] = refused()
-    assert problem.startswith("the vocabulary is cased (")
-    assert problem.endswith("pieces with letters have a capital) but --do_lower_case is on; add --nodo_lower_case")
-
-
-def test_uncased_vocabulary_without_lower_casing(refused):
-    [problem] = refused(do_lower_case=False)
-    assert problem.startswith("the vocabulary is uncased (0 of ")
-    assert problem.endswith(" but --do_lower_case is off; drop --nodo_lower_case")
-
-
-@pytest.mark.parametrize("length", [-1, 4, 65])
-def test_sequence_length_that_the_model_does_not_know(length, refused):
-    assert refused(max_seq_length=length) == [
-        f"--max_seq_length={length} is outside 5 to 64, the positions that the model knows"
-    ]
-
-
-def test_configuration_that_is_no_json(project, refused):
-    project.bert_config_file.write_text("{")
-    [problem] = refused()
-    assert problem.startswith(f"{project.bert_config_file}:1: not JSON: ")
-
-
-@pytest.mark.parametrize("flag", ["bert_config_file", "vocab_file"])
-def test_missing_model_file_is_named_with_its_flag(flag, refused):
-    assert refused(**{flag: "/no/such/file"}) == [f"/no/such/file: no such file; name it with --{flag}"]
-
-
-def test_checkpoint_of_another_size(project, refused):
-    config = dataclasses.replace(BertConfig.tiny(len(TOKENS)), hidden_size=16)
+def smaller(project, **sizes):
+    config = dataclasses.replace(BertConfig.tiny(len(TOKENS)), **sizes)
     write_checkpoint(project.init_checkpoint, random_weights(config))
-    [problem] = refused()
-    assert "variables have another shape than the configuration says" in problem
-    assert "is the configuration of another model size (Base with Large)?" in problem
 
 
-def test_checkpoint_with_fewer_layers(project, refused):
-    config = dataclasses.replace(BertConfig.tiny(len(TOKENS)), num_hidden_layers=1)
-    write_checkpoint(project.init_checkpoint, random_weights(config))
-    [problem] = refused()
-    assert "16 encoder variables are missing" in problem
-    assert problem.endswith("has the configuration more layers than the checkpoint?")
-
-
-@pytest.mark.parametrize("part", ["data-00000-of-00001", "index"])
-def test_truncated_checkpoint(part, project, refused):
-    path = Path(f"{project.init_checkpoint}.{part}")
+def truncated(project):
+    path = Path(f"{project.init_checkpoint}.index")
     path.write_bytes(path.read_bytes()[:-100])
-    [problem] = refused()
-    assert problem.startswith(f"{project.init_checkpoint}: damaged")
 
 
-def test_missing_checkpoint_names_what_the_folder_holds(project, refused):
-    wanted = Path(project.init_checkpoint).with_name("bert.ckpt")
-    assert refused(init_checkpoint=wanted) == [f"{wanted}: no checkpoint of this name; the folder holds bert_model.ckpt"]
+def of_one_label(project):
+    for line in range(2, 42):
+        edit_cell(project.data_dir / "train.tsv", line, 0, "1")
+
+
+KNOWN = ", ".join(sorted(known_names()))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "flags", "problem"),
+    [
+        (lambda project: (project.data_dir / "dev.tsv").unlink(), {}, "{data}/dev.tsv: cannot read the file: No such file or"),
+        (
+            lambda project: (project.data_dir / "test.tsv").unlink(),  # noticed before training
+            {"do_train": True, "do_predict": True},
+            "{data}/test.tsv: cannot read the file: No such file or directory",
+        ),
+        (old_line_ends, {}, "{data}/train.tsv:1: no column '#2 String'; the header line reads"),
+        (
+            lambda project: project.vocab_file.write_text("\n".join([*TOKENS, "more"])),
+            {},
+            f"the vocabulary has {len(TOKENS) + 1} pieces, the configuration says {len(TOKENS)}; take vocab.txt and",
+        ),
+        (
+            lambda project: edit_bytes(project.vocab_file, b"\nstorm\n", b"\nrain\n"),
+            {},
+            f"{{model}}/vocab.txt:{TOKENS.index('storm') + 1}: 'rain' is already in line {TOKENS.index('storm')}; every piece",
+        ),
+        (lambda project: project.bert_config_file.write_text("{"), {}, "{model}/bert_config.json:1: not JSON: "),
+        (None, {"vocab_file": "/no/such/file"}, "/no/such/file: no such file; name it with --vocab_file"),
+        (None, {"bert_config_file": "/no/such"}, "/no/such: no such file; name it with --bert_config_file"),
+        (
+            lambda project: smaller(project, num_hidden_layers=1),
+            {},
+            "{model}/bert_model.ckpt: 16 encoder variables are missing",
+        ),
+        (truncated, {}, "{model}/bert_model.ckpt: damaged"),
+        (None, {"init_checkpoint": "/no/bert.ckpt"}, "/no/bert.ckpt: no "),
+        (of_one_label, {}, "all 40 training examples have the label '1'; nothing can be learned"),
+        (None, {"num_train_epochs": 0}, "40 examples in 0 epochs do not fill a batch of 8; raise --num_train_epochs"),
+        (None, {"train_batch_size": 1000}, "40 examples in 3 epochs do not fill a batch of 1000; lower --train_batch_size"),
+        (None, {"do_eval": True}, "{model}/bert_model.ckpt: this is a pretrained model, it has no task head; train it first"),
+        (None, {"task_name": "MRCP"}, f"--task_name: unknown task 'MRCP'; did you mean MRPC? (known: {KNOWN})"),
+        (None, {"learning_rte": 1}, "Unknown command line flag 'learning_rte'; did you mean --learning_rate?"),
+        (None, {"data_dir": "/no/such"}, "/no/such: no such folder; --data_dir must hold the files of MRPC"),
+    ],
+)
+def test_bad_input_is_one_line_before_training(spoil, flags, problem, project, refused):
+    if spoil:
+        spoil(project)
+    [found] = refused(**flags)
+    assert found.startswith(problem.format(data=project.data_dir, model=project.vocab_file.parent))
 
 
 @pytest.mark.parametrize("checkpoint", ["of another size", "missing"])
@@ -199,51 +153,6 @@ def test_all_misfits_are_reported_at_once(checkpoint, project, refused):
     begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 examples in 0.01 epochs", name)
     assert len(problems) == len(begins)
     assert all(problem.startswith(begin) for problem, begin in zip(problems, begins))
-
-
-def test_training_examples_of_one_label(project, refused):
-    for line in range(2, 42):
-        edit_cell(project.data_dir / "train.tsv", line, 0, "1")
-    assert refused() == ["all 40 training examples have the label '1'; nothing can be learned"]
-
-
-@pytest.mark.parametrize(
-    ("too_few", "said"),
-    [
-        ({"num_train_epochs": 0}, "0 epochs do not fill a batch of 8; raise --num_train_epochs"),
-        ({"train_batch_size": 1000}, "3 epochs do not fill a batch of 1000; lower --train_batch_size"),
-    ],
-)
-def test_no_step_to_train(too_few, said, refused):
-    assert refused(**too_few) == [f"40 examples in {said}"]
-
-
-@pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])
-def test_nothing_trained_to_evaluate_or_predict(wanted, refused, project):
-    assert refused(**{wanted: True}) == [
-        f"{project.init_checkpoint}: this is a pretrained model, it has no task head; train it first"
-        " (--do_train), or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"), [("MRCP", "; did you mean MRPC?"), ("sst", "; did you mean SST-2?"), ("translation", "")]
-)
-def test_unknown_task_names_the_nearest(name, hint, refused):
-    assert refused(task_name=name) == [f"--task_name: unknown task '{name}'{hint} (known: {', '.join(sorted(known_names()))})"]
-
-
-@pytest.mark.parametrize(
-    ("flag", "problem"),
-    [
-        ({"learning_rte": 1}, "Unknown command line flag 'learning_rte'; did you mean --learning_rate?"),
-        ({"train_batch_size": -4}, "flag --train_batch_size=-4: -4 is not a positive integer"),
-        ({"data_dir": "/no/such/folder"}, "/no/such/folder: no such folder; --data_dir must hold the files of MRPC"),
-    ],
-)
-def test_unusable_flag(flag, problem, refused):
-    [found] = refused(**flag)
-    assert found.startswith(problem)
 
 
 def test_an_output_folder_that_is_a_file_is_left_alone(project, tmp_path, capsys):

@@ -36,27 +36,23 @@ def values(found) -> dict[str, object]:
     return {name: value for group in groups for name, value in group.items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "default"),
-    [
-        ("data_dir", None),
-        ("bert_config_file", None),
-        ("vocab_file", None),
-        ("init_checkpoint", None),
-        ("do_lower_case", True),
-        ("max_seq_length", 128),
-        ("do_predict", False),
-        ("train_batch_size", 32),
-        ("learning_rate", 5e-5),
-        ("num_train_epochs", 3.0),
-        ("warmup_proportion", 0.1),
-        ("save_checkpoints_steps", 1000),
-    ],
-)
-def test_published_defaults(name, default):
-    found = values(parse())[name]
-    assert found == default
-    assert type(found) is type(default)
+PUBLISHED = {
+    **dict.fromkeys(("data_dir", "bert_config_file", "vocab_file", "init_checkpoint")),
+    "do_lower_case": True,
+    "max_seq_length": 128,
+    "do_predict": False,
+    "train_batch_size": 32,
+    "learning_rate": 5e-5,
+    "num_train_epochs": 3.0,
+    "warmup_proportion": 0.1,
+    "save_checkpoints_steps": 1000,
+}
+
+
+def test_published_defaults():
+    found = values(parse())
+    assert {name: found[name] for name in PUBLISHED} == PUBLISHED
+    assert all(type(found[name]) is type(default) for name, default in PUBLISHED.items())
 
 
 EXACT = (
@@ -76,60 +72,42 @@ def test_all_that_is_exact_is_on_and_what_is_not_is_off():
     assert (speed.group_by_length, speed.xla, speed.precision) == (False, False, "default")
 
 
-@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
-def test_batches_of_evaluation_are_as_suits_their_lengths(name):
-    assert values(parse())[name] is None
-    assert values(parse(f"--{name}=8"))[name] == 8
+NOT_OF_XLA = {"pack_tokens", "defer_embeddings"}
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_each_lever_can_be_turned_off(name):
-    assert levers(parse(f"--no{name}")) == {*EXACT} - {name}
-
-
-def test_the_published_layout_turns_every_exact_lever_off():
-    assert levers(parse("--published_layout")) == set()
-    assert levers(parse("--nopublished_layout")) == set(EXACT)
-
-
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_a_lever_on_the_command_line_wins_over_the_published_layout(name, before):
-    both = [f"--{name}", "--published_layout"]
-    assert levers(parse(*(both if before else reversed(both)))) == {name}
-
-
-def test_a_lever_that_is_turned_off_twice_is_off():
-    assert levers(parse("--published_layout", "--nofused_adam")) == set()
-
-
-def test_the_form_of_the_log_changes_nothing_that_is_computed():
-    assert levers(parse("--log_form=published")) == set(EXACT)
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        *((f"--no{name}", {*EXACT} - {name}) for name in EXACT),
+        *((f"--published_layout --{name}", {name}) for name in EXACT),
+        *((f"--{name} --published_layout", {name}) for name in EXACT),
+        ("--published_layout", set()),
+        ("--nopublished_layout", {*EXACT}),
+        ("--published_layout --nofused_adam", set()),
+        ("--log_form=published", {*EXACT}),
+        *((f"--xla{others}", {*EXACT} - NOT_OF_XLA) for others in ("", " --pack_tokens")),
+        ("--xla --published_layout --pack_tokens", set()),
+    ],
+)
+def test_levers_are_turned_by_their_own_flags_by_the_layout_and_by_xla(arguments, expected):
+    assert levers(parse(*arguments.split())) == expected
 
 
 def test_the_published_layout_leaves_what_is_not_exact():
     speed = parse("--published_layout", "--group_by_length", "--xla", "--precision=tf32").speed
     assert (speed.group_by_length, speed.xla, speed.precision) == (True, True, "tf32")
+    assert set(settings.PRECISIONS) == set(PRECISIONS) == {"default", "float32", "tf32", "bfloat16", "float16"}
 
 
-@pytest.mark.parametrize("others", [(), ("--pack_tokens",), ("--published_layout", "--pack_tokens")])
-def test_xla_computes_padding(others):
-    assert not parse("--xla", *others).speed.pack_tokens
-
-
-def test_xla_leaves_the_other_levers():
-    assert levers(parse("--xla")) == {*EXACT} - {"pack_tokens", "defer_embeddings"}
-
-
-@pytest.mark.parametrize("name", ["default", "float32", "tf32", "bfloat16", "float16"])
-def test_precisions_are_those_of_the_machine_room(name):
-    assert parse(f"--precision={name}").speed.precision == name
-    assert set(settings.PRECISIONS) == set(PRECISIONS)
+PRECISIONS_KNOWN = "(known: bfloat16, default, float16, float32, tf32)"
 
 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
+        ("--precision=bf16", f"--precision: unknown value 'bf16'; did you mean bfloat16? {PRECISIONS_KNOWN}"),
+        ("--precision=FLOAT16", f"--precision: unknown value 'FLOAT16'; did you mean float16? {PRECISIONS_KNOWN}"),
+        ("--precision=x", f"--precision: unknown value 'x' {PRECISIONS_KNOWN}"),
         (
             "--strategy=mirored",
             "--strategy: unknown value 'mirored'; did you mean mirrored?"
@@ -156,24 +134,19 @@ def test_device_flags_become_what_the_machine_room_reads():
 
 
 @pytest.mark.parametrize(
-    ("value", "hint"),
-    [
-        ("flaot16", "; did you mean float16?"),
-        ("bf16", "; did you mean bfloat16?"),
-        ("FLOAT16", "; did you mean float16?"),
-        ("x", ""),
-    ],
-)
-def test_an_unknown_precision_names_the_nearest(value, hint):
-    with pytest.raises(FlagError) as caught:
-        parse(f"--precision={value}")
-    known = "(known: bfloat16, default, float16, float32, tf32)"
-    assert str(caught.value) == f"--precision: unknown value '{value}'{hint} {known}"
-
-
-@pytest.mark.parametrize(
     ("argument", "name", "value"),
     [
+        ("--eval_batch_size=8", "eval_batch_size", 8),
+        ("--predict_batch_size=8", "predict_batch_size", 8),
+        ("-train_batch_size 12", "train_batch_size", 12),
+        *((argument, "do_lower_case", False) for argument in ("-do_lower_case=0", "--do_lower_case=f")),
+        # The abbreviation of the published README, and names of the version before.
+        *((argument, "do_lower_case", False) for argument in ("--do_lower=False", "--nodo_lower")),
+        *((argument, "do_lower_case", True) for argument in ("--do_lower=true", "-do_lower")),
+        ("--nolean_gradients", "custom_gradients", False),
+        ("--lean_gradients=true", "custom_gradients", True),
+        ("-skip_unread=false", "last_layer_cls_only", False),
+        ("--seed=1 --seed=2", "seed", 2),
         ("--max_seq_length=64", "max_seq_length", 64),
         ("--max_seq_length 64", "max_seq_length", 64),
         ("--learning_rate=2e-5", "learning_rate", 2e-5),
@@ -242,10 +215,6 @@ def test_flags_of_ones_own_data_go_with_its_task_only(argument):
         parse(argument)
 
 
-def test_a_flag_given_twice_takes_the_last_value():
-    assert parse("--seed=1", "--seed=2").train.seed == 2
-
-
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
@@ -301,20 +270,19 @@ def test_refuses(argument, message):
     assert str(caught.value).count("\n") == 0
 
 
-def test_two_ways_to_say_how_long_are_refused():
-    with pytest.raises(FlagError, match="--num_train_steps and --num_train_epochs both say how long to train"):
-        parse("--num_train_steps=10", "--num_train_epochs=2")
-
-
-def test_refusal_points_to_help():
-    with pytest.raises(FlagError, match=r"\(--help lists all flags\)$"):
-        parse("--colour=blue")
-
-
-@pytest.mark.parametrize("argument", ["MRPC", "--"])
-def test_refuses_an_argument_without_a_name(argument):
-    with pytest.raises(FlagError, match="^unexpected argument '(MRPC|glue)'; flags are written --name=value$"):
-        parse(argument, "glue")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--num_train_steps=10 --num_train_epochs=2", "--num_train_steps and --num_train_epochs both say how long to train"),
+        ("--colour=blue", r"\(--help lists all flags\)$"),
+        ("MRPC glue", "^unexpected argument 'MRPC'; flags are written --name=value$"),
+        ("-- glue", "^unexpected argument 'glue'; flags are written --name=value$"),
+        ("--nodo_eval", "^nothing to do: at least one of --do_train, --do_eval and --do_predict"),
+    ],
+)
+def test_refuses_lines(arguments, message):
+    with pytest.raises(FlagError, match=message):
+        parse(*arguments.split())
 
 
 def test_task_is_required_and_every_task_is_listed():
@@ -329,22 +297,17 @@ def test_help_comes_in_the_place_of_settings(argument):
         classifier_flags.parse(["run_classifier.py", argument])
 
 
-@pytest.mark.parametrize("row", [row for rows in classifier_flags.GROUPS.values() for row in rows], ids=lambda row: row.name)
-def test_help_explains_every_flag(row):
-    name = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
-    entries = [" ".join(lines.split()) for lines in re.split(r"\n(?!   )", classifier_flags.help_text())]
-    [entry] = [entry for entry in entries if entry.split()[:1] == [name]]
-    assert row.help in entry
-    assert (row.default is None) == ("(default " not in entry)
-
-
-def test_help_lines_fit_a_terminal_of_132_columns():
-    assert max(map(len, classifier_flags.help_text().splitlines())) <= 132
-
-
-def test_help_lists_every_task():
-    [line] = [line for line in classifier_flags.help_text().splitlines() if "--task_name " in line]
+def test_help_explains_every_flag_and_every_task_and_fits_a_terminal_of_132_columns():
+    text = classifier_flags.help_text()
+    entries = [" ".join(lines.split()) for lines in re.split(r"\n(?!   )", text)]
+    for row in (row for rows in classifier_flags.GROUPS.values() for row in rows):
+        name = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
+        [entry] = [entry for entry in entries if entry.split()[:1] == [name]]
+        assert row.help in entry
+        assert (row.default is None) == ("(default " not in entry)
+    [line] = [line for line in text.splitlines() if "--task_name " in line]
     assert all(name in line for name in TASKS)
+    assert max(map(len, text.splitlines())) <= 132
 
 
 def test_help_is_quick_and_leaves_tensorflow_out():
@@ -359,12 +322,6 @@ def test_help_is_quick_and_leaves_tensorflow_out():
     imported, seconds = done.stderr.split()
     assert imported == "False"
     assert float(seconds) < 1.0
-
-
-@pytest.mark.parametrize("arguments", [("--do_train=false", "--do_eval=false", "--do_predict=false"), ("--nodo_eval",)])
-def test_a_job_with_nothing_to_do_is_refused(arguments):
-    with pytest.raises(FlagError, match="^nothing to do: at least one of --do_train, --do_eval and --do_predict"):
-        parse(*arguments)
 
 
 # Flags of google-research/bert run_classifier.py that are not among ours, as command lines for machines without TPU have them.
@@ -394,40 +351,7 @@ def test_flags_that_ask_for_a_tpu_are_refused(argument, capsys):
     assert f"error: {name}: there is no TPU here, only GPUs and the CPU of this machine; leave" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("argument", "lower_case"),
-    [("--do_lower=False", False), ("--do_lower=true", True), ("--nodo_lower", False), ("-do_lower", True)],
-)
-def test_the_abbreviation_of_the_published_readme_is_read(argument, lower_case):
-    assert parse(argument).data.do_lower_case is lower_case
-
-
 @pytest.mark.parametrize("argument", ["--do_low=false", "--do_lower_cas=false", "--init_check=x", "--do_lowering=false"])
 def test_other_beginnings_of_names_are_mistakes(argument):
     with pytest.raises(FlagError, match=f"Unknown command line flag '{argument[2:].partition('=')[0]}'"):
         parse(argument)
-
-
-@pytest.mark.parametrize(
-    "argument",
-    ["--do_lower_case=False", "--nodo_lower_case", "-do_lower_case=0", "--do_lower_case=f"],
-)
-def test_switches_are_spelled_as_absl_spells_them(argument):
-    assert not parse(argument).data.do_lower_case
-
-
-@pytest.mark.parametrize("arguments", [("--train_batch_size=12",), ("--train_batch_size", "12"), ("-train_batch_size", "12")])
-def test_values_follow_with_or_without_an_equals_sign(arguments):
-    assert parse(*arguments).train.train_batch_size == 12
-
-
-@pytest.mark.parametrize(
-    ("argument", "name", "value"),
-    [
-        ("--nolean_gradients", "custom_gradients", False),
-        ("--lean_gradients=true", "custom_gradients", True),
-        ("-skip_unread=false", "last_layer_cls_only", False),
-    ],
-)
-def test_names_of_the_version_before_are_read(argument, name, value):
-    assert getattr(classifier_flags.parse(["x", "--task_name=MRPC", argument]).speed, name) is value

@@ -1,4 +1,4 @@
-"""A run or a job of any family that is killed at any moment, and started again, ends as one that was not."""
+"""What holds of every family: a run or a job that is killed at any moment ends as one that was not, parts add up, it learns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import bert_tf
 from bert_tf.batch import inputs
+from bert_tf.modeling.heads import choice
 from tests import processes
 from tests.integration import commands, families
-
-pytestmark = pytest.mark.slow  # two minutes; other tests kill families at one moment
 
 STEPS, EVERY, CHUNK = 10, 4, 4
 SIZES = {"train": 60, "dev": 20, "test": 19}
@@ -120,11 +120,11 @@ def data(problem, tmp_path_factory):
 def flags(one_layer, problem, data):
     """Flags of a run with dropout that does everything."""
 
-    def flags(folder):
+    def flags(folder, **extra):
         files = {f"{split}_file": data / f"{split}.jsonl" for split in SIZES}
         how = {"num_train_steps": STEPS, "save_checkpoints_steps": EVERY, "learning_rate": 0.003, "log_every_n_steps": 1}
-        own = {"task_name": "custom", "problem": problem, **files, **how}
-        given = one_layer.flags(folder, do_train=True, do_eval=True, do_predict=True, **own)
+        own = {"task_name": "custom", "problem": problem, "do_eval": True, "do_predict": True, **files, **how}
+        given = one_layer.flags(folder, do_train=True, **{**own, **extra})
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
     return flags
@@ -145,7 +145,10 @@ def results(folder):
     return {**{path.name: path.read_bytes() for path in files}, **{name: weights[name].tobytes() for name in weights}}
 
 
-@pytest.mark.parametrize("kill", KILLS)
+SLOW = [pytest.param(name, marks=[pytest.mark.slow] * (name != "between steps")) for name in KILLS]  # two minutes
+
+
+@pytest.mark.parametrize("kill", SLOW)
 def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
     killed = commands.run(flags(tmp_path / "out"), before=KILLS[kill])
     assert -killed.returncode in (signal.SIGKILL, signal.SIGXFSZ), killed.stderr
@@ -153,6 +156,42 @@ def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
     families.run(flags(tmp_path / "out"))
     assert results(tmp_path / "out") == results(trained)
     assert len(families.losses(tmp_path / "out")) == STEPS
+
+
+def without_dropout():
+    """The rate of the head is not a setting."""
+    choice._DROPOUT_RATE = 0.0
+
+
+@pytest.fixture(scope="module")
+def plain(flags, data, one_layer):
+    """Flags of a run without dropout that only trains, at one rate however many steps there are."""
+    config = families.without_dropout(data, one_layer)
+    constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0, "bert_config_file": config}
+    return functools.partial(flags, do_eval=False, do_predict=False, **constant)
+
+
+def test_it_learns_and_parts_of_a_batch_add_up(plain, problem, tmp_path):
+    if problem == "contrastive":
+        pytest.skip("the loss compares the examples of a part")
+    steps = 120 if problem in ("choice", "similarity") else 4  # that the others learn is shown by tests of their own
+    families.run(plain(tmp_path / "whole", num_train_steps=steps), without_dropout)
+    found = families.losses(tmp_path / "whole")
+    assert steps == 4 or np.mean(found[-10:]) < 0.7 * np.mean(found[:10])
+    families.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", steps=4, before=without_dropout)
+
+
+def test_a_run_is_reported_and_a_batch_job_predicts_the_same(problem, trained, data, tmp_path):
+    dev = json.loads((trained / "eval_results.json").read_text())["splits"]["dev"]
+    assert dev["examples"] == SIZES["dev"]
+    assert dev["panels"][0]["title"] in (trained / "report.html").read_text(encoding="utf-8")
+    if problem in ("choice", "similarity"):  # others have layouts of their own, and tests
+        output = tmp_path / "predictions.tsv"
+        bert_tf.predict_files(checkpoint=trained, input=data / "test.jsonl", output=output)
+        found, expected = ([line.split("\t") for line in path.open()] for path in (output, trained / "predictions.tsv"))
+        assert [row[0] for row in found] == [row[0] for row in expected]
+        numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (found, expected)]
+        np.testing.assert_allclose(*numbers, atol=1e-5)
 
 
 def in_small_chunks(moment=None):
@@ -175,11 +214,13 @@ def check_killed_job(tmp_path, command, output, computes):
     assert parts.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_prediction_of_a_file_goes_on_to_the_same_bytes(trained, data, tmp_path):
     computes = Moment("bert_tf.batch.computer", "Computer.outputs")
     check_killed_job(tmp_path, ["predict", f"--checkpoint={trained}", f"--input={data}/test.jsonl"], ".jsonl", computes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", [".npy", ".jsonl"])
 def test_an_encoding_goes_on_to_the_same_bytes(output, one_layer, tmp_path):
     random = np.random.default_rng(7)

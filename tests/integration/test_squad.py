@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
 import json
 import shutil
@@ -75,12 +74,8 @@ def test_windows_are_trained_on_as_rows(trained):
     record = json.loads((trained[0] / "run_config.json").read_text())
     assert record["schedule"]["train_rows"] > record["schedule"]["train_examples"] == 100
     assert record["training"]["doc_stride"] == 8
-
-
-def test_its_head_has_the_published_names(trained):
     shapes = CheckpointReader(trained[0] / f"model.ckpt-{STEPS}").shapes
-    width = shapes["bert/pooler/dense/bias"][0]
-    assert shapes["cls/squad/output_weights"] == (2, width)
+    assert shapes["cls/squad/output_weights"] == (2, shapes["bert/pooler/dense/bias"][0])
     assert shapes["cls/squad/output_bias"] == (2,)
 
 
@@ -100,15 +95,6 @@ def test_it_is_reported(trained):
     page = (trained[0] / "report.html").read_text(encoding="utf-8")
     assert "By first word of the question" in page
     assert "exact match" in page
-
-
-def test_parts_of_a_batch_add_up(tmp_path, flags, trained):
-    families.check_loss_of_parts(tmp_path / "out", flags, trained[0])
-
-
-def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    often = functools.partial(flags, save_checkpoints_steps=10)
-    families.check_killed_run(tmp_path / "out", often, trained[0], killed_at=33, steps=STEPS)
 
 
 def test_rules_of_answers_may_be_given_anew(tmp_path, trained, flags):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 
 import pytest
@@ -63,17 +62,6 @@ def test_predictions_are_the_input_with_one_more_column(trained, data):
     lines = (trained / "predictions.conll").read_text().splitlines()
     given = (data / "eng.testb").read_text().splitlines()
     assert [line if line in given[:2] or not line else line.rpartition(" ")[0] for line in lines] == given
-
-
-def test_the_loss_is_a_mean_over_words_whatever_the_parts(tmp_path, flags, one_layer):
-    plain = functools.partial(flags, bert_config_file=families.without_dropout(tmp_path, one_layer))
-    families.run(plain(tmp_path / "whole", num_train_steps=1))
-    families.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole")
-
-
-def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    often = functools.partial(flags, save_checkpoints_steps=10)
-    families.check_killed_run(tmp_path / "out", often, trained, killed_at=33, steps=STEPS)
 
 
 def test_batch_jobs_reach_and_predict_the_same(tmp_path, trained, data):

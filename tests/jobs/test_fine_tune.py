@@ -127,18 +127,13 @@ def test_a_run_is_evaluated_with_the_case_that_it_was_trained_with(copied, caplo
     assert not [message for message in caplog.messages if "do_lower_case" in message]
 
 
-def test_evaluation_has_the_metrics_of_the_task_in_order(trained):
+def test_results_and_predictions_have_a_row_for_each_example_in_order(trained):
     assert list(evaluation(trained.folder)) == ["eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"]
     assert evaluation(trained.folder)["global_step"] == "5"
-
-
-def test_predictions_have_one_row_for_each_example_in_order(trained):
+    assert json.loads((trained.folder / "eval_results.json").read_text()).items() >= {("precision", "float32")}
     lines = (trained.folder / "predictions.tsv").read_text().splitlines()
     assert lines[0].split("\t") == ["id", "label", "probability_0", "probability_1"]
     assert [line.split("\t")[0] for line in lines[1:]] == [f"test-{n}" for n in range(1, SIZES["test"] + 1)]
-
-
-def test_test_results_are_probabilities_of_every_example(trained):
     rows = np.loadtxt(trained.folder / "test_results.tsv", delimiter="\t")
     assert rows.shape == (SIZES["test"], 2)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
@@ -149,16 +144,12 @@ def test_nothing_of_a_finished_run_outlives_it(copied):
     assert [path.name for path in copied.folder.iterdir()] == [run_layout.RECORD]
 
 
-@pytest.mark.parametrize("name", ["vocab.txt", "bert_config.json"])
-def test_the_folder_can_be_used_without_the_files_it_began_with(trained, name):
-    assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
-
-
-def test_the_record_holds_a_command_that_repeats_the_run(trained):
+def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_run(trained):
+    for name in ("vocab.txt", "bert_config.json"):
+        assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
     record = json.loads((trained.folder / "run_config.json").read_text())
-    python, *arguments = shlex.split(record["command"])
-    found = classifier_flags.parse(arguments)
-    assert (python, arguments[0]) == ("python", "run_classifier.py")
+    assert record["command"].startswith("python run_classifier.py ")
+    found = repeated(trained.folder)
     assert found.data.data_dir == str(trained.project.data_dir)
     assert found.model.init_checkpoint == trained.project.init_checkpoint
     assert (found.train.num_train_epochs, found.data.max_seq_length) == (1.0, 24)
@@ -215,11 +206,10 @@ def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, 
     assert sorted(path.name for path in copied.folder.glob("model.ckpt-*")) == before
 
 
-@pytest.mark.parametrize("positions", [24, 64])
-def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path, monkeypatch, positions):
+def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path, monkeypatch):
     monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
     project = write_project(tmp_path / "project", layers=1)
-    config = dataclasses.replace(BertConfig.from_json_file(project.bert_config_file), max_position_embeddings=positions)
+    config = dataclasses.replace(BertConfig.from_json_file(project.bert_config_file), max_position_embeddings=24)
     project.bert_config_file.write_text(config.to_json())
     write_checkpoint(project.init_checkpoint, random_weights(config))
     assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True, xla=True)) == 0
@@ -267,10 +257,6 @@ def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     assert training.keys() >= {"seed", "learning_rate", "train_examples_sha256", "vocabulary_sha256", "checkpoint_sha256"}
 
 
-def test_results_say_in_which_format_they_were_computed(trained):
-    assert json.loads((trained.folder / "eval_results.json").read_text())["precision"] == "float32"
-
-
 @pytest.mark.parametrize(
     ("gpus", "place", "defers"),
     [("0", None, False), ("", None, True), ("0", "encoder/layer_0:/CPU:0", False), ("0", "embeddings:/CPU:0", True)],
@@ -293,11 +279,6 @@ def test_a_run_of_a_version_that_was_strictly_float32_goes_on(copied):
     assert json.loads((copied.folder / "run_config.json").read_text())["training"]["precision"] == "float32"
 
 
-def test_results_of_other_data_than_the_sample_have_no_note(trained):
-    assert "note" not in json.loads((trained.folder / "eval_results.json").read_text())
-    assert json.loads((trained.folder / "run_config.json").read_text())["data_note"] == ""
-
-
 @without_computing
 def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     shutil.copytree(copied.project.data_dir, tmp_path / "data" / "sample" / "MRPC")
@@ -306,6 +287,7 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     results = json.loads((copied.folder / "eval_results.json").read_text())
     assert results["note"] == "bundled sample, written for this project: not comparable with published figures"
     assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
+    assert json.loads((copied.folder / "run_config.json").read_text())["data_note"] == ""  # it was trained on other data
 
 
 @without_computing
@@ -340,11 +322,6 @@ def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
     assert run("--task_name=MRPC", data, "--do_eval", f"--output_dir={copied.folder}") == 0
     assert evaluation(copied.folder) == before
     assert any("truncated to 24" in message for message in caplog.messages)  # its max_seq_length, not the default
-
-
-@without_computing
-def test_evaluating_alone_follows_a_flag_that_is_given(copied, caplog):
-    data = f"--data_dir={copied.project.data_dir}"
     assert run("--task_name=MRPC", data, "--do_eval", "--max_seq_length=12", f"--output_dir={copied.folder}") == 0
     assert any("truncated to 12" in message for message in caplog.messages)
 
@@ -437,8 +414,10 @@ def change_configuration(folder: Path) -> None:
     (folder / "bert_config.json").write_text(json.dumps({**config, "num_attention_heads": 4}))
 
 
-@pytest.mark.parametrize("spoil", [swap_two_pieces, change_configuration])
-@pytest.mark.parametrize("use", ["do_eval", "do_predict", "init_checkpoint"])
+@pytest.mark.parametrize(
+    ("spoil", "use"),
+    [(swap_two_pieces, "do_eval"), (change_configuration, "do_predict"), (swap_two_pieces, "init_checkpoint")],
+)
 def test_a_folder_whose_parts_were_changed_since_its_training_is_refused(copied, tmp_path, capsys, spoil, use):
     spoil(copied.folder)
     data = ("--task_name=MRPC", f"--data_dir={copied.project.data_dir}", "--max_seq_length=24", "--verbosity=-1")
@@ -459,10 +438,18 @@ def rewrite_weights(prefix: str | Path, **changed: np.ndarray) -> None:
 
 
 NAN, INTEGERS = np.full(8, np.nan, np.float32), np.ones(8, np.int32)
+NOT_FINITE, NO_FLOATS = "are NaN or infinite: ", "are not floating-point numbers: "
 
 
-@pytest.mark.parametrize(("value", "said"), [(NAN, "are NaN or infinite: "), (INTEGERS, "are not floating-point numbers: ")])
-@pytest.mark.parametrize("use", ["do_eval", "do_predict", "do_train"])
+@pytest.mark.parametrize(
+    ("use", "value", "said"),
+    [
+        ("do_eval", INTEGERS, NO_FLOATS),
+        ("do_predict", NAN, NOT_FINITE),
+        ("do_train", NAN, NOT_FINITE),
+        ("do_train", INTEGERS, NO_FLOATS),
+    ],
+)
 def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_written(copied, tmp_path, capsys, use, value, said):
     results = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
     name = "bert/pooler/dense/bias"
@@ -478,12 +465,6 @@ def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_writt
     assert f": weights that {said}{name}" in line
     assert {name: (copied.folder / name).read_bytes() for name in results} == results
     assert not (tmp_path / "new").exists()
-
-
-def test_a_head_that_is_no_number_is_refused(copied, capsys):
-    rewrite_weights(copied.folder / "model.ckpt-5", output_bias=np.full(2, np.inf, np.float32))
-    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 2
-    assert "model.ckpt-5: weights that are NaN or infinite: output_bias" in capsys.readouterr().err
 
 
 def test_a_start_in_half_precision_is_a_start_in_float32(tmp_path):
@@ -533,14 +514,11 @@ def test_the_account_of_the_wall_time_is_whole(trained):
     assert min(found["wall"]["parts"].values()) >= 0
 
 
-def test_the_results_say_what_saving_has_cost(trained):
+def test_the_results_say_what_saving_has_cost_and_the_page_where_time_went(trained):
     saving = json.loads((trained.folder / "timing.json").read_text())["saving"]
     assert saving["checkpoints"] == 1
     assert saving["bytes"] == sum(path.stat().st_size for path in trained.folder.glob("model.ckpt-5.*"))
     assert 0 < saving["share"] < 1
-
-
-def test_the_page_shows_where_the_wall_time_went(trained):
     assert "Wall time of the command by part" in (trained.folder / "report.html").read_text()
 
 

@@ -20,7 +20,7 @@ def parsed(*arguments: str):
 
 
 def test_defaults_are_those_of_the_flags():
-    assert configured(task_name="MRPC") == parsed()
+    assert configured(task_name="MRPC") == configured(task_name="MRPC", data_dir=None) == parsed()
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,6 @@ def test_refuses_what_the_flags_refuse(values, message):
     with pytest.raises(FlagError) as caught:
         configured(task_name="MRPC", **values)
     assert str(caught.value).startswith(message)
-
-
-def test_none_where_it_is_the_default_is_not_given():
-    assert configured(task_name="MRPC", data_dir=None) == configured(task_name="MRPC")
 
 
 def test_a_task_takes_the_place_of_its_name():

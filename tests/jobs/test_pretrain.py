@@ -81,9 +81,6 @@ def test_a_run_is_trained_through_both_phases_and_evaluated(trained):
     assert dev["perplexity"] == pytest.approx(np.exp(dev["masked_lm_loss"]))
     assert dev["loss"] == pytest.approx(dev["masked_lm_loss"] + dev["next_sentence_loss"])
     assert [line["step"] for line in lines(trained, "evaluations.jsonl")] == [4, 8, 10]
-
-
-def test_one_schedule_goes_over_both_phases(trained):
     rates = [line["learning_rate"] for line in lines(trained, "metrics.jsonl")]
     assert rates[-1] == pytest.approx(0.003 / (STEPS + THEN), rel=1e-3)
     assert np.all(np.diff(rates[1:]) < 0)
@@ -104,6 +101,8 @@ def test_the_head_has_the_published_names(trained):
         *(f"cls/predictions/transform/{name}" for name in ("dense/kernel", "dense/bias", "LayerNorm/beta", "LayerNorm/gamma")),
         *(f"cls/seq_relationship/{name}" for name in ("output_weights", "output_bias")),
     }
+    origins = dict(line.split("\t")[::3] for line in (trained / "variables.tsv").read_text().splitlines()[1:])
+    assert {name.partition("/")[0]: origin for name, origin in origins.items()} == {"bert": "checkpoint", "cls": "random"}
 
 
 @pytest.mark.parametrize("step", [2, STEPS, STEPS + 1])
@@ -141,11 +140,6 @@ def test_a_run_is_gone_on_from_with_its_head(run, trained, tmp_path, caplog):
                          num_train_steps=1)  # fmt: skip
     assert (status, errors) == (0, [])
     assert "variables: 30 loaded" in caplog.text
-
-
-def test_a_new_head_is_said_in_the_log_and_in_the_record(trained):
-    origins = dict(line.split("\t")[::3] for line in (trained / "variables.tsv").read_text().splitlines()[1:])
-    assert {name.partition("/")[0]: origin for name, origin in origins.items()} == {"bert": "checkpoint", "cls": "random"}
 
 
 def test_from_scratch_of_full_sentences_by_sampled_words(run, tmp_path, caplog):
@@ -204,33 +198,24 @@ def test_a_problem_is_one_line_before_anything_is_trained(problem, run, tmp_path
     assert not (tmp_path / "out" / "run_config.json").exists()
 
 
-@pytest.mark.parametrize(("content", "expected"), [("", "text"), ("\n\n \n", "text"), ("one sentence\n", "is one document")])
+@pytest.mark.parametrize(("content", "expected"), [("\n\n \n", "text"), ("one sentence\n", "is one document")])
 def test_empty_text_and_a_single_document_are_one_line(content, expected, run, tmp_path):
     (tmp_path / "text.txt").write_text(content)
     status, errors = run(tmp_path / "out", input_file=tmp_path / "text.txt", held_out_documents=None, corpus_dir=None)
-    assert status == 2
-    assert len(errors) == 1
+    assert (status, len(errors)) == (2, 1)
     assert expected in errors[0]
 
 
-def test_other_documents_than_those_of_the_training_are_not_evaluated_as_held_out(run, trained):
-    status, (error,) = run(trained, do_eval=True, held_out_documents=9)
-    assert status == 2
-    assert "held_out_documents was 8, now 9; use the run as it was trained" in error
-
-
-def test_another_text_is_another_run(run, trained, tmp_path):
+def test_another_text_is_another_run_and_what_is_trained_on_is_not_held_out(run, trained, text, tmp_path):
     other = texts.write(tmp_path / "text.txt", texts.documents(40, seed=1))
-    status, (error,) = run(trained, input_file=other, do_train=True, **SAVED, **PHASES)
-    assert status == 2
-    assert "holds another run (" in error
-    assert "train_examples_sha256 was" in error
-
-
-def test_a_file_that_is_trained_on_is_not_held_out(run, text, tmp_path):
-    status, (error,) = run(tmp_path / "out", held_out_file=text, held_out_documents=None)
-    assert status == 2
-    assert "is trained on too (--input_file)" in error
+    for folder, settings, problem in (
+        (trained, {"do_eval": True, "held_out_documents": 9}, "held_out_documents was 8, now 9; use the run as it was trained"),
+        (trained, {"input_file": other, "do_train": True, **SAVED, **PHASES}, "train_examples_sha256 was"),
+        (tmp_path / "out", {"held_out_file": text, "held_out_documents": None}, "is trained on too (--input_file)"),
+    ):
+        status, (error,) = run(folder, **settings)
+        assert status == 2
+        assert problem in error
 
 
 def test_a_row_that_is_damaged_ends_training_in_one_line(run, project, text, tmp_path):

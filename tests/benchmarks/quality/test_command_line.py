@@ -25,9 +25,6 @@ def test_steps_take_the_place_of_epochs():
     assert parse("--task=SWAG").training["num_train_epochs"] == 3.0
     training = parse("--task=SWAG", "--steps=5").training
     assert (training["num_train_steps"], "num_train_epochs" in training) == (5, False)
-
-
-def test_seeds():
     assert parse("--task=SQuAD").seeds == (1, 2, 3)
     assert parse("--task=SQuAD", "--seeds=2,5").seeds == (2, 5)
 

@@ -84,14 +84,10 @@ def test_our_family_measures_the_logits_of_the_peer(series):
     assert (found.seconds, list(found.losses)) == (5.0, [])
 
 
-def test_the_peer_takes_as_many_steps_as_we_do(series):
+def test_the_peer_starts_from_our_head_and_takes_as_many_steps_as_we_do(series):
     series.reached(PEER, 1)
     train = safetensors.numpy.load_file(job_of(series)["train"])
     assert job_of(series)["steps"] == int(len(train["lengths"]) / 8 * 2.0)
-
-
-def test_the_peer_starts_from_our_head(series):
-    series.reached(PEER, 1)
     head = safetensors.numpy.load_file(series.folder / f"run-{PEER}-1" / "model" / "head.safetensors")
     ours = CheckpointReader(series.run_folder(START, 1) / "model.ckpt-1")
     np.testing.assert_array_equal(head["weight"], ours["output_weights"])
