@@ -28,8 +28,9 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
     """Opens a checkpoint: a prefix or one of its files, a run (its best or newest), a Hugging Face folder or file."""
     path = Path(name)
     if is_folder(path):
-        in_safetensors = any((path / name).is_file() for name in (WEIGHTS_NAME, SHARDS))
-        return SafeTensors(path) if in_safetensors else TensorFlowTensors(_prefix_in(path))
+        if any((path / name).is_file() for name in (WEIGHTS_NAME, SHARDS)):
+            return SafeTensors(path)
+        return TensorFlowTensors(_prefix_in(path))
     if path.suffix == Path(WEIGHTS_NAME).suffix:
         return SafeTensors(path)
     if path.suffix in _OF_PYTORCH and path.is_file():

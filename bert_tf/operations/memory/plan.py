@@ -226,7 +226,7 @@ def _with_head(head: HeadSpec, options: ComputeOptions, config: BertConfig) -> C
     return with_head(options, heads.of(head), config)
 
 
-def _exact(settings: PlanSettings) -> dict[str, bool]:
+def _exact(settings: PlanSettings) -> dict[str, Any]:
     """Options that change no number; off by default in the published layout."""
     names = {field.name for field in dataclasses.fields(ComputeOptions)}.intersection(EXACT)
     off = settings.published_layout

@@ -132,7 +132,7 @@ def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> Publishe
     return reading.PublishedModel(reading.opened(source.checkpoint), *files)
 
 
-def _tokenizer(model: PublishedModel, lower_case: bool | None) -> WordPieceTokenizer:
+def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
     """Makes the model's tokenizer; checks that its parts fit each other."""
     from bert_tf.estimator import preflight, run_folder
 
@@ -142,8 +142,7 @@ def _tokenizer(model: PublishedModel, lower_case: bool | None) -> WordPieceToken
     if word_rows.TABLE not in model.entries:
         raise CheckpointError(f"{model.found.place}: no {word_rows.TABLE}; see checkpoint inspect")
     vocabulary, config = Vocabulary.from_file(path), model.config
-    if lower_case is None:
-        lower_case = model.record.get("do_lower_case", casing.find(vocabulary).lower_case)
+    lower_case: bool = model.record.get("do_lower_case", casing.find(vocabulary).lower_case) if given is None else given
     problems = preflight.check_model(config, vocabulary, max_seq_length=config.max_position_embeddings)
     problems += preflight.check_casing(vocabulary, lower_case=lower_case)
     preflight.refuse(problems + run_folder.misfits_of_parts(place, config, vocabulary))
