@@ -28,7 +28,7 @@ else:
     train_and_evaluate = tf.estimator.train_and_evaluate
 
     def RunConfig(*, train_distribute: tf.distribute.Strategy | None = None, **settings: Any) -> Any:  # noqa: N802
-        """Returns a configuration without tf.estimator's default hooks, which `hooks.ProgressHook` replaces."""
+        """Returns a configuration without tf.estimator's default hooks, which `progress_hook.ProgressHook` replaces."""
         return tf.estimator.RunConfig(
             train_distribute=train_distribute,
             eval_distribute=train_distribute,  # nothing is evaluated, but of several machines TensorFlow warns without it

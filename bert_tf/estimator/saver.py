@@ -232,7 +232,7 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         by_pace: bool = False,
         listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
     ) -> None:
-        """Saves multiples of any of `every_n_steps`, and with `by_pace` also when `pace.Pace` asks for it.
+        """Saves multiples of any of `every_n_steps`, and with `by_pace` also when `Pace` asks for it.
 
         Listeners hear of each checkpoint and may end training.
         """
