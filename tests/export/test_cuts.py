@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.saved_model.cuts import CUTS
+from bert_tf.export.saved_model.rows import CUTS
 from bert_tf.features import long_text
 
 tf1 = tf.compat.v1

@@ -7,8 +7,7 @@ import random
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.saved_model.characters import Text
-from bert_tf.export.saved_model.words import split
+from bert_tf.export.saved_model.words import Text, split
 from bert_tf.tasks.tags import words
 from tests.tokenization import any_text
 

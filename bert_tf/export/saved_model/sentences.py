@@ -14,8 +14,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import Tensors
-from bert_tf.export.saved_model.cuts import CUTS
-from bert_tf.export.saved_model.rows import Part, averaged, lay_out, lengths
+from bert_tf.export.saved_model.rows import CUTS, Part, averaged, lay_out, lengths
 from bert_tf.export.saved_model.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MEAN, MULTI_LABEL, SIMILARITY, VECTORS, HeadSpec

@@ -14,10 +14,9 @@ import tensorflow as tf
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import Tensors
-from bert_tf.export.saved_model.characters import Text
-from bert_tf.export.saved_model.cuts import Span, numbered
-from bert_tf.export.saved_model.rows import Part, lay_out, lengths, marks, picked, side_by_side
+from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths, marks, numbered, picked, side_by_side
 from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
+from bert_tf.export.saved_model.words import Text
 from bert_tf.features.spans import longest_question
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.span.family import SpanFamily
