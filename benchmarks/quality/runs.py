@@ -128,7 +128,11 @@ def without_dropout(folder: Path, settings: ModelSettings, environment: Mapping[
     config = dataclasses.replace(BertConfig.from_json_file(model.config), **_WITHOUT_DROPOUT)
     path = atomic.make_folder(folder) / "bert_config.json"
     atomic.write_text(path, config.to_json())
-    files = {"init_checkpoint": model.checkpoint, "bert_config_file": path, "vocab_file": model.vocabulary}
+    files: dict[str, str | Path] = {
+        "init_checkpoint": model.checkpoint,
+        "bert_config_file": path,
+        "vocab_file": model.vocabulary,
+    }
     return {name: os.fspath(file) for name, file in files.items()}
 
 

@@ -32,7 +32,9 @@ class Dataset:
     task: Task
     split: str  # name, or a file
     examples: Sequence[Example]  # in file order
-    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # override those of a model's training, see tasks.rules
+    rules: Mapping[str, Any] = dataclasses.field(
+        default_factory=dict
+    )  # override those of a model's training, see `families.with_rules`
 
     @functools.cached_property
     def digest(self) -> str:

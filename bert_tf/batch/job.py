@@ -13,9 +13,7 @@ from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
 from bert_tf.settings import checked, read, same, setting, settings_of, unknown_setting
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.similarity.settings import SimilaritySettings
-from bert_tf.tasks.span.settings import SpanSettings
-from bert_tf.tasks.tags.settings import TagSettings
+from bert_tf.tasks.settings import SimilaritySettings, SpanSettings, TagSettings
 
 Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 
@@ -52,7 +50,7 @@ class LabelledColumns(Columns):
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How answers are decoded, see `tasks.rules`; None keeps the training's setting."""
+    """How answers are decoded, see `tasks.families.with_rules`; None keeps the training's setting."""
 
     n_best_size: int | None = same(SpanSettings, "n_best_size", default=None, more=_AS_TRAINED)
     max_answer_length: int | None = same(SpanSettings, "max_answer_length", default=None, more=_AS_TRAINED)

@@ -26,8 +26,8 @@ from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.rules import with_rules
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.batch.checkpoints import Named
@@ -245,7 +245,7 @@ def _datasets(entry: TaskEntry, named: Sequence[Named], settings: EvaluateSettin
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     from bert_tf.batch.evaluation import Dataset
     from bert_tf.jobs.sources import SAMPLE_NOTE, find_data
-    from bert_tf.tasks.similarity.zero_shot import zero_shot
+    from bert_tf.tasks.similarity.task import zero_shot
     from bert_tf.tasks.tables import usable
 
     base = _scored(entry) if settings.zero_shot else _task(entry, named)

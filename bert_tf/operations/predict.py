@@ -180,7 +180,7 @@ def _worker(settings: PredictSettings, begin: Callable[[], Mapping[str, str]]) -
 def _determining(settings: PredictSettings, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
     """Everything but the input that affects the bytes of the output."""
     from bert_tf.batch.inputs import CHUNK
-    from bert_tf.tasks.rules import rules_of
+    from bert_tf.tasks.families import rules_of
 
     return {
         **model.settings,
