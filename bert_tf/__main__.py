@@ -6,10 +6,14 @@ import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from bert_tf import home
 from bert_tf.errors import BertError, unknown_name
 from bert_tf.runtime import noise, quick_import
+
+if TYPE_CHECKING:
+    from bert_tf.operations.command import Actions, Command
 
 # By group: the commands, each a module of `bert_tf.operations`, with what --help says of it.
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -45,14 +49,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "benchmark": "measures speed and memory beside other libraries",
     },
 }
-_ALIASES = {"classifier": "fine-tune"}
-_MODULES = {  # "classifier" is the name of the published script
-    "fill-mask": "fill_mask",
-    "pretraining-data": "pretraining_data",
-}
+_ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
-_OPERATIONS = COMMANDS.keys() - {"benchmark"}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that say what is printed, or may say so
 _HELP = ("--help", "-h", "-help", "help")
@@ -86,12 +85,14 @@ def main(argv: list[str]) -> int:
         quick_import.load_ahead()
     if name == "benchmark":
         return _benchmark(argv[1:])
-    module = _MODULES.get(name, name).replace("-", "_")
-    if name in _OPERATIONS:
-        from bert_tf.cli import command_line
+    from bert_tf.cli import command_line
 
-        return command_line.main(argv[1:], importlib.import_module(f"bert_tf.operations.{module}").COMMAND)
-    return int(importlib.import_module(f"bert_tf.commands.{module}").main(argv[1:]))
+    return command_line.main(argv[1:], operation(name))
+
+
+def operation(name: str) -> Command | Actions:
+    """The declaration of a command, from its module in `bert_tf.operations`."""
+    return cast("Command | Actions", importlib.import_module(f"bert_tf.operations.{name.replace('-', '_')}").COMMAND)
 
 
 def _benchmark(argv: list[str]) -> int:

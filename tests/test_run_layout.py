@@ -38,7 +38,7 @@ def texts(path: Path) -> set[object]:
 
 def test_no_other_module_names_a_file_by_itself():
     others = (path for path in (ROOT / "bert_tf").rglob("*.py") if path.name != "run_layout.py")
-    assert {path: found for path in others if (found := texts(path) & OWNED)} == {}
+    assert {path: names for path, names in ((path, texts(path) & OWNED) for path in others) if names} == {}
 
 
 def test_no_file_is_in_two_parts_and_a_pattern_has_a_name_for_a_step():

@@ -43,7 +43,7 @@ SCRIPT = PEER_FOLDER / "transformers_families.py"
 _WARMUP_PROPORTION = 0.1
 _OUTPUTS = {"span": "span_logits", "tags": "logits", "choice": "logits"}  # of our heads, which the logits of the peer stand for
 _STEPS = ("first_steps", "steps", "between")  # parts of the wall time in which steps are taken
-_WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+_WITHOUT_DROPOUT: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 Floats = npt.NDArray[np.float64]
 

@@ -32,9 +32,7 @@ class Dataset:
     task: Task
     split: str  # name, or a file
     examples: Sequence[Example]  # in file order
-    rules: Mapping[str, Any] = dataclasses.field(
-        default_factory=dict
-    )  # override those of a model's training, see `families.with_rules`
+    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # override the training's, see `families.with_rules`
 
     @functools.cached_property
     def digest(self) -> str:

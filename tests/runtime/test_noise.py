@@ -83,7 +83,7 @@ def test_a_program_hears_what_it_calls_and_logs_itself(level, path, message, hea
 
 
 @pytest.mark.parametrize(
-    ("module", "heard"), [("tensorflow.python.framework", 0), ("absl", 0), ("tensorflow_text", 1), ("bert_tf.commands", 1)]
+    ("module", "heard"), [("tensorflow.python.framework", 0), ("absl", 0), ("tensorflow_text", 1), ("bert_tf.operations", 1)]
 )
 def test_warnings_of_tensorflow_alone_are_silent(loggers, module, heard):
     with warnings.catch_warnings(record=True) as caught:
