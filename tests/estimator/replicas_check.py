@@ -54,6 +54,7 @@ RUNS = {
     "three": ("mirrored", 3, None, {}),
     "four": ("mirrored", 4, "hierarchical", {}),
     "central": ("central_storage", 2, None, {}),
+    "one, plain": ("one_device", 1, None, {"fused": False}),
     "two, plain, in micro-batches": (*TWO[:3], {"fused": False, "micro_batches": 3}),  # a replica's 5 are 1, 2 and 2
     "one, float16": ("one_device", 1, None, {"dtype": tf.float16}),
     "two, float16": ("mirrored", 2, None, {"dtype": tf.float16}),
@@ -69,7 +70,7 @@ MEASURED = ("one", "three", "central")  # evaluated, also while they train, and 
 
 def alone(label: str) -> str:
     """Returns the run of one device that learns the same."""
-    return next((f"one, {kind}" for kind in ("float16", "masked by lamb") if kind in label), "one")
+    return next((f"one, {kind}" for kind in ("float16", "plain", "masked by lamb") if kind in label), "one")
 
 
 class Watch(tf1.train.SessionRunHook):
