@@ -39,23 +39,21 @@ class Part(NamedTuple):
 
 
 OF_TRAINING = (
-    Part((RECORD,), "what determined the run, and the command that repeats it"),
+    Part((RECORD,), "settings of the run, and the command that repeats it"),
     Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
-    Part((VOCABULARY, CONFIG), "those of the training; a run refuses others"),
-    Part((VARIABLES,), "what is trained, and where its first values are from"),
+    Part((VOCABULARY, CONFIG), "copies used in training; a run refuses others"),
+    Part((VARIABLES,), "trained variables, and the source of their initial values"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
-    Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "what it reached while it trained, and when; the same for TensorBoard"),
-    Part((TIMING,), "what a step took, what held it up, where the wall time of the command went"),
+    Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "evaluations during training, and when; the same for TensorBoard"),
+    Part((TIMING,), "step time, bottleneck, breakdown of the command's wall time"),
     Part((f"{PROFILE}/",), "recorded steps (docs/profiling.md)"),
-    Part((PLACEMENT,), "where each operation ran (docs/devices.md)"),
+    Part((PLACEMENT,), "device of each operation (docs/devices.md)"),
     Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
-    Part((f"{FEATURES}/",), "examples as features, so that they are built once"),
-    Part((PAGE,), "a page with all of it"),
+    Part((f"{FEATURES}/",), "cached features"),
+    Part((PAGE,), "the report"),
 )
 # Of the text that is pre-trained on, not of the run: it stays where the run is overwritten.
-OF_TEXT = (
-    Part((f"{CORPUS}/",), "of `pretrain`: the text as tokens, and which of them are rows; stays with `--overwrite_output_dir`"),
-)
+OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its rows; kept by `--overwrite_output_dir`"),)
 # Of an evaluation or a prediction, in folders of other tasks too; what the family of a task writes comes on top.
 OF_RESULTS = (
     Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),

@@ -24,7 +24,8 @@ def flags():
 
 def settings():
     """Returns those that a program can give too: none that says how to print."""
-    return {name: command_line.settings_of_command(one) for name, one in operations().items()}
+    beam = command_line.BEAM  # a keyword too
+    return {name: [*command_line.settings_of_command(one), *[beam] * one.has_beam] for name, one in operations().items()}
 
 
 def parser(name):

@@ -56,7 +56,7 @@ class Moment(NamedTuple):
 
 
 MOMENTS = {
-    "between steps": Moment("bert_tf.estimator.hooks", "ProgressHook.after_run", EVERY + 2),
+    "between steps": Moment("bert_tf.estimator.progress_hook", "ProgressHook.after_run", EVERY + 2),
     "before a checkpoint is listed": Moment(
         "tensorflow.python.checkpoint.checkpoint_management", "update_checkpoint_state_internal", 2
     ),

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from bert_tf.jobs import devices
+from bert_tf.operations import devices
 from bert_tf.runtime import inventory, nvidia
 from bert_tf.runtime.build import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
@@ -332,7 +332,7 @@ def report(environment=None):
 @pytest.mark.usefixtures("_gpu")
 def test_an_error_is_named_for_people_and_programs(answers, number, name, meaning, remedy):
     answers(number)
-    said, data = devices.describe(report()), json.loads(devices.as_json(report()))
+    said, data = str(report()), json.loads(devices.as_json(report()))
     assert f", cuInit returns {number}, {name}\n" in said
     assert f"    cuInit returns {number}, {name}: " in said
     assert data["driver_status"] == number
@@ -345,7 +345,7 @@ def test_an_error_is_named_for_people_and_programs(answers, number, name, meanin
 @pytest.mark.usefixtures("_gpu")
 def test_a_driver_that_starts_is_no_cause(answers):
     answers(0)
-    assert "cuInit" not in devices.describe(report())
+    assert "cuInit" not in str(report())
     assert json.loads(devices.as_json(report()))["driver_status"] == 0
 
 
