@@ -150,7 +150,6 @@ MASKED_SIZES = {"vocab_size": 5000}
         *(pytest.param(cell, NARROW, marks=pytest.mark.slow) for cell in MORE_HEADS),
         *(pytest.param(cell, MASKED_SIZES, marks=pytest.mark.slow) for cell in MORE_MASKED_CELLS),
     ],
-    ids=str,
 )
 def test_forecasts_the_live_peak_of_real_steps(cell, sizes):
     check(cell, **sizes)
