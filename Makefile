@@ -53,7 +53,8 @@ check-requirements: install
 
 # Files in the order that tests/conftest.py gives them, the long ones first: sorted by their number of tests, these would be
 # left for one worker at the end.
-TESTS := -m "not slow and not several_machines" -n 2 --dist loadfile --no-loadscope-reorder
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+TESTS := -m "not slow and not several_machines" $(WORKERS)
 
 test: install
 	$(BIN)/pytest $(TESTS)
@@ -64,7 +65,7 @@ test-machines: install
 
 # The same tests a third slower, since Python's tracing sees every call of TensorFlow's too.
 coverage: install
-	$(BIN)/pytest $(TESTS) --cov --cov-report=term
+	$(BIN)/pytest -m "not slow" $(WORKERS) --cov --cov-report=term
 
 # BERT_TF_PEERS_PYTHON names the Python of a virtual environment with benchmarks/peers/transformers.txt: .peers/transformers/bin/python
 # Pages are looked at in a browser: apt-get install chromium
