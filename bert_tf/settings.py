@@ -116,10 +116,7 @@ def setting(
 
 
 def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
-    """Returns the field of a dataclass that is a setting of another one, with what is declared differently here.
-
-    `more` is added to its help.
-    """
+    """Copies a setting of another dataclass, with differences; `more` is appended to its help."""
     field = next(field for field in dataclasses.fields(kind) if field.name == name)
     default = differing.pop("default", field.default)
     declared = {**field.metadata[_DECLARED], **differing}

@@ -43,10 +43,6 @@ def help_line(row: Flag) -> str:
     )
 
 
-def help_of(*lines: str, rows: Iterable[Flag]) -> str:
-    return "\n".join([*lines, "", *map(help_line, rows)]) + "\n"
-
-
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Parses flags only; `argv` starts with the command.
 

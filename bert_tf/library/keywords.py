@@ -6,11 +6,11 @@ import functools
 import inspect
 import keyword
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from bert_tf.errors import FlagError
-from bert_tf.settings import Setting, named, path_of, settings_of
+from bert_tf.settings import Setting, path_of, settings_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,12 +46,6 @@ def _usable(parameter: inspect.Parameter, value: Any) -> Any:
     if several and isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         return tuple(path_of(parameter.name, one) for one in value)
     return path_of(parameter.name, value)
-
-
-def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns each setting's given value or default; raises FlagError for unknown or invalid ones."""
-    rows = tuple(settings)
-    return {**{row.name: row.default for row in rows}, **named(rows, given)}
 
 
 def seeds_text(seeds: str | Iterable[int] | None) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ class Command:
     title: str  # first lines of --help
     settings: type | None  # a dataclass of `settings.setting`; positional ones are words of the command line
     run: Callable[[Call], int | None]  # returns the exit status if it is not 0
-    sections: Mapping[str, Sequence[Setting]] = types.MappingProxyType({})  # flags by title, instead of `settings`
+    sections: Mapping[str, Sequence[Setting]] = dataclasses.field(default_factory=dict)  # flags by title, not of `settings`
     make: Callable[..., Any] | None = None  # from flags by name to the settings, with `sections`
     own: tuple[Setting, ...] = ()  # flags that say how to print
     note: str = ""  # last lines of --help
