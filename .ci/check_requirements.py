@@ -18,7 +18,7 @@ GROUPS = {
     "alone": [],
     "development": ["-r", "requirements-dev.txt"],
     "GPU": ["-r", "requirements-gpu.txt"],
-    **{name: extras.requirements(name) for name in extras.names()},
+    **extras.by_name(),
 }
 
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import signal
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -15,13 +15,13 @@ from benchmarks import texts
 from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, Comparison, select
 from benchmarks.figures import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
-from bert_tf import atomic
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
 from bert_tf.cli.flags import Flag, by_name, help_line, read
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.jobs.settings import ModelSettings
+from bert_tf.io import atomic
+from bert_tf.training.settings import ModelSettings
 
 if TYPE_CHECKING:
     from benchmarks.materials import Source
@@ -47,10 +47,16 @@ FLAGS = (
 )
 
 
+def run_tool(action: Callable[[], int], about: str, flags: Sequence[Flag], stopped: str) -> int:
+    """Runs a command of the benchmarks; --help says what it is about, and lists the flags."""
+    return run_command(action, help_text=lambda: "\n".join([about, "", *map(help_line, flags), ""]), stopped=stopped)
+
+
 def main(argv: Sequence[str]) -> int:
     command = _by_variables(shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]]))
+    about = "Measures speed and memory of this package beside others: python -m bert_tf benchmark --peers"
     stopped = "stopped; the output folder holds the comparisons that were finished"
-    return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
+    return run_tool(lambda: _run(parse(argv), command), about, FLAGS, stopped)
 
 
 def parse(argv: Sequence[str]) -> SimpleNamespace:
@@ -65,11 +71,6 @@ def parse(argv: Sequence[str]) -> SimpleNamespace:
     if given["other_python"] and not Path(given["other_python"]).is_file():
         raise FlagError(f"--other_python={given['other_python']}: no such interpreter")
     return SimpleNamespace(**given)
-
-
-def help_text() -> str:
-    lines = ["Measures speed and memory of this package beside others: python -m bert_tf benchmark --peers", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
 
 def _names(kind: str, text: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -125,9 +126,9 @@ def _run(settings: SimpleNamespace, command: str) -> int:
 def _source(settings: SimpleNamespace, comparisons: Iterable[Comparison]) -> tuple[Source, str]:
     from benchmarks import materials
     from bert_tf.config import BertConfig
-    from bert_tf.jobs import sources
     from bert_tf.tasks.registry import get_task
     from bert_tf.tokenization.vocabulary import Vocabulary
+    from bert_tf.training import sources
 
     folders = {texts.MRPC: settings.data_dir or os.fspath(SAMPLE), **settings.task_data}
     tasks = {name: get_task(name) for name in dict.fromkeys(texts.TEXTS[row.texts].task for row in comparisons)}
@@ -135,7 +136,7 @@ def _source(settings: SimpleNamespace, comparisons: Iterable[Comparison]) -> tup
     model = sources.find_model(ModelSettings(), environment=os.environ)
     config, vocabulary = BertConfig.from_json_file(model.config), Vocabulary.from_file(model.vocabulary)
     described = [sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder) for data in found.values()]
-    of_tasks = {name: materials.Data(task, found[name].folder) for name, task in tasks.items()}
+    of_tasks = {name: (task, found[name].folder) for name, task in tasks.items()}
     source = materials.Source(of_tasks, config, vocabulary, model.checkpoint)
     return source, _by_variables(f"{', '.join(dict.fromkeys(described))}; weights: {model.origin}")
 

@@ -53,28 +53,27 @@ class Suite:
     worker: str  # suite of the workload
     unit: str  # of the figure
     procedure: str  # rounds, fresh, curves, commands or evaluations
-    answer: str  # rate (examples), first_step, peak_rss or wall
     steps: int | None = None  # of one turn; None for the user's choice
     checked: bool = True  # token ids and initial losses must agree
 
 
 _SUITES: Mapping[str, Suite] = {
-    "features": Suite("features", "examples/s", "rounds", "rate", steps=1),
-    "train": Suite("train", "examples/s", "rounds", "rate"),
-    "predict": Suite("predict", "examples/s", "rounds", "rate", steps=1),
-    "half": Suite("train", "examples/s", "rounds", "rate", checked=False),  # losses differ by the rounding of products
-    "predict-half": Suite("predict", "examples/s", "rounds", "rate", steps=1, checked=False),
-    "squad": Suite("train", "rows/s", "rounds", "rate"),
-    "tagging": Suite("train", "rows/s", "rounds", "rate"),
-    "squad-features": Suite("features", "questions/s", "rounds", "rate", steps=1),
-    "encode": Suite("encode", "texts/s", "rounds", "rate", steps=1),
-    "start": Suite("start", "s", "fresh", "first_step"),
-    "memory": Suite("train", "MB", "fresh", "peak_rss", steps=12),
-    "curves": Suite("train", "loss", "curves", "loss", steps=50),
-    "replicas": Suite("train", "examples/s", "rounds", "rate"),
-    "checkpoints": Suite("command", "s", "evaluations", "wall", checked=False),
-    "command": Suite("command", "s", "commands", "wall", checked=False),
-    "scaling": Suite("train", "examples/s", "rounds", "rate", checked=False),  # each has another size
+    "features": Suite("features", "examples/s", "rounds", steps=1),
+    "train": Suite("train", "examples/s", "rounds"),
+    "predict": Suite("predict", "examples/s", "rounds", steps=1),
+    "half": Suite("train", "examples/s", "rounds", checked=False),  # losses differ by the rounding of products
+    "predict-half": Suite("predict", "examples/s", "rounds", steps=1, checked=False),
+    "squad": Suite("train", "rows/s", "rounds"),
+    "tagging": Suite("train", "rows/s", "rounds"),
+    "squad-features": Suite("features", "questions/s", "rounds", steps=1),
+    "encode": Suite("encode", "texts/s", "rounds", steps=1),
+    "start": Suite("start", "s", "fresh"),
+    "memory": Suite("train", "MB", "fresh", steps=12),
+    "curves": Suite("train", "loss", "curves", steps=50),
+    "replicas": Suite("train", "examples/s", "rounds"),
+    "checkpoints": Suite("command", "s", "evaluations", checked=False),
+    "command": Suite("command", "s", "commands", checked=False),
+    "scaling": Suite("train", "examples/s", "rounds", checked=False),  # each has another size
 }
 _OF_VERSIONS = {f"versions-{name}": _SUITES[name] for name in ("features", "train", "half", "predict", "start")}
 SUITES: Mapping[str, Suite] = {**_SUITES, **_OF_VERSIONS}

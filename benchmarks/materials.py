@@ -19,15 +19,15 @@ import numpy.typing as npt
 from benchmarks import texts
 from benchmarks.comparisons import OTHER, OWN, SUITES, Comparison, Contender
 from benchmarks.figures import DEFAULT, SIZES
-from bert_tf import documents
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.huggingface import PUBLISHED_CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME
-from bert_tf.checkpoints.huggingface_classes import Architecture
+from bert_tf.checkpoints.huggingface_export import Architecture
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import IntArray
 from bert_tf.head_spec import SPAN, HeadSpec
+from bert_tf.io import documents
 from bert_tf.tasks.base import Limits, Task
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.casing import TOKENIZER_FILES
@@ -45,9 +45,9 @@ _SCOPES = {SPAN: "cls/squad/"}  # of a head's variables, if not as in the publis
 _CLASSIFIER = Architecture("BertForSequenceClassification")  # without its head
 
 
-def head(config: BertConfig, spec: HeadSpec, *, seed: int) -> dict[str, Array]:
+def head(config: BertConfig, spec: HeadSpec) -> dict[str, Array]:
     """Returns the initial head of all workers: normal(0, 0.02), drawn [D, L], and zeros."""
-    kernel = np.random.default_rng(seed).normal(0, 0.02, [config.hidden_size, spec.num_labels])
+    kernel = np.random.default_rng(SEED).normal(0, 0.02, [config.hidden_size, spec.num_labels])
     scope = _SCOPES.get(spec.kind, "")
     return {
         f"{scope}output_weights": np.ascontiguousarray(kernel.T, np.float32),  # [L, D]
@@ -58,15 +58,6 @@ def head(config: BertConfig, spec: HeadSpec, *, seed: int) -> dict[str, Array]:
 def read_encoder(prefix: str | os.PathLike[str], config: BertConfig) -> dict[str, Array]:
     reader = CheckpointReader(prefix)
     return {name: reader[name] for name in encoder_shapes(config)}
-
-
-def write_published(folder: Path, config: BertConfig, vocabulary: Vocabulary, entries: dict[str, Array]) -> None:
-    """Writes bert_config.json, vocab.txt, tokenizer_config.json and, if there are entries, bert_model.ckpt."""
-    folder.mkdir(parents=True)
-    (folder / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
-    _write_tokenizer(folder, config, vocabulary)
-    if entries:
-        write_checkpoint(folder / CHECKPOINT_NAME, entries)
 
 
 def write_huggingface(
@@ -98,16 +89,10 @@ def _write_tokenizer(folder: Path, config: BertConfig, vocabulary: Vocabulary) -
 
 
 @dataclasses.dataclass(frozen=True)
-class Data:
-    task: Task
-    folder: Path
-
-
-@dataclasses.dataclass(frozen=True)
 class Source:
     """Data and pretrained model."""
 
-    data: Mapping[str, Data]  # by task name, see `texts.TASKS`
+    data: Mapping[str, tuple[Task, Path]]  # tasks and their folders, by name, see `texts.TASKS`
     config: BertConfig
     vocabulary: Vocabulary
     checkpoint: str  # prefix
@@ -120,18 +105,12 @@ class Materials:
         self._folder = folder
         self._source = source
         self._workers = 0
-        self.texts = functools.cache(self._write_texts)
-        self.published = functools.cache(self._write_published)
-        self.huggingface = functools.cache(self._write_huggingface)
-        self.examples = functools.cache(self._read_examples)
-        self.lengths = functools.cache(self._measure_lengths)
-        self._entries = functools.cache(self._read_entries)
 
     def task(self, kind: str) -> Task:
-        return self._source.data[texts.TEXTS[kind].task].task
+        return self._source.data[texts.TEXTS[kind].task][0]
 
     def folder(self, kind: str) -> Path:
-        return self._source.data[texts.TEXTS[kind].task].folder
+        return self._source.data[texts.TEXTS[kind].task][1]
 
     def config(self, size: str) -> BertConfig:
         if size == DEFAULT:
@@ -149,34 +128,41 @@ class Materials:
         self._workers += 1
         return self._folder / f"worker-{self._workers}"
 
-    def _read_examples(self, kind: str) -> list[Any]:
+    @functools.cache  # noqa: B019  (lives as long as the benchmark)
+    def examples(self, kind: str) -> list[Any]:
         return texts.TEXTS[kind].read(self.task(kind), self.folder(kind))
 
-    def _write_texts(self, kind: str, first: int | None = None) -> Path:
+    @functools.cache  # noqa: B019  (lives as long as the benchmark)
+    def texts(self, kind: str, first: int | None = None) -> Path:
         row = texts.TEXTS[kind]
         path = self._folder / f"{kind.replace(' ', '-')}{'' if first is None else f'-{first}'}{row.suffix}"
         texts.write(path, row, self.examples(kind)[:first], self.task(kind).family)
         return path
 
-    def _measure_lengths(self, kind: str, max_seq_length: int) -> IntArray:
+    @functools.cache  # noqa: B019  (lives as long as the benchmark)
+    def lengths(self, kind: str, max_seq_length: int) -> IntArray:
         """Returns the [N] numbers of tokens."""
         vocabulary = self._source.vocabulary
         tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
         return self.task(kind).family.features(self.examples(kind), tokenizer, Limits(max_seq_length)).lengths
 
-    def _read_entries(self, size: str) -> dict[str, Array]:
+    @functools.cache  # noqa: B019  (lives as long as the benchmark)
+    def _entries(self, size: str) -> dict[str, Array]:
         return read_encoder(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}
 
-    def _write_published(self, size: str, kind: str) -> Path:
+    def published(self, size: str, kind: str) -> Path:
         """Returns our worker's model folder, with the head of a row of `texts.TEXTS`; no checkpoint for random weights."""
-        config, entries = self.config(size), self._entries(size)
-        initial = head(config, self.task(kind).family.head, seed=SEED) if entries else {}
         folder = self._folder / f"published-{size}-{texts.TEXTS[kind].task}"
         if not folder.is_dir():
-            write_published(folder, config, self._source.vocabulary, {**entries, **initial})
+            config, entries = self.config(size), self._entries(size)
+            folder.mkdir(parents=True)
+            (folder / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
+            _write_tokenizer(folder, config, self._source.vocabulary)
+            if entries:
+                write_checkpoint(folder / CHECKPOINT_NAME, {**entries, **head(config, self.task(kind).family.head)})
         return folder
 
-    def _write_huggingface(self, size: str, kind: str) -> Path:
+    def huggingface(self, size: str, kind: str) -> Path:
         """Returns the peers' model folder; no weights if they are random."""
         folder = self._folder / f"huggingface-{size}-{texts.TEXTS[kind].task}"
         if not folder.is_dir():

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic
 from bert_tf.errors import BertError
+from bert_tf.io import atomic
 
 NAME = "scaling.png"
 _FIGURES = {"scaling-batch": "batch_size", "scaling-length": "max_seq_length", "scaling-size": "parameters"}

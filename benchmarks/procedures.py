@@ -21,11 +21,6 @@ _TRIAL_TEXTS = 256
 Turns = Mapping[str, Callable[[], float]]
 
 
-class Outcome(NamedTuple):
-    samples: dict[str, list[float]]  # one per round, of contenders that finished all rounds
-    failures: dict[str, str]  # why the others did not
-
-
 class Measured(NamedTuple):
     """Result of a procedure."""
 
@@ -35,8 +30,10 @@ class Measured(NamedTuple):
     commands: Mapping[str, Sequence[whole_command.Finished]] = MappingProxyType({})  # by contender, one per turn
 
 
-def take_turns(contenders: Turns, *, rounds: int, warm_up: bool = True) -> Outcome:
+def take_turns(contenders: Turns, *, rounds: int, warm_up: bool = True) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Warms up every contender by one turn, then measures `rounds` turns of each; a `WorkerError` ends its part.
+
+    Returns one sample per round of each contender that finished all rounds, and why the others did not.
 
     Every round measures every contender, so that a slow minute of the machine affects all; every other one is in reverse
     order, so that none always follows the same neighbour.
@@ -57,13 +54,13 @@ def take_turns(contenders: Turns, *, rounds: int, warm_up: bool = True) -> Outco
                 samples[name].append(value)
         if number and samples:
             logging.info("round %d: %s", number, ", ".join(f"{name} {values[-1]:.4g}" for name, values in samples.items()))
-    return Outcome(samples, failures)
+    return samples, failures
 
 
 def _turns(stage: Stage, turns: Turns, *, warm_up: bool = True) -> dict[str, list[float]]:
-    outcome = take_turns(turns, rounds=stage.bench.rounds, warm_up=warm_up)
-    stage.notes.update({name: f"failed: {why}" for name, why in outcome.failures.items()})
-    return outcome.samples
+    samples, failures = take_turns(turns, rounds=stage.bench.rounds, warm_up=warm_up)
+    stage.notes.update({name: f"failed: {why}" for name, why in failures.items()})
+    return samples
 
 
 def _number(answer: Mapping[str, Any], key: str) -> float:
@@ -126,7 +123,7 @@ def _afresh(stage: Stage, contenders: list[Contender]) -> Measured:
             worker = stage.start(contender, crew, suite="train")
             answers.update(stage.answers_to_check({contender.name: worker}))
     names = stage.comparable(answers)
-    turn = {"first_step": _first_step, "peak_rss": _peak_rss}[stage.suite.answer]
+    turn = _first_step if stage.suite.worker == "start" else _peak_rss
     turns = {c.name: functools.partial(turn, stage, c) for c in contenders if c.name in names}
     return Measured(_turns(stage, turns))
 
@@ -154,7 +151,7 @@ def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
 
 
 def _job(stage: Stage) -> whole_command.Job | None:
-    """Returns the job of whole commands; None, with a note for each contender, if MRPC's data is not given."""
+    """Returns the job of whole commands; None, with a note for each contender, if MRPC's data is missing."""
     materials, comparison = stage.bench.materials, stage.comparison
     on_sample = bool(comparison.workload.get("sample"))
     data = whole_command.SAMPLE if on_sample else materials.folder(comparison.texts).resolve()

@@ -17,7 +17,7 @@ from absl import logging
 
 import bert_tf
 from benchmarks import PROJECT
-from bert_tf import atomic, documents
+from bert_tf.io import atomic, documents
 
 _PACKAGES = ("tensorflow", "tensorflow-text", "numpy")
 _CPU_INFO = "/proc/cpuinfo"

@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks import figures
 from benchmarks.comparisons import COMPARISONS, OWN, SUITES, Requirement
 from benchmarks.records import Record, name, newest
-from bert_tf import atomic
+from bert_tf.io import atomic
+from bert_tf.io.text_table import counted
 from bert_tf.profiling.timing.wall_clock import PARTS
-from bert_tf.text_table import counted
 
 NAME = "results.md"
 MEASURED = "measured"
@@ -171,21 +171,12 @@ def _measured_with(record: Record) -> Iterator[str]:
     found: dict[str, dict[str, None]] = {"instructions": dict.fromkeys(record["cpu"].get("instructions", ()))}
     for comparison in record["comparisons"]:
         measured = comparison["measured"]
-        found.setdefault("machine", {})[_machine(measured["machine"])] = None
+        machine = measured["machine"]
+        found.setdefault("machine", {})[f"{machine['cores']} cores of {machine['memory_gb']} GB, {machine['system']}"] = None
         of_peers = {row["library"]: row["versions"] for row in comparison["rows"] if row["versions"]}
         for library, versions in {**of_peers, OWN: measured["versions"]}.items():
             found.setdefault(library, {})[" ".join(f"{package} {version}" for package, version in versions.items())] = None
     yield from (f"- {what}: {', '.join(texts) or 'not known'}" for what, texts in found.items())
-
-
-def _machine(machine: Mapping[str, Any]) -> str:
-    return f"{machine['cores']} cores of {machine['memory_gb']} GB, {machine['system']}"
-
-
-def _measured(comparison: Mapping[str, Any]) -> str:
-    measured, turns = comparison["measured"], _turns(comparison)
-    data = measured["settings"]["data"]
-    return f"    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}; {turns}; {data}."
 
 
 def _turns(comparison: Mapping[str, Any]) -> str:
@@ -216,7 +207,9 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
         for heading, cell in _COLUMNS
         if any(cells := [cell(row) for row in comparison["rows"]])
     ]
-    text = f"### {comparison['title']}\n\n{_measured(comparison)}\n\n"
+    measured = comparison["measured"]
+    when = f"{measured['date']}, commit {measured['commit']}; {_turns(comparison)}; {measured['settings']['data']}."
+    text = f"### {comparison['title']}\n\n    {measured['command']}\n\n{when}\n\n"
     row = _ROWS.get(comparison["name"])
     if row and row.about:
         text += f"{row.about}\n\n"

@@ -85,7 +85,8 @@ def _row(stage: Stage, contender: Contender, measured: Measured, baseline: str |
     commands = measured.commands.get(name)
     if commands:
         row["accuracy"] = statistics.median(done.accuracy for done in commands)
-        row["parts"] = _medians([done.parts for done in commands])
+        parts = [done.parts for done in commands]
+        row["parts"] = {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}
     if baseline is not None and stage.suite.procedure != "curves":
         row["ratio"] = figures.ratio(samples, measured.samples[baseline])._asdict()
     if stage.suite.worker == "train" and stage.suite.procedure == "rounds":
@@ -102,7 +103,3 @@ def _flops(stage: Stage, contender: Contender) -> float:
     head, config = materials.task(comparison.texts).family.head, materials.config(contender.size or comparison.size)
     of_tokens = head.kind in (SPAN, TAGS)
     return figures.training(lengths, config, num_labels=head.num_labels, of_tokens=of_tokens) / len(lengths)
-
-
-def _medians(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}

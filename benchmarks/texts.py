@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf import documents
+from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -42,10 +42,6 @@ def _sentences(task: Task, folder: Path) -> list[SentenceExample]:
     if sentences.file(beside, TRAIN).is_file():
         return list(sentences.examples(beside, TRAIN))
     return _single(task, folder)
-
-
-def _to_encode(task: Task, folder: Path) -> list[SentenceExample]:
-    return _single(task, folder)[:_ENCODED_TEXTS]
 
 
 def _filled(task: Task, folder: Path) -> list[SentenceExample]:
@@ -102,7 +98,7 @@ TEXTS: Mapping[str, Kind] = {
     "dev and test": Kind(_dev_and_test),
     "sentences": Kind(_sentences),
     "filled": Kind(_filled),
-    "to encode": Kind(_to_encode),
+    "to encode": Kind(lambda task, folder: _single(task, folder)[:_ENCODED_TEXTS]),
     "questions": Kind(_train, SQUAD, _articles, ".json"),
     "words": Kind(_train, CONLL2003, _word_lines),
 }

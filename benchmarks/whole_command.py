@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -62,12 +62,7 @@ def own(job: Job, output: Path, training: Mapping[str, Any] = MappingProxyType({
         **training,
     }
     switches = ["--adam_bias_correction", "--do_train", "--do_eval"]
-    return [
-        sys.executable,
-        str(PROJECT / "run_classifier.py"),
-        *(f"--{name}={value}" for name, value in flags.items()),
-        *switches,
-    ]
+    return [sys.executable, str(PROJECT / "run_classifier.py"), *_words(flags), *switches]
 
 
 def peer(python: str, job: Job, output: Path) -> list[str]:
@@ -84,7 +79,11 @@ def peer(python: str, job: Job, output: Path) -> list[str]:
         "save": output / "model",
     }
     script = PROJECT / "benchmarks" / "peers" / "transformers_classifier.py"
-    return [python, str(script), *(f"--{name}={value}" for name, value in flags.items())]
+    return [python, str(script), *_words(flags)]
+
+
+def _words(flags: Mapping[str, object]) -> Iterator[str]:
+    return (f"--{name}={value}" for name, value in flags.items())
 
 
 def run(library: str, command: Sequence[str], output: Path, *, environment: Mapping[str, str], limit: float) -> Finished:
@@ -92,13 +91,30 @@ def run(library: str, command: Sequence[str], output: Path, *, environment: Mapp
 
     Raises WorkerError if it fails, exceeds `limit` seconds, leaves no results, or misreports its wall time.
     """
+    with _results(output):
+        seconds = wall_time(command, output / _LOG, environment, limit)
+        if library != OWN:
+            results = _read(output / "results.json")
+            return Finished(seconds, results["accuracy"], {}, {library: results[library]})
+        account = _read(output / "timing.json")["wall"]["parts"]
+        check_account(account, seconds)
+        return Finished(seconds, _read(output / "eval_results.json")["eval_accuracy"], account, {})
+
+
+@contextlib.contextmanager
+def _results(output: Path) -> Iterator[None]:
+    """Makes a folder for the block and deletes it afterwards; WorkerError if its files cannot be read."""
     output.mkdir(parents=True)
     try:
-        return _READ[library](output, wall_time(command, output / _LOG, environment, limit))
+        yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise WorkerError(f"left no results that can be read: {error!r}") from error
     finally:
         shutil.rmtree(output, ignore_errors=True)  # checkpoints of a gigabyte
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def train(job: Job, run: Path, checkpoints: int, *, environment: Mapping[str, str], limit: float) -> None:
@@ -113,14 +129,9 @@ def evaluate(job: Job, run: Path, checkpoints: int, output: Path, *, environment
     Raises WorkerError on failure, after `limit` seconds, or if fewer are evaluated. `output` must not exist and is
     deleted.
     """
-    output.mkdir(parents=True)
-    try:
+    with _results(output):
         seconds = wall_time(evaluation(job, run, checkpoints, output), output / _LOG, environment, limit)
-        rows = json.loads((output / "results.json").read_text(encoding="utf-8"))["rows"]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise WorkerError(f"left no results that can be read: {error!r}") from error
-    finally:
-        shutil.rmtree(output, ignore_errors=True)
+        rows = _read(output / "results.json")["rows"]
     if len(rows) != checkpoints:
         raise WorkerError(f"evaluated {len(rows)} of {checkpoints} checkpoints")
     return seconds
@@ -134,7 +145,7 @@ def evaluation(job: Job, run: Path, checkpoints: int, output: Path) -> list[str]
         "checkpoints": ",".join(str(run / f"model.ckpt-{step}") for step in range(1, checkpoints + 1)),
         "output_dir": output,
     }
-    return [sys.executable, "-m", "bert_tf", "evaluate", *(f"--{name}={value}" for name, value in flags.items())]
+    return [sys.executable, "-m", "bert_tf", "evaluate", *_words(flags)]
 
 
 def wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:
@@ -156,21 +167,6 @@ def wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str],
         last = next((line for line in reversed(said) if line.strip()), "")
         raise WorkerError(f"ended with status {status}: {last[:200]}")
     return seconds
-
-
-def _read_own(output: Path, seconds: float) -> Finished:
-    account = json.loads((output / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
-    check_account(account, seconds)
-    accuracy = json.loads((output / "eval_results.json").read_text(encoding="utf-8"))["eval_accuracy"]
-    return Finished(seconds, accuracy, account, {})
-
-
-def _read_peer(output: Path, seconds: float) -> Finished:
-    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
-    return Finished(seconds, results["accuracy"], {}, {"transformers": results["transformers"]})
-
-
-_READ: Mapping[str, Callable[[Path, float], Finished]] = {OWN: _read_own, "transformers": _read_peer}
 
 
 def check_account(parts: Mapping[str, Any], seconds: float) -> None:

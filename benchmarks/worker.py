@@ -7,12 +7,12 @@ functions, hooks and graphs.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,14 +31,15 @@ from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CLASSIFICATION
-from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.tasks.base import TRAIN, Limits, Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.training.fine_tune_config import configured
 
 quick_import.collect_rarely()
 quick_import.install()
@@ -54,12 +55,12 @@ from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import LOSS, Optimization
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.jobs import speed
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.training import speed
 
 tf1 = tf.compat.v1
 
@@ -87,7 +88,8 @@ class _Contender:
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
         self.lower_case = casing.find(self.vocabulary).lower_case
         self.examples = self.read()
-        self.family = _task(workload).family
+        family = _task(workload).family  # any number of texts: a suite reads pairs, another single sentences
+        self.family = dataclasses.replace(family, texts=None) if isinstance(family, SentenceFamily) else family
         self.plan: RestorePlan | None = None
         if not workload.random_weights:
             reader = CheckpointReader(str(self.folder / CHECKPOINT_NAME))
@@ -98,9 +100,12 @@ class _Contender:
         return self.build_features()
 
     def read(self) -> Sequence[Any]:
-        if self.workload.kind == CLASSIFICATION:
-            return _read_sentences(self.workload)
-        return _task(self.workload).examples("", TRAIN)
+        workload = self.workload
+        if workload.kind != CLASSIFICATION:
+            return _task(workload).examples("", TRAIN)
+        texts = protocol.read_texts(workload.texts)
+        rows = zip(texts.first, texts.second or itertools.repeat(None), texts.labels)
+        return [SentenceExample(str(n), first, second, workload.labels[label]) for n, (first, second, label) in enumerate(rows)]
 
     def build_features(self, count: int | None = None) -> Features:
         tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
@@ -139,12 +144,6 @@ class _Contender:
 def _task(workload: SimpleNamespace) -> Task:
     """Returns a workload's task; one with a file per split reads the workload's file."""
     return get_task(workload.task, of_values({"train_file": workload.texts}))
-
-
-def _read_sentences(workload: SimpleNamespace) -> Sequence[Any]:
-    texts = protocol.read_texts(workload.texts)
-    rows = zip(texts.first, texts.second or itertools.repeat(None), texts.labels)
-    return [SentenceExample(str(n), first, second, workload.labels[label]) for n, (first, second, label) in enumerate(rows)]
 
 
 class _PiecesHook(tf1.train.SessionRunHook):
@@ -191,14 +190,11 @@ def predict(contender: _Contender, channel: protocol.Channel) -> None:
     workload, features = contender.workload, contender.features
     batching = speed.batching(contender.speed, workload.max_seq_length)
 
-    def passes(count: int) -> protocol.Reply:
-        began = time.perf_counter()
-        for _ in range(count):
-            with contender.loaded() as engine:
-                engine.outputs(features, batch_size=workload.batch_size, batching=batching)
-        return protocol.measured(time.perf_counter() - began, count * len(features))
+    def once() -> None:
+        with contender.loaded() as engine:
+            engine.outputs(features, batch_size=workload.batch_size, batching=batching)
 
-    channel.serve({"check": contender.check, "run": passes})
+    channel.serve({"check": contender.check, "run": lambda passes: protocol.timed(passes, once, len(features))})
 
 
 def build_features(contender: _Contender, channel: protocol.Channel) -> None:
@@ -217,16 +213,13 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
         long_text=TRUNCATE,
     )
 
-    def passes(count: int) -> protocol.Reply:
-        began = time.perf_counter()
-        for _ in range(count):
-            shutil.rmtree(folder, ignore_errors=True)
-            if getattr(workload, "reads_file", False):
-                contender.examples = contender.read()
-            cache.load_or_build(folder, key, family.targets, contender.build_features)
-        return protocol.measured(time.perf_counter() - began, count * len(contender.examples))
+    def once() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        if getattr(workload, "reads_file", False):
+            contender.examples = contender.read()
+        cache.load_or_build(folder, key, family.targets, contender.build_features)
 
-    channel.serve({"check": contender.check, "run": passes})
+    channel.serve({"check": contender.check, "run": lambda passes: protocol.timed(passes, once, len(contender.examples))})
 
 
 def encode(contender: _Contender, channel: protocol.Channel) -> None:
@@ -236,13 +229,8 @@ def encode(contender: _Contender, channel: protocol.Channel) -> None:
         def check(count: int) -> protocol.Reply:
             return {**contender.check(count), "vectors": np.asarray(encoder.encode(texts[:count])).tolist()}
 
-        def passes(count: int) -> protocol.Reply:
-            began = time.perf_counter()
-            for _ in range(count):
-                encoder.encode(texts)
-            return protocol.measured(time.perf_counter() - began, count * len(texts))
-
-        channel.serve({"check": check, "run": passes})
+        run = functools.partial(protocol.timed, work=functools.partial(encoder.encode, texts), examples=len(texts))
+        channel.serve({"check": check, "run": run})
 
 
 def peak(channel: protocol.Channel) -> None:

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO, cast
 
 from benchmarks import PROJECT
 from benchmarks.comparisons import OTHER, OWN, PEAK, PEERS
-from bert_tf import documents
 from bert_tf.errors import BertError
+from bert_tf.io import documents
 
 PEER_FOLDER = Path(__file__).resolve().parent / "peers"
 

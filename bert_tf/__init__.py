@@ -10,38 +10,13 @@ See docs/library.md. The import checks that the package can run here; TensorFlow
 import ast
 import importlib
 import sys
-from importlib import metadata
 from pathlib import Path
 
-__version__ = "0.1.0"
+from bert_tf.versions import __version__ as __version__
+from bert_tf.versions import installed_tensorflow, platform_problem
 
-_TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos", "tensorflow-intel")
-
-
-def _installed_tensorflow() -> "tuple[str, str] | None":
-    for package in _TENSORFLOW_PACKAGES:
-        try:
-            return package, metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return None
-
-
-def _platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
-    """Returns one line on why bert_tf cannot run with these versions, or None; newer TensorFlow 2.x is accepted."""
-    if not (3, 9) <= python <= (3, 13):
-        return "bert_tf needs Python 3.9 to 3.13; this is Python %d.%d." % python
-    if tensorflow is None:
-        return "bert_tf needs TensorFlow, which is not installed. Run: pip install -r requirements.txt"
-    major, _, rest = tensorflow.partition(".")
-    minor = rest.partition(".")[0]
-    if major != "2" or not minor.isdigit() or int(minor) < 15:
-        return "bert_tf needs TensorFlow 2.15 to 2.21; %s is installed. Run: pip install -r requirements.txt" % tensorflow
-    return None
-
-
-_tensorflow = _installed_tensorflow()
-_problem = _platform_problem(sys.version_info[:2], _tensorflow and _tensorflow[1])
+_tensorflow = installed_tensorflow()
+_problem = platform_problem(sys.version_info[:2], _tensorflow and _tensorflow[1])
 if _problem:
     raise ImportError(_problem, name=__name__)
 

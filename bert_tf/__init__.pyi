@@ -1,7 +1,7 @@
 """What `import bert_tf` offers; `__init__.py` reads this file, and imports a name when it is first used."""
 
 from bert_tf.errors import BertError as BertError
-from bert_tf.filling.word_filler import WordFiller as WordFiller
+from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result

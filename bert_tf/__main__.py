@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
-        "pretrain": "learns from text without labels: masked words, next sentences",
+        "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
-        "serve": "answers requests by HTTP with a trained model",
-        "fill-mask": "fills in masked words, of a text, of files or pipes",
+        "serve": "serves a trained model over HTTP",
+        "fill-mask": "fills in masked words in a text, files or pipes",
     },
     "Vectors of texts": {
-        "encode": "turns texts into vectors, of files or pipes of any length",
-        "search": "finds the nearest texts by cosine among vectors that encode wrote",
+        "encode": "embeds texts from files or pipes of any length",
+        "search": "finds the nearest texts by cosine in vectors written by encode",
     },
     "Use elsewhere": {
-        "export": "writes a trained model as what other software runs, such as a SavedModel",
+        "export": "exports a trained model to other formats, such as SavedModel or ONNX",
     },
     "Data and machine": {
-        "vocabulary": "makes word pieces of a corpus, gives words to a model, shows how well they fit a text",
-        "pretraining-data": "makes masked rows to pre-train on, of your own text",
-        "data": "fetches published data sets, and checks the rows of your own",
-        "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",
+        "vocabulary": "builds a vocabulary from a corpus, adds words to a model, shows how well it fits a text",
+        "pretraining-data": "makes masked pre-training rows from your own text",
+        "data": "downloads published data sets; checks your own data",
+        "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
     },
     "Look at runs": {
         "checkpoint": "inspects, compares, averages, strips, converts and renames checkpoints",
-        "report": "makes the page of a run, or of several side by side",
-        "profile": "tells where the time of recorded steps went",
+        "report": "writes the HTML report of a run, or of several side by side",
+        "profile": "shows where the time of profiled steps went",
     },
     "Compare": {
-        "reproduce": "repeats a published run, with its figures beside yours",
+        "reproduce": "repeats a published run and compares its figures with yours",
         "benchmark": "measures speed and memory beside other libraries",
     },
 }
@@ -107,7 +107,7 @@ def _benchmark(argv: list[str]) -> int:
 def run(argv: list[str]) -> int:
     """Runs `main` as a whole process: errors during imports are one line, too."""
     try:
-        from bert_tf import streams
+        from bert_tf.io import streams
 
         streams.make_safe()
         from bert_tf.cli.ending import run_command

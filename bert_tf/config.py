@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents, files
-from bert_tf.documents import DocumentError
 from bert_tf.errors import ConfigError
+from bert_tf.io import documents, files
+from bert_tf.io.documents import DocumentError
 
 # "gelu" is written in both kinds of configuration and means two functions: Google's code computes the tanh
 # approximation (google-research/bert modeling.py), Hugging Face's the exact form with erf (activations.py).

@@ -7,21 +7,13 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-import bert_tf
+from bert_tf import versions
 
 _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a clone
 _BY_EXTRA = re.compile(r"""(.*?)\s*;\s*extra == ['"](\w+)['"]""")
 
 
-def names() -> list[str]:
-    return list(_extras())
-
-
-def requirements(extra: str) -> list[str]:
-    return _extras().get(extra, [])
-
-
-def _extras() -> dict[str, list[str]]:
+def by_name() -> dict[str, list[str]]:
     """Requirements by extra: those of pyproject.toml in a clone, else of the installed package's metadata."""
     if not _PROJECT.is_file():
         rows = [_BY_EXTRA.fullmatch(row) for row in metadata.requires("bert_tf") or ()]
@@ -40,6 +32,6 @@ def install(name: str) -> str:
     It names the packages, since a clone has no package `bert_tf`, and TensorFlow, since pip would otherwise replace the
     versions of NumPy, protobuf and ml_dtypes that it needs.
     """
-    tensorflow = bert_tf._installed_tensorflow()
-    names = [*requirements(name), *(["{}=={}".format(*tensorflow)] if tensorflow else [])]
+    tensorflow = versions.installed_tensorflow()
+    names = [*by_name().get(name, []), *(["{}=={}".format(*tensorflow)] if tensorflow else [])]
     return "pip install " + " ".join(f"'{name}'" for name in names)

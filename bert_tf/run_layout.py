@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import atomic
 from bert_tf.errors import OutputError
+from bert_tf.io import atomic
 
 RECORD = "run_config.json"
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"

@@ -13,9 +13,9 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf import files
-from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.io import files
+from bert_tf.io.documents import LARGEST_SETTING
 
 T = TypeVar("T")
 
@@ -98,21 +98,9 @@ class Setting(NamedTuple):
     in_memory: bool = False  # the library accepts rows instead of their file name
 
 
-def setting(
-    default: Any,
-    help: str,  # noqa: A002  (what it is called everywhere)
-    *,
-    lowest: float | None = None,
-    highest: float = LARGEST_SETTING,
-    choices: tuple[str, ...] = (),
-    required: bool = False,
-    positional: bool = False,
-    in_memory: bool = False,
-) -> Any:
-    """Returns a dataclass field for a `Setting`; its annotation tells the kind, as `int | None`."""
-    declared = {"help": help, "lowest": lowest, "highest": highest, "choices": choices}
-    declared |= {"required": required, "positional": positional, "in_memory": in_memory}
-    return dataclasses.field(default=default, metadata={_DECLARED: declared})
+def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (what it is called everywhere)
+    """Returns a dataclass field for a `Setting` (`declared`: its fields); its annotation tells the kind, as `int | None`."""
+    return dataclasses.field(default=default, metadata={_DECLARED: {"help": help, **declared}})
 
 
 def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
@@ -249,7 +237,7 @@ def path_of(name: str, value: object) -> str:
 
 
 def left_empty(name: str) -> FlagError:
-    return FlagError(f"--{name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
+    return FlagError(f"--{name} is empty: did you mean to set a shell variable? Give a value, or leave the flag out")
 
 
 def checked(row: Setting, value: object) -> Any:

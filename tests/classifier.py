@@ -9,9 +9,22 @@ def main(argv):
     return command_line.main(argv, fine_tune.COMMAND)
 
 
+def run(*arguments):
+    return main(["run_classifier.py", *map(str, arguments)])
+
+
 def pretraining(argv):
     return command_line.main(argv, pretrain.COMMAND)
 
 
 def pretraining_data(argv):
     return command_line.main(argv, data.COMMAND)
+
+
+def parse(argv, command=fine_tune.COMMAND):
+    """Returns the configuration of a command line."""
+    return command_line.parse(argv, command)[1].settings
+
+
+def mrpc(*arguments):
+    return parse(["run_classifier.py", "--task_name=MRPC", *arguments])

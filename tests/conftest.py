@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bert_tf import home, log_form
+from bert_tf import home
+from bert_tf.io import log_form
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -49,22 +50,25 @@ def kernels():
 
 # Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.
 _BEGUN_FIRST = (
-    "estimator/test_replicas.py",
-    "integration/test_devices.py",
     "export/test_saved_model.py",
-    "integration/test_squad.py",
-    "integration/test_tags.py",
-    "integration/test_new_family.py",
-    "estimator/test_placement_log.py",
-    "estimator/test_timing.py",
-    "estimator/test_gpu_placement.py",
-    "profiling/forecast/test_step_peak.py",
-    "integration/test_interruptions.py",
-    "estimator/test_run.py",
-    "modeling/test_encoder.py",
     "estimator/test_update_options.py",
-    "integration/test_batch_jobs.py",
-    "jobs/test_fine_tune.py",
+    "estimator/test_levers.py",
+    "modeling/test_pretraining_head.py",
+    "training/test_pretrain.py",
+    "estimator/test_gpu_placement.py",
+    "test_linear_time.py",
+    "commands/test_predict.py",
+    "modeling/test_recompute.py",
+    "modeling/test_encoder.py",
+    "integration/test_interruptions.py",
+    "optimization/test_deferred.py",
+    "training/test_fine_tune.py",
+    "engines/test_engines.py",
+    "profiling/forecast/test_step_peak.py",
+    "estimator/test_model_fn.py",
+    "training/test_export.py",
+    "estimator/test_profile_hook.py",
+    "estimator/test_run.py",
 )
 _PICTURES: dict[str, str] = {}
 

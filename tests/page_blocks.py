@@ -37,18 +37,12 @@ _ENVIRONMENT = ".exported"  # variables that a block leaves to the next one
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Lines of code or output.
+    """Lines of code or output."""
 
-    Attributes:
-      line: of the page, at which it begins.
-      left_out: why it is not run; empty for one that is.
-      status: with which it ends.
-    """
-
-    line: int
+    line: int  # of the page, at which it begins
     text: str
-    left_out: str = ""
-    status: int = 0
+    left_out: str = ""  # why it is not run
+    status: int = 0  # with which it ends
 
     @property
     def is_python(self) -> bool:
@@ -91,14 +85,9 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def run(page: Path, machine: str) -> None:
-    """Runs the blocks of a page in the working directory.
+    """Runs the blocks of a page in the working directory; SystemExit if one fails.
 
-    Args:
-      page: with the blocks.
-      machine: folder of the models and data that people have; the pages call it /path/to.
-
-    Raises:
-      SystemExit: one of them fails.
+    `machine` is the folder of the models and data that people have; the pages call it /path/to.
     """
     folders = "".join(f"{name}={machine}/{folder}\n" for name, folder in _FOLDERS.items())
     names: dict[str, object] = {"__name__": "__main__"}

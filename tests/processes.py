@@ -26,11 +26,7 @@ _CONTEXT.set_forkserver_preload(["tests.preloaded"])
 
 
 class Forked:
-    """A process, in the words of `subprocess.Popen`; its output goes to files.
-
-    Attributes:
-      args: the file, or -m and a module, with its arguments.
-    """
+    """A process, in the words of `subprocess.Popen`; its output goes to files."""
 
     def __init__(self, args: Sequence[Any], environment: Mapping[str, str], before: Before) -> None:
         """Starts it, see `start`."""
@@ -68,11 +64,7 @@ class Forked:
         return output, errors
 
     def wait_for(self, text: str, limit: float = 120) -> None:
-        """Returns when a text is in its standard error.
-
-        Raises:
-          AssertionError: the process ends without it, or takes more seconds than the limit.
-        """
+        """Returns when a text is in its standard error; fails if the process ends without it, or after `limit` seconds."""
         end = time.monotonic() + limit
         while text not in self._streams[1].read_text():
             assert self.poll() is None, self.communicate()[1]
@@ -89,10 +81,8 @@ class Forked:
 def start(args: Sequence[Any], *, environment: Mapping[str, str] | None = None, before: Before = None) -> Forked:
     """Starts a process in the project's folder.
 
-    Args:
-      args: what follows "python" in a command line: a file, or -m and a module, and arguments.
-      environment: all variables; None for those of this process.
-      before: called in the process first.
+    `args` are what follows "python" in a command line; `environment` has all variables, by default those of this process;
+    `before` is called in the process first.
     """
     _ensure_server()
     return Forked(args, os.environ if environment is None else environment, before)

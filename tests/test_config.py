@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import pytest
 
@@ -19,10 +18,6 @@ PUBLISHED = {
     "hidden_act": "gelu",
 }
 SIZES = [name for name in PUBLISHED if name != "hidden_act"]
-
-
-def message(caught) -> str:
-    return str(caught.value)
 
 
 def test_published_keys_become_fields():
@@ -41,23 +36,18 @@ def test_keys_of_other_purposes_are_ignored():
     assert BertConfig.from_dict({**PUBLISHED, **other}) == BertConfig.from_dict(PUBLISHED)
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_missing_key_is_named(name):
+@pytest.mark.parametrize("missing", [*([name] for name in SIZES), SIZES[2:]], ids=str)
+def test_missing_keys_are_named_at_once(missing):
     with pytest.raises(ConfigError) as caught:
-        BertConfig.from_dict({key: value for key, value in PUBLISHED.items() if key != name})
-    assert message(caught) == f"missing {name}; is this a BERT configuration?"
-
-
-def test_all_missing_keys_are_named_at_once():
-    with pytest.raises(ConfigError, match="missing num_hidden_layers, num_attention_heads, intermediate_size;"):
-        BertConfig.from_dict({"vocab_size": 100, "hidden_size": 12})
+        BertConfig.from_dict({key: value for key, value in PUBLISHED.items() if key not in missing})
+    assert str(caught.value) == f"missing {', '.join(missing)}; is this a BERT configuration?"
 
 
 HUGGING_FACE = (
-    {"model_type": "bert"},
-    {"architectures": ["BertModel"]},
-    {"transformers_version": "4.0.0"},
-    {"layer_norm_eps": 1e-12},
+    ("model_type", "bert"),
+    ("architectures", ["BertModel"]),
+    ("transformers_version", "4.0.0"),
+    ("layer_norm_eps", 1e-12),
 )
 
 
@@ -65,19 +55,15 @@ HUGGING_FACE = (
     ("values", "expected"),
     [
         ({}, "gelu_tanh"),  # "gelu" of the published code is the tanh approximation
-        *((marks, "gelu_erf") for marks in HUGGING_FACE),
+        *(({name: value}, "gelu_erf") for name, value in HUGGING_FACE),
         *(({"model_type": "bert", "hidden_act": name}, "gelu_tanh") for name in ("gelu_new", "gelu_pytorch_tanh")),
     ],
     ids=str,
 )
-def test_gelu_is_that_of_its_origin(values, expected):
+def test_gelu_is_that_of_its_origin_named_or_absent(values, expected):
     assert BertConfig.from_dict({**PUBLISHED, **values}).hidden_act == expected
-
-
-@pytest.mark.parametrize(("marks", "expected"), [({}, "gelu_tanh"), ({"model_type": "bert"}, "gelu_erf")])
-def test_absent_activation_is_the_gelu_of_its_origin(marks, expected):
-    values = {key: value for key, value in PUBLISHED.items() if key != "hidden_act"}
-    assert BertConfig.from_dict({**values, **marks}).hidden_act == expected
+    absent = {name: PUBLISHED[name] for name in SIZES}
+    assert BertConfig.from_dict({**absent, **values}).hidden_act == expected
 
 
 ACTIVATIONS_KNOWN = "gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
@@ -107,44 +93,32 @@ ACTIVATIONS_KNOWN = "gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
         ("layer_norm_eps", float("nan"), "layer_norm_eps is nan, expected a positive number"),
         ("initializer_range", float("inf"), "initializer_range is inf, expected a positive number"),
         ("num_attention_heads", 5, "hidden_size 12 is not a multiple of num_attention_heads 5"),
+        ("position_embedding_type", "relative_key", "position_embedding_type must be 'absolute'"),
     ],
 )
 def test_unusable_value_is_named(name, value, expected):
     with pytest.raises(ConfigError) as caught:
         BertConfig.from_dict({**PUBLISHED, name: value})
-    assert message(caught) == expected
+    assert str(caught.value).startswith(expected)
 
 
-def test_relative_positions_are_refused_and_dropout_may_be_zero():
-    with pytest.raises(ConfigError, match="position_embedding_type must be 'absolute'"):
-        BertConfig.from_dict({**PUBLISHED, "position_embedding_type": "relative_key"})
+def test_dropout_may_be_zero():
     assert BertConfig.from_dict({**PUBLISHED, "hidden_dropout_prob": 0}).hidden_dropout_prob == 0
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_file_is_read_with_or_without_byte_order_mark(tmp_path, encoding):
-    path = tmp_path / "bert_config.json"
-    path.write_text(json.dumps(PUBLISHED), encoding=encoding)
-    assert BertConfig.from_json_file(path) == BertConfig.from_dict(PUBLISHED)
-
-
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_written_text_is_read_back_unchanged(tmp_path, activation):
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])  # without or with byte order mark
+def test_written_text_is_read_back_unchanged(tmp_path, activation, encoding):
     config = dataclasses.replace(BertConfig.tiny(), hidden_act=activation)
     path = tmp_path / "bert_config.json"
-    path.write_text(config.to_json(), encoding="utf-8")
+    path.write_text(config.to_json(), encoding=encoding)
     assert BertConfig.from_json_file(path) == config
-
-
-def test_missing_file_is_named(tmp_path):
-    with pytest.raises(ConfigError) as caught:
-        BertConfig.from_json_file(tmp_path / "none.json")
-    assert message(caught) == f"{tmp_path / 'none.json'}: cannot read the configuration: No such file or directory"
 
 
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
+        (None, ": cannot read the configuration: No such file or directory"),
         (b"", ":1: not JSON: "),
         (b'{"vocab_size": 100,', ":1: not JSON: "),
         (b'{"a": "\xff"}', ":1: not UTF-8"),
@@ -156,7 +130,8 @@ def test_missing_file_is_named(tmp_path):
 )
 def test_damaged_file_is_named_with_its_problem(tmp_path, data, problem):
     path = tmp_path / "bert_config.json"
-    path.write_bytes(data)
+    if data is not None:
+        path.write_bytes(data)
     with pytest.raises(ConfigError) as caught:
         BertConfig.from_json_file(path)
-    assert message(caught).startswith(f"{path}{problem}")
+    assert str(caught.value).startswith(f"{path}{problem}")

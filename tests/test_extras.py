@@ -9,33 +9,20 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-import bert_tf
-from bert_tf import extras
+from bert_tf import extras, versions
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = extras.names()
-KNOWN = {requirement for extra in EXTRAS for requirement in extras.requirements(extra)}
+EXTRAS = extras.by_name()
+KNOWN = {requirement for requirements in EXTRAS.values() for requirement in requirements}
 DEVELOPMENT = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
 
 
-def documented_lines() -> list[str]:
-    """The commands that docs and README give to install packages."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    return [line for page in pages for line in re.findall(r"pip install [^`#\n]*", page.read_text(encoding="utf-8"))]
-
-
-def quoted(line: str) -> list[str]:
-    """The requirements in a command that have versions or extras: 'pyarrow>=15,<26', '.[onnx]'."""
-    return [word for word in shlex.split(line) if re.search(r"[<>\[]", word)]
-
-
 def test_a_wheel_has_the_requirements_of_the_project(monkeypatch):
-    written = {extra: sorted(extras.requirements(extra)) for extra in EXTRAS}
-    rows = [f"{row} ; extra == '{extra}'" for extra in EXTRAS for row in written[extra]]
+    rows = [f"{row} ; extra == '{extra}'" for extra, requirements in EXTRAS.items() for row in requirements]
     monkeypatch.setattr(extras, "_PROJECT", ROOT / "none")
     monkeypatch.setattr(extras.metadata, "requires", lambda _: ["numpy", *rows])
-    assert {extra: sorted(extras.requirements(extra)) for extra in EXTRAS} == written
-    assert len(written["serve"]) == 4
+    assert extras.by_name() == EXTRAS
+    assert len(EXTRAS["serve"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -43,7 +30,7 @@ def test_a_wheel_has_the_requirements_of_the_project(monkeypatch):
     [(("tensorflow", "2.15.1"), " 'tensorflow==2.15.1'"), (("tensorflow-cpu", "2.21"), " 'tensorflow-cpu==2.21'"), (None, "")],
 )
 def test_a_group_is_installed_by_its_packages_beside_the_tensorflow_that_is_there(monkeypatch, installed, ending):
-    monkeypatch.setattr(bert_tf, "_installed_tensorflow", lambda: installed)
+    monkeypatch.setattr(versions, "installed_tensorflow", lambda: installed)
     assert extras.install("parquet") == f"pip install 'pyarrow>=15,<26'{ending}"
 
 
@@ -58,11 +45,11 @@ def test_optional_packages_are_bounded_on_both_sides():
     assert [line for line in KNOWN if not {">=", "<"} <= {one.operator for one in Requirement(line).specifier}] == []
 
 
-@pytest.mark.parametrize("line", documented_lines())
-def test_the_docs_name_the_same_versions(line):
-    for word in quoted(line):
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name)
+def test_the_docs_name_the_same_versions(page):
+    lines = re.findall(r"pip install [^`#\n]*", page.read_text(encoding="utf-8"))
+    for word in (
+        word for line in lines for word in shlex.split(line) if re.search(r"[<>\[]", word)
+    ):  # '.[onnx]', 'pyarrow>=15'
         match = re.fullmatch(r".*?\[([a-z,]+)\]", word)
-        if match and not word.startswith("tensorflow["):
-            assert set(match.group(1).split(",")) <= set(EXTRAS)
-        elif not match:
-            assert word in KNOWN | {"tensorflow[and-cuda]"}
+        assert set(match.group(1).split(",")) <= {*EXTRAS, "and-cuda"} if match else word in KNOWN

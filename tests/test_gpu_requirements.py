@@ -29,13 +29,17 @@ def requirements(name):
     return [line for line in lines if line]
 
 
-def test_the_versions_of_tensorflow_are_said_once():
-    assert requirements("requirements-gpu.txt") == ["-r requirements-base.txt", "tensorflow[and-cuda]"]
-    pinned = {name: [line for line in requirements(name) if re.match(r"tensorflow==", line)] for name in FILES}
-    assert pinned == {
-        "requirements.txt": ['tensorflow==2.21.0; python_version >= "3.10"', 'tensorflow==2.20.0; python_version < "3.10"'],
-        "requirements-2.15.txt": ["tensorflow==2.15.1"],  # and-cuda of 2.15.0 cannot be installed
-    }
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("requirements-gpu.txt", ["tensorflow[and-cuda]"]),
+        ("requirements.txt", ['tensorflow==2.21.0; python_version >= "3.10"', 'tensorflow==2.20.0; python_version < "3.10"']),
+        ("requirements-2.15.txt", ["tensorflow==2.15.1"]),  # and-cuda of 2.15.0 cannot be installed
+    ],
+)
+def test_the_versions_of_tensorflow_are_said_once(name, lines):
+    found = [line for line in requirements(name) if not line.startswith("tensorflow-text")]
+    assert found == ["-r requirements-base.txt", *lines]
 
 
 @pytest.mark.parametrize(("name", "python"), [(name, python) for name in FILES for python in ("3.9", "3.10", "3.13")])
@@ -72,10 +76,7 @@ def test_make_run_installs_the_libraries_where_asked():
     assert "requirements-gpu.txt" not in would_do("NVIDIA=") + would_do("GPU=0", "NVIDIA=")
 
 
-@pytest.mark.parametrize(
-    ("card", "libraries", "told"),
-    [("", False, False), ("/dev/nvidia0", False, True), ("/dev/nvidia0", True, False)],
-)
+@pytest.mark.parametrize(("card", "libraries", "told"), [("", 0, 0), ("/dev/nvidia0", 0, 1), ("/dev/nvidia0", 1, 0)])
 def test_make_run_tells_of_a_card_in_one_line(tmp_path, card, libraries, told):
     if libraries:
         (tmp_path / "absent").mkdir()

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bert_tf import __main__ as front
-from bert_tf import streams
+from bert_tf.io import streams
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,25 +22,31 @@ def _streams_of_pytest(monkeypatch):
     monkeypatch.setattr(streams, "make_safe", lambda: None)
 
 
-@pytest.mark.parametrize("word", ["--help", "-h", "help"])
-def test_help_has_a_line_on_each_command(word, capsys):
-    assert front.main(["bert_tf", word]) == 0
+def test_help_has_a_line_on_each_command_and_is_an_error_without_one(capsys):
+    text = front.help_text()
+    assert all(f"  {name} " in text and line in text for name, line in front.COMMANDS.items())
+    assert all(f"{group}:" in text.splitlines() for group in front.GROUPS)
+    for word in ("--help", "-h", "help"):
+        assert (front.main(["bert_tf", word]), capsys.readouterr()) == (0, (text, ""))
+    assert (front.main(["bert_tf"]), capsys.readouterr()) == (2, ("", text))
+
+
+UNKNOWN = "error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, checkpoint, data, "
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["evalute"], UNKNOWN),
+        (["data", "fecth"], "data: unknown action 'fecth'; did you mean "),
+        (["memory", "reprot"], "memory: unknown action 'reprot'; did you mean "),
+    ],
+)
+def test_a_misspelt_name_is_one_line_with_the_nearest(line, message, capsys):
+    assert front.main(["bert_tf", *line]) == 2
     out, err = capsys.readouterr()
-    assert err == ""
-    assert all(f"  {name} " in out and line in out for name, line in front.COMMANDS.items())
-    assert all(f"{group}:" in out.splitlines() for group in front.GROUPS)
-
-
-def test_without_a_command_the_help_is_an_error(capsys):
-    assert front.main(["bert_tf"]) == 2
-    assert capsys.readouterr() == ("", front.help_text())
-
-
-def test_a_misspelt_command_names_the_nearest_and_what_is_known(capsys):
-    assert front.main(["bert_tf", "evalute"]) == 2
-    out, err = capsys.readouterr()
-    assert err.startswith("error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, checkpoint, data, ")
     assert (out, len(err.splitlines())) == ("", 1)
+    assert message in err
 
 
 def test_every_command_is_a_module_and_none_is_left_out():
@@ -48,12 +54,6 @@ def test_every_command_is_a_module_and_none_is_left_out():
     paths = [path for path in (*folder.glob("*.py"), *folder.glob("*/__init__.py")) if "\nCOMMAND = " in path.read_text()]
     found = {path.stem.replace("__init__", path.parent.name) for path in paths}
     assert {name.replace("-", "_") for name in front.COMMANDS.keys() - {"benchmark"}} == found
-
-
-@pytest.mark.parametrize(("command", "action"), [("data", "fecth"), ("memory", "reprot")])
-def test_a_misspelt_action_names_the_nearest(command, action, capsys):
-    assert front.main(["bert_tf", command, action]) == 2
-    assert f"{command}: unknown action '{action}'; did you mean " in capsys.readouterr().err
 
 
 def replace_import(monkeypatch, imported) -> None:
@@ -71,9 +71,8 @@ def test_hands_the_rest_of_the_line_to_the_command(monkeypatch):
 def test_outside_of_a_clone_one_line_says_where_the_benchmark_is(monkeypatch, capsys):
     monkeypatch.setattr(front.home, "clone", lambda: None)
     assert front.run(["bert_tf", "benchmark"]) == 2
-    assert capsys.readouterr().err == (
-        "error: the benchmark is not installed with the package: clone the project, and run this command there\n"
-    )
+    message = "the benchmark is not installed with the package: clone the project, and run this command there"
+    assert capsys.readouterr().err == f"error: {message}\n"
 
 
 @pytest.mark.parametrize(

@@ -79,26 +79,16 @@ def test_python3_is_taken_if_tensorflow_supports_it(machine):
         assert machine.make("run", f"VENV={version}")[0] == f"venv {version}"
 
 
-@pytest.mark.parametrize("name", ["python3.12", "../clone/home/.pyenv/versions/3.12.1/bin/python"])
-def test_another_python_is_looked_for(machine, name):
+@pytest.mark.parametrize("name", ["python3.12", "../clone/home/.pyenv/versions/3.12.1/bin/python", "elsewhere/python"])
+def test_another_python_is_looked_for_the_newest_first_and_by_uv_last(machine, name):
     machine.python("3.14")
     machine.python("3.12", name)
+    if "elsewhere" in name:
+        (machine.bin / "uv").write_text(f'#!/bin/sh\n[ "$4" != 3.12 ] || echo {machine.bin}/elsewhere/python\n')
+        (machine.bin / "uv").chmod(0o755)
+    else:
+        machine.python("3.9", "python3.9")
     assert machine.make("run") == ["venv 3.12", "pip install --quiet -r requirements.txt"]
-
-
-def test_the_newest_that_is_left_is_taken(machine):
-    machine.python("3.14")
-    machine.python("3.9", "python3.9")
-    machine.python("3.11", "python3.11")
-    assert machine.make("run")[0] == "venv 3.11"
-
-
-def test_uv_is_asked_last(machine):
-    machine.python("3.14")
-    machine.python("3.12", "elsewhere/python")
-    (machine.bin / "uv").write_text(f'#!/bin/sh\n[ "$4" != 3.12 ] || echo {machine.bin}/elsewhere/python\n')
-    (machine.bin / "uv").chmod(0o755)
-    assert machine.make("run")[0] == "venv 3.12"
 
 
 @pytest.mark.parametrize(
@@ -130,13 +120,8 @@ def test_the_environment_is_kept_as_it_was_made(machine):
     assert machine.make("run") == []
     assert machine.make("install") == ["pip install --quiet -r requirements-2.15.txt -r requirements-dev.txt"]
     assert machine.make("install", "PYTHON=python3.11") == []
-
-
-def test_a_locked_environment_has_the_versions_of_the_lock_alone(machine):
-    machine.python("3.13")
-    lock = ".ci/locks/newest-3.13.txt"
-    assert machine.make("install", "LOCKED=1")[1:] == 2 * [f"pip install --quiet --require-hashes -r {lock}"]
-    assert machine.make("run", "VENV=.other")[1:] == ["pip install --quiet -r requirements.txt"]
+    locked = machine.make("install", "TF=newest", "PYTHON=python3", "LOCKED=1")  # the versions of the lock alone
+    assert locked[1:] == 2 * ["pip install --quiet --require-hashes -r .ci/locks/newest-3.13.txt"]
 
 
 @pytest.mark.parametrize("lock", sorted((ROOT / ".ci/locks").glob("*.txt")), ids=lambda path: path.stem)
@@ -171,30 +156,24 @@ def test_a_wheel_lists_what_it_needs_by_hash():
 )
 def test_another_python_tensorflow_or_folder_makes_another_environment(machine, arguments, made):
     machine.python("3.13")
-    machine.python("3.11", "python3.11")
-    machine.python("3.10", "python3.10")
+    for version in ("3.11", "3.10"):
+        machine.python(version, f"python{version}")
     machine.make("run", "TF=2.15")
     assert machine.make("run", *arguments)[0] == made
     assert machine.make("run", *arguments) == []
 
 
-def test_what_a_failed_installation_left_is_no_hindrance(machine):
+def test_an_environment_that_failed_lost_its_python_or_is_of_before_is_made_again(machine):
     machine.python("3.12", pip="exit 1")
     assert machine.run("make", "run").returncode != 0
-    assert machine.run("make", "run", "PYTHON=python3.14").returncode != 0
     machine.python("3.13", "python3.13")
     assert machine.make("run", "PYTHON=python3.13")[0] == "venv 3.13"
-
-
-def test_an_environment_whose_python_is_gone_or_that_is_of_before_is_made_again(machine):
-    machine.python("3.12")
-    machine.make("run")
     (machine.folder / ".venv/bin/python").unlink()
-    assert machine.make("run")[0] == "venv 3.12"
+    assert machine.make("run", "PYTHON=python3.13")[0] == "venv 3.13"
     (machine.folder / ".before/bin").mkdir(parents=True)
     (machine.folder / ".before/pyvenv.cfg").touch()
     (machine.folder / ".before/runs").touch()
-    assert machine.make("run", "VENV=.before")[0] == "venv 3.12"
+    assert machine.make("run", "PYTHON=python3.13", "VENV=.before")[0] == "venv 3.13"
 
 
 def test_a_folder_that_is_no_environment_is_left_alone(machine):
@@ -241,9 +220,7 @@ def test_ci_fails_when_a_suite_fails_and_runs_the_other(machine):
     (machine.folder / "-m-fails").touch()  # pytest -m "not slow"
     result = machine.run(".ci/run")
     assert result.returncode == 1
-    assert [line.partition(" PYTHON")[0] for line in result.stderr.splitlines() if line.startswith("failed:")] == [
-        "failed: make test TF=newest",
-        "failed: make test-machines TF=newest",
-        "failed: make test TF=2.15",
-        "failed: make test-machines TF=2.15",
+    failed = [line.partition(" PYTHON")[0] for line in result.stderr.splitlines() if line.startswith("failed:")]
+    assert failed == [
+        f"failed: make {suite} TF={version}" for version in ("newest", "2.15") for suite in ("test", "test-machines")
     ]

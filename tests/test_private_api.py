@@ -19,20 +19,10 @@ def test_savers_can_be_built_without_operations_that_restore():
     assert "RestoreV2" not in {op.type for op in graph.get_operations()}
 
 
-def test_datasets_of_replicas_can_be_left_untuned():
-    """`tests/inputs/test_autotune.py` shows that they are."""
-    assert autotune.CONTROLS_REPLICAS
-
-
-def test_a_step_can_be_drawn_as_chrome_shows_it():
+def test_names_that_are_called_or_overridden_are_there():
+    assert autotune.CONTROLS_REPLICAS  # `tests/inputs/test_autotune.py` shows that it has an effect
     assert step_stats.chrome_trace(tf1.RunMetadata().step_stats) is not None
-
-
-def test_methods_that_are_called_or_overridden_are_there():
     assert hasattr(tf1.train.Saver, "_MaybeDeleteOldCheckpoints")  # `saver.RunSaver` puts checkpoints on the disk before it
     assert hasattr(tf.Operation, "_add_control_input")  # `stamps.wait_at_gate`
     assert {"_save", "_get_saver"} <= set(dir(tf1.train.CheckpointSaverHook))  # `saver.CheckpointHook`
-
-
-def test_whether_determinism_is_demanded_can_be_asked():
     assert not devices.demands_determinism()

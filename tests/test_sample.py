@@ -16,11 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.tags import schemes
 
-FOLDER = Path(__file__).resolve().parents[1] / "data" / "sample" / "MRPC"
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "sample"
 
 
-def examples(split):
-    return get_task("MRPC").examples(FOLDER, split)
+def examples(task, splits=("train", "dev", "test")):
+    return {split: get_task(task).examples(FOLDER / task, split) for split in splits}
 
 
 def words(text):
@@ -40,7 +40,7 @@ def shallow_features(example):
 
 
 def test_pairs_are_many_two_thirds_paraphrases_and_no_sentence_occurs_twice():
-    found = {split: examples(split) for split in ("train", "dev", "test")}
+    found = examples("MRPC")
     assert all(len(found[split]) >= least for split, least in (("train", 400), ("dev", 100), ("test", 100)))
     for split in ("train", "dev"):
         labels = [example.label for example in found[split]]
@@ -53,39 +53,27 @@ def test_pairs_are_many_two_thirds_paraphrases_and_no_sentence_occurs_twice():
     "model", [LogisticRegression(), GradientBoostingClassifier(n_estimators=50, max_depth=2, random_state=0)]
 )
 def test_lengths_and_overlap_do_not_beat_the_majority(model):
-    features, labels = {}, {}
-    for split in ("train", "dev"):
-        features[split] = np.array([shallow_features(example) for example in examples(split)])
-        labels[split] = np.array([example.label == "1" for example in examples(split)])
-    shallow = make_pipeline(StandardScaler(), model).fit(features["train"], labels["train"])
-    assert shallow.score(features["dev"], labels["dev"]) <= labels["dev"].mean() + 0.01
+    rows, labels = {}, {}
+    for split, found in examples("MRPC", ("train", "dev")).items():
+        rows[split] = np.array([shallow_features(example) for example in found])
+        labels[split] = np.array([example.label == "1" for example in found])
+    shallow = make_pipeline(StandardScaler(), model).fit(rows["train"], labels["train"])
+    assert shallow.score(rows["dev"], labels["dev"]) <= labels["dev"].mean() + 0.01
 
 
-TAGGED = FOLDER.parent / "CoNLL2003"
-
-
-def test_sentences_with_tags_are_as_many_as_is_said_and_none_occurs_twice():
-    found = {split: get_task("CoNLL2003").examples(TAGGED, split) for split in ("train", "dev", "test")}
+def test_sentences_with_tags_are_as_many_as_is_said_none_occurs_twice_and_most_names_of_dev_are_new():
+    found = examples("CoNLL2003")
     assert {split: len(rows) for split, rows in found.items()} == {"train": 196, "dev": 60, "test": 16}
     assert len({example.words for rows in found.values() for example in rows}) == 196 + 60 + 16
-
-
-def test_most_names_of_dev_are_not_in_train():
-    """Else a model could learn them by heart."""
-    task = get_task("CoNLL2003")
-    names = {
-        split: {
-            " ".join(example.words[first:end])
-            for example in task.examples(TAGGED, split)
-            for _, first, end in schemes.entities_of(example.label)
-        }
+    train, dev = (
+        {" ".join(one.words[first:end]) for one in found[split] for _, first, end in schemes.entities_of(one.label)}
         for split in ("train", "dev")
-    }
-    assert len(names["dev"] & names["train"]) < 0.1 * len(names["dev"])
+    )
+    assert len(dev & train) < 0.1 * len(dev)  # else a model could learn them by heart
 
 
 def test_questions_have_four_endings_of_which_one_is_theirs_and_no_situation_is_in_two_splits():
-    found = {split: get_task("SWAG").examples(FOLDER.parent / "SWAG", split) for split in ("train", "dev", "test")}
+    found = examples("SWAG")
     assert {len(set(example.options)) for rows in found.values() for example in rows} == {4}
     assert all({example.label for example in found[split]} == {0, 1, 2, 3} for split in ("train", "dev"))
     contexts = [one.context for rows in found.values() for one in rows]
@@ -93,6 +81,6 @@ def test_questions_have_four_endings_of_which_one_is_theirs_and_no_situation_is_
 
 
 def test_pairs_of_the_sample_have_scores_of_sts_b():
-    found = get_task("STS-B-vectors").examples(FOLDER.parent / "STS-B-vectors", "train")
+    found = examples("STS-B-vectors", ["train"])["train"]
     assert len(found) >= 100
     assert {example.label for example in found} <= {0.0, 1.0, 2.4, 2.6, 4.8}

@@ -24,14 +24,8 @@ print(model.predict([("He left.", "He went away.")])[0].label in model.labels)
 
 def run(*command, cwd, **environment):
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BERT_BASE_DIR", "GLUE_DIR")}
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**variables, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    line = [str(word) for word in command]
+    done = subprocess.run(line, cwd=cwd, env={**variables, **environment}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -68,17 +62,15 @@ def programs(tmp_path_factory, wheel):
     return found
 
 
-def test_a_wheel_brings_the_command(programs, tmp_path):
+@pytest.mark.several_machines
+def test_a_wheel_has_command_types_sample_and_page_and_keeps_files_in_the_users_folder(programs, tmp_path):
     text = run(programs / "bert-tf", "--help", cwd=tmp_path)
     assert text.startswith("usage: bert-tf COMMAND [FLAGS]\n")
     assert "fine-tune" in text
-
-
-def test_a_wheel_has_types_sample_and_page_and_keeps_files_in_the_users_folder(programs, tmp_path):
     code = """
 import os, bert_tf
 from bert_tf import home
-from bert_tf.jobs.sources import find_data
+from bert_tf.training.sources import find_data
 from bert_tf.tasks.registry import get_task
 print(home.clone())
 for path in ("py.typed", "report/page.html.j2", "report/style.css", "report/notices.txt", "native/kernels/ops.h"):

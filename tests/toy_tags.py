@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import documents
 from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.fields import TOKEN, Field
 from bert_tf.head_spec import HeadMemory, HeadSpec
+from bert_tf.io import documents
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks import families, tables
 from bert_tf.tasks import registry as tasks

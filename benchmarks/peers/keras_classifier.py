@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from protocol import WorkerError, measured, peak_rss_mb, read_texts
+from protocol import WorkerError, measured, peak_rss_mb, read_texts, timed
 
 
 class Library(NamedTuple):
@@ -36,7 +36,10 @@ def work(library, workload, channel):
     features, labels = library.encode(texts, workload), np.array(texts.labels)
     model = library.load(workload)
     if workload.suite == "predict":
-        run = _predictor(model, features, workload)
+
+        def run(passes):
+            return timed(passes, lambda: model.predict(features, batch_size=workload.batch_size, verbose=0), len(labels))
+
     else:
         run = _trainer(model, library, features, labels, workload)
     if workload.suite == "start":
@@ -67,15 +70,5 @@ def _trainer(model, library, features, labels, workload):
         began = time.perf_counter()
         loss = model.fit(batches, steps_per_epoch=steps, verbose=0).history["loss"][-1]
         return measured(time.perf_counter() - began, steps * workload.batch_size, loss)
-
-    return run
-
-
-def _predictor(model, features, workload):
-    def run(passes):
-        began = time.perf_counter()
-        for _ in range(passes):
-            predicted = model.predict(features, batch_size=workload.batch_size, verbose=0)
-        return measured(time.perf_counter() - began, passes * len(predicted))
 
     return run

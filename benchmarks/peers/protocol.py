@@ -28,8 +28,8 @@ Reply = dict[str, Any]
 Handlers = Mapping[str, Callable[[int], "Reply | None"]]
 
 
-class WorkerError(Exception):
-    """The worker cannot do what is requested; the message is one line."""
+class WorkerError(SystemExit):
+    """The worker cannot do what is requested; the message is one line, with which other scripts end."""
 
 
 class Texts(NamedTuple):
@@ -124,7 +124,7 @@ def run_worker(work: Callable[[SimpleNamespace, Channel], None]) -> NoReturn:
     channel = Channel()
     try:
         work(SimpleNamespace(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), channel)
-    except Exception as error:
+    except (Exception, WorkerError) as error:
         traceback.print_exc()
         kind = "" if isinstance(error, WorkerError) else f"{type(error).__name__}: "
         channel.send({"error": kind + " ".join(str(error).split())})
@@ -151,6 +151,14 @@ def require_known(ids: Sequence[Sequence[int]], unknown_id: int) -> None:
 def measured(seconds: float, examples: int, loss: float | None = None) -> Reply:
     reply: Reply = {"seconds": seconds, "examples": examples, "peak_rss_mb": peak_rss_mb()}
     return reply if loss is None else {**reply, "loss": loss}
+
+
+def timed(times: int, work: Callable[[], object], examples: int) -> Reply:
+    """Does work several times, each with as many examples, and returns the reply on all of it."""
+    began = time.perf_counter()
+    for _ in range(times):
+        work()
+    return measured(time.perf_counter() - began, times * examples)
 
 
 def peak_rss_mb() -> float:

@@ -18,9 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import transformers
+from protocol import require_known
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from transformers_families import make_optimizer
+from transformers_kinds import load_pretrained
 
 
 class Task(NamedTuple):
@@ -59,10 +61,7 @@ def read(path, task):
 def encode(split, tokenizer, limit):
     labels, first, second = split
     encoded = tokenizer(first, second, truncation="longest_first", max_length=limit)
-    ids = [token for example in encoded["input_ids"] for token in example]
-    # A tokenizer that was loaded wrongly says [UNK] to everything and still trains.
-    if ids.count(tokenizer.unk_token_id) > 0.01 * len(ids):
-        raise SystemExit("over 1 % of the tokens are unknown: the tokenizer is not the model's")
+    require_known(encoded["input_ids"], tokenizer.unk_token_id)
     examples = [{key: encoded[key][i] for key in ("input_ids", "token_type_ids")} for i in range(len(labels))]
     return labels, examples
 
@@ -71,16 +70,6 @@ def batch_of(data, rows, tokenizer):
     labels, examples = data
     inputs = tokenizer.pad([examples[i] for i in rows], return_tensors="pt")
     return dict(inputs), torch.tensor([labels[i] for i in rows])
-
-
-def load_model(folder, task):
-    """Loads the classifier; only its last layer may be new."""
-    model, info = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder, num_labels=len(task.labels) or 1, dtype=torch.float32, output_loading_info=True
-    )
-    if set(info["missing_keys"]) != {"classifier.weight", "classifier.bias"}:
-        raise SystemExit(f"not loaded from the folder: {sorted(info['missing_keys'])}")
-    return model
 
 
 def train(model, data, tokenizer, args):
@@ -139,7 +128,7 @@ def main():
     transformers.set_seed(args.seed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(args.model)
     task = TASKS[args.task]
-    model = load_model(args.model, task)
+    model = load_pretrained("classification", args.model, num_labels=len(task.labels) or 1)
     files = {"train": args.data_dir / "train.tsv", "dev": args.data_dir / f"{task.dev}.tsv"}
     data = {split: encode(read(path, task), tokenizer, args.max_seq_length) for split, path in files.items()}
     start = time.perf_counter()
@@ -148,13 +137,9 @@ def main():
     if args.save:
         model.save_pretrained(args.save)
         tokenizer.save_pretrained(args.save)
-    result = {
-        **evaluate(model, data["dev"], tokenizer, task),
-        "steps": steps,
-        "examples_per_second": steps * args.batch_size / seconds,
-    }
-    result |= {"task": args.task, "seed": args.seed}
-    result |= {"learning_rate": args.learning_rate, "transformers": transformers.__version__}
+    speed = {"steps": steps, "examples_per_second": steps * args.batch_size / seconds}
+    settings = {name: getattr(args, name) for name in ("task", "seed", "learning_rate")}
+    result = {**evaluate(model, data["dev"], tokenizer, task), **speed, **settings, "transformers": transformers.__version__}
     args.output.write_text(json.dumps(result, indent=2) + "\n")
 
 

@@ -22,7 +22,7 @@ import safetensors.numpy
 import torch
 import transformers
 from torch.nn.functional import cross_entropy
-from transformers_kinds import KINDS
+from transformers_kinds import KINDS, load_pretrained
 
 _EVAL_ROWS = 32
 _PADDING = -1e30  # logit of what is no token
@@ -83,16 +83,11 @@ TARGETS = {"span": span_targets, "tags": tag_targets, "choice": choice_targets}
 def load_model(kind, folder, num_labels):
     """Loads a model with the last layer stored beside it."""
     labels = {} if kind == "choice" else {"num_labels": num_labels}
-    kind = KINDS[kind]
-    model, info = kind.model.from_pretrained(
-        folder, **labels, dtype=torch.float32, attn_implementation="sdpa", output_loading_info=True
-    )
-    if set(info["missing_keys"]) != {f"{kind.head}.weight", f"{kind.head}.bias"}:
-        raise SystemExit(f"not in {folder}: {sorted(info['missing_keys'])}")
-    head = safetensors.numpy.load_file(Path(folder) / "head.safetensors")
+    model = load_pretrained(kind, folder, **labels, attn_implementation="sdpa")
+    head = getattr(model, KINDS[kind].head)
     with torch.no_grad():
-        for name, array in head.items():
-            getattr(getattr(model, kind.head), name).copy_(torch.from_numpy(array))
+        for name, array in safetensors.numpy.load_file(Path(folder) / "head.safetensors").items():
+            getattr(head, name).copy_(torch.from_numpy(array))
     return model
 
 

@@ -6,58 +6,42 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
 import transformers
-from protocol import read_texts
+from protocol import WorkerError, read_texts
 
 _STRIDE = 128  # tokens that a window has in common with the next
 _NO_TAG = -100  # of tokens that do not count in the loss
 
 
-class Questions(NamedTuple):
-    """Questions, their contexts, and (text, first character) of their answers."""
-
-    questions: list[str]
-    contexts: list[str]
-    answers: list[tuple[str, int]]
-
-
-class Sentences(NamedTuple):
-    """Words and the indices of their tags."""
-
-    words: list[list[str]]
-    tags: list[list[int]]
-
-
-def read_pairs(workload):
-    return read_texts(workload.texts)
-
-
 def read_questions(workload):
+    """Returns questions, their contexts, and (text, first character) of their answers."""
     data = json.loads(Path(workload.texts).read_text(encoding="utf-8"))["data"]
-    asked = [
-        (found, paragraph["context"]) for article in data for paragraph in article["paragraphs"] for found in paragraph["qas"]
-    ]
+    paragraphs = [paragraph for article in data for paragraph in article["paragraphs"]]
+    asked = [(found, paragraph["context"]) for paragraph in paragraphs for found in paragraph["qas"]]
     answers = [(found["answers"][0]["text"], found["answers"][0]["answer_start"]) for found, _ in asked]
-    return Questions([found["question"] for found, _ in asked], [context for _, context in asked], answers)
+    return [found["question"] for found, _ in asked], [context for _, context in asked], answers
 
 
 def read_words(workload):
+    """Returns words and the indices of their tags."""
     rows = [json.loads(line) for line in Path(workload.texts).read_text(encoding="utf-8").split("\n") if line]
     number_of = {label: number for number, label in enumerate(workload.labels)}
-    return Sentences([row["tokens"] for row in rows], [[number_of[tag] for tag in row["tags"]] for row in rows])
+    return [row["tokens"] for row in rows], [[number_of[tag] for tag in row["tags"]] for row in rows]
 
 
 def encode_pairs(tokenizer, texts, workload, padding=False):
+    first, second, labels = texts
     limit = workload.max_seq_length
-    found = tokenizer(texts.first, texts.second, truncation="longest_first", max_length=limit, padding=padding).data
-    return {**found, "labels": texts.labels}
+    return {**tokenizer(first, second, truncation="longest_first", max_length=limit, padding=padding).data, "labels": labels}
 
 
 def encode_questions(tokenizer, texts, workload, padding=False):
     """Returns the columns of windows, with first and last token of the answer; both 0 if it is outside the window."""
+    questions, contexts, answers = texts
     found = tokenizer(
-        texts.questions,
-        texts.contexts,
+        questions,
+        contexts,
         truncation="only_second",
         max_length=workload.max_seq_length,
         stride=_STRIDE,
@@ -65,7 +49,7 @@ def encode_questions(tokenizer, texts, workload, padding=False):
         return_offsets_mapping=True,
         padding=padding,
     )
-    ends = [answer_tokens(found, row, texts.answers[sample]) for row, sample in enumerate(found["overflow_to_sample_mapping"])]
+    ends = [answer_tokens(found, row, answers[sample]) for row, sample in enumerate(found["overflow_to_sample_mapping"])]
     columns = {name: found[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
     return {**columns, "start_positions": [first for first, _ in ends], "end_positions": [last for _, last in ends]}
 
@@ -78,10 +62,9 @@ def answer_tokens(found, row, answer):
 
 def encode_words(tokenizer, texts, workload, padding=False):
     """Returns the feature columns of words; a word's first piece has its tag."""
-    found = tokenizer(
-        texts.words, is_split_into_words=True, truncation=True, max_length=workload.max_seq_length, padding=padding
-    )
-    return {**found.data, "labels": [tags_of_tokens(found.word_ids(row), tags) for row, tags in enumerate(texts.tags)]}
+    words, tags = texts
+    found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=workload.max_seq_length, padding=padding)
+    return {**found.data, "labels": [tags_of_tokens(found.word_ids(row), some) for row, some in enumerate(tags)]}
 
 
 def tags_of_tokens(words, tags):
@@ -95,13 +78,15 @@ class Kind(NamedTuple):
 
     model: type  # class
     head: str  # name of the last layer
-    read: object = None  # returns a workload's texts; None if not measured
+    read: object = None  # returns the columns of a workload's texts; None if not measured
     encode: object = None  # returns feature columns
     collator: type = transformers.DataCollatorWithPadding  # class that makes batches
 
 
 KINDS = {
-    "classification": Kind(transformers.AutoModelForSequenceClassification, "classifier", read_pairs, encode_pairs),
+    "classification": Kind(
+        transformers.AutoModelForSequenceClassification, "classifier", lambda workload: read_texts(workload.texts), encode_pairs
+    ),
     "span": Kind(transformers.AutoModelForQuestionAnswering, "qa_outputs", read_questions, encode_questions),
     "tags": Kind(
         transformers.AutoModelForTokenClassification,
@@ -112,3 +97,12 @@ KINDS = {
     ),
     "choice": Kind(transformers.AutoModelForMultipleChoice, "classifier"),
 }
+
+
+def load_pretrained(kind, folder, **settings):
+    """Loads the model of a kind from a folder, which must lack its last layer and nothing else."""
+    kind = KINDS[kind]
+    model, info = kind.model.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **settings)
+    if set(info["missing_keys"]) != {f"{kind.head}.weight", f"{kind.head}.bias"}:
+        raise WorkerError(f"not in {folder}: {', '.join(sorted(info['missing_keys']))}")
+    return model

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import numpy as np
 import tokenizers
 import torch
 import transformers
-from protocol import Pieces, WorkerError, measured, require_known, run_worker
-from transformers_kinds import KINDS
+from protocol import Pieces, WorkerError, require_known, run_worker, timed
+from transformers_kinds import KINDS, load_pretrained
 
 VERSIONS = {module.__name__: module.__version__ for module in (transformers, torch, tokenizers)}
 
@@ -57,16 +56,12 @@ def load_data(tokenizer, texts, workload, padding=False):
 
 def load_model(workload):
     """Builds the model; its last layer is the same in every worker."""
-    kind = KINDS[workload.kind]
-    settings = {"num_labels": workload.num_labels}
-    loading = {"attn_implementation": "sdpa", "dtype": torch.float32}
+    kind, labels = KINDS[workload.kind], workload.num_labels
     if workload.random_weights:
-        config = transformers.AutoConfig.from_pretrained(workload.weights, **settings)
-        model = kind.model.from_config(config, **loading)
+        config = transformers.AutoConfig.from_pretrained(workload.weights, num_labels=labels)
+        model = kind.model.from_config(config, attn_implementation="sdpa", dtype=torch.float32)
     else:
-        model, info = kind.model.from_pretrained(workload.weights, **settings, **loading, output_loading_info=True)
-        if set(info["missing_keys"]) != {f"{kind.head}.weight", f"{kind.head}.bias"}:
-            raise WorkerError(f"not in {workload.weights}: {', '.join(sorted(info['missing_keys']))}")
+        model = load_pretrained(workload.kind, workload.weights, num_labels=labels, attn_implementation="sdpa")
     kernel = np.random.default_rng(workload.seed).normal(0, 0.02, [model.config.hidden_size, workload.num_labels])
     head = getattr(model, kind.head)
     with torch.no_grad():
@@ -135,31 +130,20 @@ def predict(workload, channel, tokenizer, texts, check_of):
     columns.pop("labels")
     data, model = Encoded(columns), load_model(workload)
     trainer = make_trainer(workload, model, tokenizer, None, [])
-
-    def run(passes):
-        began = time.perf_counter()
-        for _ in range(passes):
-            trainer.predict(data)
-        return measured(time.perf_counter() - began, passes * len(data))
-
     channel.ready(VERSIONS)
-    channel.serve({"check": check_of(model), "run": run})
+    channel.serve({"check": check_of(model), "run": lambda passes: timed(passes, lambda: trainer.predict(data), len(data))})
 
 
 def features(workload, channel, tokenizer, texts, check_of):
     kind = KINDS[workload.kind]
 
-    def run(passes):
-        began = time.perf_counter()
-        for _ in range(passes):
-            read = kind.read(workload) if getattr(workload, "reads_file", False) else texts
-            data = Encoded(kind.encode(tokenizer, read, workload))
-            torch.save(data.columns, Path(workload.scratch) / "features.pt")
-        return measured(time.perf_counter() - began, passes * len(texts[0]))
+    def build():
+        read = kind.read(workload) if getattr(workload, "reads_file", False) else texts
+        torch.save(kind.encode(tokenizer, read, workload), Path(workload.scratch) / "features.pt")
 
     load_data(tokenizer, texts, workload)
     channel.ready(VERSIONS)
-    channel.serve({"check": check_of(None), "run": run})
+    channel.serve({"check": check_of(None), "run": lambda passes: timed(passes, build, len(texts[0]))})
 
 
 def encode(workload, channel, tokenizer, texts, check_of):
@@ -167,13 +151,10 @@ def encode(workload, channel, tokenizer, texts, check_of):
     model = transformers.AutoModel.from_pretrained(workload.weights, attn_implementation="sdpa", dtype=torch.float32).eval()
 
     def check(count):
-        return {**check_of(None)(count), "vectors": vectors(model, tokenizer, texts.first[:count], workload).tolist()}
+        return {**check_of(None)(count), "vectors": vectors(model, tokenizer, texts[0][:count], workload).tolist()}
 
     def run(passes):
-        began = time.perf_counter()
-        for _ in range(passes):
-            vectors(model, tokenizer, texts.first, workload)
-        return measured(time.perf_counter() - began, passes * len(texts.first))
+        return timed(passes, lambda: vectors(model, tokenizer, texts[0], workload), len(texts[0]))
 
     channel.ready(VERSIONS)
     channel.serve({"check": check, "run": run})
@@ -204,7 +185,7 @@ def work(workload, channel):
 
     def check_of(model):
         def check(count):
-            few = type(texts)(*(column and column[:count] for column in texts))
+            few = [column and column[:count] for column in texts]
             columns = load_data(tokenizer, few, workload)
             loss = None if model is None else evaluation_loss(model, columns, KINDS[workload.kind].collator(tokenizer))
             return {"ids": columns["input_ids"], "loss": loss}

@@ -5,25 +5,24 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from benchmarks import PROJECT
-from bert_tf import atomic
+from benchmarks.command_line import run_tool
 from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.ending import run_command
-from bert_tf.cli.flags import Flag, by_name, help_line, read
+from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.jobs.settings import seed_numbers
+from bert_tf.io import atomic
+from bert_tf.training.settings import seed_numbers
 
 # How each task is trained, by settings of fine-tuning.
-TRAININGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "SQuAD": {"learning_rate": 1.5e-4, "train_batch_size": 12, "num_train_steps": 300, "max_seq_length": 384},
-        "CoNLL2003": {"learning_rate": 1.5e-4, "train_batch_size": 32, "num_train_epochs": 2.0, "max_seq_length": 128},
-        "SWAG": {"learning_rate": 5e-5, "train_batch_size": 12, "num_train_epochs": 3.0, "max_seq_length": 128},
-    }
-)
+TRAININGS: Mapping[str, Mapping[str, Any]] = {
+    "SQuAD": {"learning_rate": 1.5e-4, "train_batch_size": 12, "num_train_steps": 300, "max_seq_length": 384},
+    "CoNLL2003": {"learning_rate": 1.5e-4, "train_batch_size": 32, "num_train_epochs": 2.0, "max_seq_length": 128},
+    "SWAG": {"learning_rate": 5e-5, "train_batch_size": 12, "num_train_epochs": 3.0, "max_seq_length": 128},
+}
+STOPPED = "stopped; the same command goes on"
 
 FLAGS = (
     Flag("task", str, None, f"what to learn, of {', '.join(TRAININGS)}"),
@@ -40,8 +39,8 @@ FLAGS = (
 
 def main(argv: Sequence[str]) -> int:
     command = shlex.join(["python", "-m", *argv])
-    stopped = "stopped; the same command goes on"
-    return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
+    about = "Compares what trainings reach here and with transformers: python -m benchmarks.quality --task=SWAG"
+    return run_tool(lambda: _run(parse(argv), command), about, FLAGS, STOPPED)
 
 
 def parse(argv: Sequence[str]) -> SimpleNamespace:
@@ -49,15 +48,11 @@ def parse(argv: Sequence[str]) -> SimpleNamespace:
     if given["task"] not in TRAININGS:
         raise FlagError(f"--task: {unknown_name('task', given['task'] or '', TRAININGS)}")
     given |= {"peer_python": transformers_python(given["peer_python"]), "seeds": seed_numbers(given["seeds"])}
-    return SimpleNamespace(**given, training=_training(given["task"], given["steps"]))
-
-
-def _training(task: str, steps: int | None) -> dict[str, Any]:
-    usual = dict(TRAININGS[task])
-    if steps is None:
-        return usual
-    usual.pop("num_train_epochs", None)
-    return {**usual, "num_train_steps": steps}
+    training = dict(TRAININGS[given["task"]])
+    if given["steps"] is not None:
+        training.pop("num_train_epochs", None)
+        training["num_train_steps"] = given["steps"]
+    return SimpleNamespace(**given, training=training)
 
 
 def transformers_python(given: str | None) -> str:
@@ -66,11 +61,6 @@ def transformers_python(given: str | None) -> str:
     if not os.access(python, os.X_OK):
         raise FlagError(f"--peer_python: no {python}; `make benchmark-env` makes it")
     return python
-
-
-def help_text() -> str:
-    lines = ["Compares what trainings reach here and with transformers: python -m benchmarks.quality --task=SWAG", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
 
 def _run(settings: SimpleNamespace, command: str) -> int:

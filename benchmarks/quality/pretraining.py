@@ -13,7 +13,6 @@ import functools
 import json
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,27 +23,27 @@ import safetensors.numpy
 
 import bert_tf
 from benchmarks import records
+from benchmarks.command_line import run_tool
 from benchmarks.quality import runs
-from benchmarks.quality.command_line import transformers_python
+from benchmarks.quality.command_line import STOPPED, transformers_python
 from benchmarks.quality.runs import PEER
-from benchmarks.workers import PEER_FOLDER, WorkerError, variables
-from bert_tf import atomic, documents
+from benchmarks.workers import PEER_FOLDER, WorkerError
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.cli.beginning import setup_logging
-from bert_tf.cli.ending import run_command
-from bert_tf.cli.flags import Flag, by_name, help_line, read
+from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.jobs.settings import ModelSettings
+from bert_tf.io import atomic, documents
+from bert_tf.io.text_table import table
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
 from bert_tf.tasks.pretraining.opening import SplitFiles
 from bert_tf.tasks.pretraining.rows import TextRows
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
-from bert_tf.text_table import table
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.training.settings import ModelSettings
 
 SCRIPT = PEER_FOLDER / "transformers_pretraining.py"
 FLAGS = (
@@ -66,7 +65,6 @@ FLAGS = (
 )
 _FILES = ("input_file", "held_out_file", "peer_python")
 _LOSS_TOLERANCE = 1e-4  # of both before training
-_WARMUP_PROPORTION = 0.1
 _REQUIRED = 0.02  # by which the held-out loss of ours may be above that of the peer
 
 
@@ -101,9 +99,9 @@ class Comparison:
 
     @functools.cached_property
     def rows(self) -> TextRows:
-        return self._opened(TRAIN)
+        return self.opened(TRAIN)
 
-    def _opened(self, split: str) -> TextRows:
+    def opened(self, split: str) -> TextRows:
         names = ("input_file", "held_out_file", "input_format")
         given = PretrainingSettings(**{n: self.flags[n] for n in names}, corpus_dir=os.fspath(self.folder / "corpus"))
         record = json.loads((self.start / "run_config.json").read_text(encoding="utf-8"))["training"]
@@ -131,39 +129,29 @@ class Comparison:
 
     def theirs(self) -> dict[str, Any]:
         folder = atomic.make_folder(self.folder / PEER)
-        output = folder / "output.json"
-        if not output.is_file():
-            command = [self.flags["peer_python"], str(SCRIPT), str(self._job(folder, output))]
-            done = subprocess.run(command, env=variables(PEER, self.flags["threads"]), check=False)
-            if done.returncode:
-                raise WorkerError(f"{PEER} ended with status {done.returncode}")
-        answer: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
-        return answer
+        if (folder / "output.json").is_file():
+            answer: dict[str, Any] = json.loads((folder / "output.json").read_text(encoding="utf-8"))
+            return answer
+        return runs.run_peer(self.flags["peer_python"], SCRIPT, folder, self._job(folder), PEER)
 
-    def _job(self, folder: Path, output: Path) -> Path:
+    def _job(self, folder: Path) -> dict[str, Any]:
         safetensors.numpy.save_file(self._drawn(), folder / "train.safetensors")
-        held_out = {name: np.ascontiguousarray(column) for name, column in self._opened(DEV).features().columns().items()}
+        held_out = {name: np.ascontiguousarray(column) for name, column in self.opened(DEV).features().columns().items()}
         safetensors.numpy.save_file(held_out, folder / "held_out.safetensors")
         reader = CheckpointReader(self.start / "model.ckpt-1")
         weights = {name: reader[name] for name in reader.shapes if name.startswith(("bert/", "cls/")) and "adam" not in name}
         config = BertConfig.from_json_file(self.start / "bert_config.json")
         huggingface_export.write(atomic.make_folder(folder / "model"), weights, config)
-        job = {
+        return {
             "model": os.fspath(folder / "model"),
             "train": os.fspath(folder / "train.safetensors"),
             "held_out": os.fspath(folder / "held_out.safetensors"),
             "batch_size": self.flags["train_batch_size"],
             "steps": self.steps,
             "every": self.every,
-            "learning_rate": self.flags["learning_rate"],
-            "warmup_proportion": _WARMUP_PROPORTION,
-            "seed": self.flags["seed"],
-            "threads": self.flags["threads"],
-            "output": os.fspath(output),
+            "warmup_proportion": runs.WARMUP_PROPORTION,
+            **{name: self.flags[name] for name in ("learning_rate", "seed", "threads")},
         }
-        path = folder / "job.json"
-        path.write_text(documents.to_json(job, indent=1), encoding="utf-8")
-        return path
 
     def _drawn(self) -> dict[str, Any]:
         """Returns the rows of all steps in order: a new order per epoch, as `bert_tf.inputs.pipeline`."""
@@ -198,9 +186,8 @@ def compare(flags: Mapping[str, Any], command: str) -> dict[str, Any]:
 
 
 def _row(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, float]:
-    sides = {"ours": ours, PEER: theirs}
-    losses = {side: found["masked_lm_loss"] for side, found in sides.items()}
-    accuracies = {f"accuracy, {side}": found["masked_lm_accuracy"] for side, found in sides.items()}
+    losses = {"ours": ours["masked_lm_loss"], PEER: theirs["masked_lm_loss"]}
+    accuracies = {"accuracy, ours": ours["masked_lm_accuracy"], f"accuracy, {PEER}": theirs["masked_lm_accuracy"]}
     return {"step": ours["step"], **losses, **accuracies}
 
 
@@ -220,7 +207,8 @@ def in_words(found: Mapping[str, Any]) -> str:
 
 def main(argv: Sequence[str]) -> int:
     command = shlex.join(["python", "-m", *argv])
-    return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped="stopped; the same command goes on")
+    about = "Compares pre-training here and with transformers: python -m benchmarks.quality.pretraining --input_file=..."
+    return run_tool(lambda: _run(parse(argv), command), about, FLAGS, STOPPED)
 
 
 def parse(argv: Sequence[str]) -> dict[str, Any]:
@@ -229,11 +217,6 @@ def parse(argv: Sequence[str]) -> dict[str, Any]:
         if given[name] is None:
             raise FlagError(f"--{name} is required")
     return {**given, "peer_python": transformers_python(given["peer_python"])}
-
-
-def help_text() -> str:
-    lines = ["Compares pre-training here and with transformers: python -m benchmarks.quality.pretraining --input_file=...", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
 
 def _run(flags: Mapping[str, Any], command: str) -> int:

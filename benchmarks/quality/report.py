@@ -6,7 +6,7 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from benchmarks import records
 from benchmarks.comparisons import OWN
 from benchmarks.quality.runs import PEER, Reached, Series
 from benchmarks.report import table
-from bert_tf import atomic, documents
+from bert_tf.io import atomic, documents
 from bert_tf.metrics import intervals
 
 JSON_NAME, MARKDOWN_NAME = "quality.json", "quality.md"
@@ -41,18 +41,16 @@ def entry(series: Series, seeds: Sequence[int], *, command: str) -> dict[str, An
         "threads": series.threads,
         "metric": metric,
         "examples": len(series.examples),
-        "rows": [_row(seed, metric, *pair) for seed, pair in zip(seeds, pairs)],
+        "rows": [
+            {"seed": seed, OWN: _side(ours, metric), PEER: _side(theirs, metric)} for seed, (ours, theirs) in zip(seeds, pairs)
+        ],
         "interval_of_difference": _interval(pairs, series.examples),
         "losses_apart": _losses_apart(pairs) if series.curves else {},
     }
 
 
-def _row(seed: int, metric: str, ours: Reached, theirs: Reached) -> dict[str, Any]:
-    sides = {
-        side: {"value": found.metrics[metric], "interval": found.intervals.get(metric), "seconds": found.seconds}
-        for side, found in ((OWN, ours), (PEER, theirs))
-    }
-    return {"seed": seed, **sides}
+def _side(found: Reached, metric: str) -> dict[str, Any]:
+    return {"value": found.metrics[metric], "interval": found.intervals.get(metric), "seconds": found.seconds}
 
 
 def _interval(pairs: Sequence[tuple[Reached, Reached]], examples: Sequence[Any]) -> tuple[float, float] | None:
@@ -71,8 +69,8 @@ def _losses_apart(pairs: Sequence[tuple[Reached, Reached]]) -> dict[str, float]:
 
 def write(folder: Path, found: Mapping[str, Any]) -> None:
     """Writes both files, keeping the entries of other series."""
-    kept = {_key(earlier): earlier for earlier in read(folder)}
-    entries = list({**kept, _key(found): found}.values())
+    by_series = {(entry["task"], entry["curves"]): entry for entry in (*read(folder), found)}
+    entries = list(by_series.values())
     atomic.write_text(folder / JSON_NAME, documents.to_json(entries, indent=2) + "\n")
     atomic.write_text(folder / MARKDOWN_NAME, to_markdown(entries))
 
@@ -83,10 +81,6 @@ def read(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError):
         return []
     return entries
-
-
-def _key(found: Mapping[str, Any]) -> tuple[str, bool]:
-    return found["task"], found["curves"]
 
 
 def to_markdown(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -100,24 +94,15 @@ def to_markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join([head, *map(_section, entries)]) + "\n"
 
 
-class _Means(NamedTuple):
-    ours: float
-    theirs: float
-
-    @property
-    def difference(self) -> float:
-        return self.ours - self.theirs
-
-
 def _section(found: Mapping[str, Any]) -> str:
     rows, measured = found["rows"], found["measured"]
-    means = _Means(*(statistics.mean(row[side]["value"] for row in rows) for side in (OWN, PEER)))
+    ours, theirs = (statistics.mean(row[side]["value"] for row in rows) for side in (OWN, PEER))
     settings = ", ".join(f"{name} {value}" for name, value in found["settings"].items())
     title = f"## {found['task']}{', without dropout' if found['curves'] else ''}: {found['metric']}"
     where = f"{measured['date']}, commit {measured['commit']}, {measured['cpu']}, {found['threads']} threads"
     head = ["seed", OWN, PEER, "difference", f"{OWN}, s", f"{PEER}, s"]
-    mean = ["mean", f"{means.ours:.4f}", f"{means.theirs:.4f}", f"{means.difference:+.4f}", "", ""]
-    said = [f"{found['examples']} examples; {settings}.", *_said(found, means)]
+    mean = ["mean", f"{ours:.4f}", f"{theirs:.4f}", f"{ours - theirs:+.4f}", "", ""]
+    said = [f"{found['examples']} examples; {settings}.", *_said(found, ours - theirs)]
     return "\n\n".join([title, f"    {measured['command']}", where, table(head, [*map(_cells, rows), mean]), " ".join(said)])
 
 
@@ -132,22 +117,22 @@ def _value(side: Mapping[str, Any]) -> str:
     return f"{side['value']:.4f}{ends}"
 
 
-def _said(found: Mapping[str, Any], means: _Means) -> list[str]:
+def _said(found: Mapping[str, Any], difference: float) -> list[str]:
     lines = []
     ends = found["interval_of_difference"]
     if ends:
-        lines.append(f"Difference by examples: {means.difference:+.4f} ({ends[0]:+.4f} to {ends[1]:+.4f}).")
+        lines.append(f"Difference by examples: {difference:+.4f} ({ends[0]:+.4f} to {ends[1]:+.4f}).")
     for steps, apart in found["losses_apart"].items():
         lines.append(f"Losses of the first {steps} steps differ by {apart:.2g} at most.")
-    return lines if found["curves"] else [*lines, _verdict(found, means)]
+    return lines if found["curves"] else [*lines, _verdict(found, difference)]
 
 
-def _verdict(found: Mapping[str, Any], means: _Means) -> str:
+def _verdict(found: Mapping[str, Any], difference: float) -> str:
     allowed = MAY_BE_UNDER[found["task"]]
     if allowed is None:
         values = [[row[side]["value"] for row in found["rows"]] for side in (OWN, PEER)]
         if len(values[0]) < 2:
             return "Required: within a standard deviation of the seeds, which one seed does not have."
         allowed = max(map(statistics.stdev, values))
-    held = "held" if means.difference >= -allowed else "**missed**"
+    held = "held" if difference >= -allowed else "**missed**"
     return f"Required: not more than {allowed:.4f} under: {held}."

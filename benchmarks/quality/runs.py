@@ -22,36 +22,26 @@ from benchmarks.comparisons import OWN
 from benchmarks.materials import read_encoder, write_huggingface
 from benchmarks.stage import LOSS_TOLERANCE
 from benchmarks.workers import PEER_FOLDER, WorkerError, variables
-from bert_tf import atomic, documents
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import OutputError
 from bert_tf.features.columns import Features
-from bert_tf.jobs import sources
-from bert_tf.jobs.settings import ModelSettings
+from bert_tf.io import atomic, documents
 from bert_tf.tasks.base import DEV, TRAIN, Task
-from bert_tf.tasks.choice.evaluation import ChoiceEvaluation
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.span.evaluation import SpanEvaluation
 from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.training import sources
+from bert_tf.training.settings import ModelSettings
 
 PEER = "transformers"
 START = "start"  # of both, before the first step
 
 SCRIPT = PEER_FOLDER / "transformers_families.py"
-_WARMUP_PROPORTION = 0.1
+WARMUP_PROPORTION = 0.1
 _OUTPUTS = {"span": "span_logits", "tags": "logits", "choice": "logits"}  # of our heads, which the logits of the peer stand for
 _STEPS = ("first_steps", "steps", "between")  # parts of the wall time in which steps are taken
 _WITHOUT_DROPOUT: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-
-Floats = npt.NDArray[np.float64]
-
-# What each example adds to the first metric, where that is a mean.
-_EACH: Mapping[type, Callable[[Any], Floats]] = {
-    SpanEvaluation: lambda found: found.each[:, 1],
-    ChoiceEvaluation: lambda found: (found.labels == found.predictions).astype(float),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +49,7 @@ class Reached:
     """A training's results on dev."""
 
     metrics: Mapping[str, float]  # by name, and `loss`
-    # bounds of the 95 % interval, for metrics with one
-    intervals: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    intervals: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)  # 95 %, by metric
     seconds: float = 0.0  # of the steps
     losses: Sequence[float] = ()  # of each step, if requested
     each: Sequence[float] = ()  # example's part of the first metric, if that is a mean
@@ -109,17 +98,12 @@ def prepare(settings: SimpleNamespace) -> Series:
     training = {**settings.training, "data_dir": os.fspath(data.folder)}
     if settings.curves:
         training.update(without_dropout(folder, ModelSettings(), os.environ))
-    _claim(folder, training)
-    return Series(task, training, folder, settings.peer_python, settings.threads, settings.curves)
-
-
-def _claim(folder: Path, training: Mapping[str, Any]) -> None:
-    """Records the settings of a folder of runs; OutputError if it has others."""
     path, text = atomic.make_folder(folder) / "series.json", documents.to_json(training, indent=1) + "\n"
     if not path.is_file():
         atomic.write_text(path, text)
     if path.read_text(encoding="utf-8") != text:
         raise OutputError(f"{folder}: holds runs with other settings; name another --runs_dir")
+    return Series(task, training, folder, settings.peer_python, settings.threads, settings.curves)
 
 
 def without_dropout(folder: Path, settings: ModelSettings, environment: Mapping[str, str]) -> dict[str, str]:
@@ -163,15 +147,14 @@ def _theirs(series: Series, seed: int) -> Reached:
     """Trains on the other side from our start; WorkerError if it fails or its initial logits are not ours."""
     start = series.reached(START, seed)
     folder = series.folder / f"run-{PEER}-{seed}"
-    path = _write_job(series, seed, folder)
-    done = subprocess.run([series.python, str(SCRIPT), str(path)], env=variables(PEER, series.threads), check=False)
-    if done.returncode:
-        raise WorkerError(f"{PEER} with seed {seed} ended with status {done.returncode}")
-    answer = json.loads((folder / "output.json").read_text(encoding="utf-8"))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    answer = run_peer(series.python, SCRIPT, folder, _job(series, seed, folder), f"{PEER} with seed {seed}")
     logits = safetensors.numpy.load_file(folder / "output.safetensors")
     columns = features(series, seed, DEV)
     before, after = (_evaluation(series, columns, logits[name]) for name in ("before", "after"))
-    _refuse_another_start(start, before)
+    if not abs(before.values["loss"] - start.metrics["loss"]) <= LOSS_TOLERANCE:
+        raise WorkerError(f"{PEER}: loss on dev before training is {before.values['loss']}, not {start.metrics['loss']}")
     return _of(after, seconds=answer["seconds"], losses=answer["losses"] if series.curves else ())
 
 
@@ -191,14 +174,23 @@ def features(series: Series, seed: int, split: str) -> Features:
     return Features.from_columns(columns, family.targets, truncated=0, together=family.trains_together)
 
 
-def _write_job(series: Series, seed: int, folder: Path) -> Path:
+def run_peer(python: str, script: Path, folder: Path, job: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Runs a script of the peer on a job and returns its answer; WorkerError if it fails."""
+    path, output = folder / "job.json", folder / "output.json"
+    path.write_text(documents.to_json({**job, "output": os.fspath(output)}, indent=1), encoding="utf-8")
+    done = subprocess.run([python, str(script), str(path)], env=variables(PEER, job["threads"]), check=False)
+    if done.returncode:
+        raise WorkerError(f"{name} ended with status {done.returncode}")
+    answer: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return answer
+
+
+def _job(series: Series, seed: int, folder: Path) -> dict[str, Any]:
     settings, family = series.settings, series.task.family
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     _write_weights(series.run_folder(START, seed), folder / "model", family.head.num_labels)
     units = features(series, seed, TRAIN).units
     batch_size = settings["train_batch_size"]
-    job = {
+    return {
         "kind": family.kind,
         "model": os.fspath(folder / "model"),
         "num_labels": family.head.num_labels,
@@ -207,15 +199,11 @@ def _write_job(series: Series, seed: int, folder: Path) -> Path:
         "batch_size": batch_size,
         "steps": settings.get("num_train_steps") or int(units / batch_size * settings["num_train_epochs"]),
         "learning_rate": settings["learning_rate"],
-        "warmup_proportion": settings.get("warmup_proportion", _WARMUP_PROPORTION),
+        "warmup_proportion": settings.get("warmup_proportion", WARMUP_PROPORTION),
         "of_tokens": series.curves,
         "seed": seed,
         "threads": series.threads,
-        "output": os.fspath(folder / "output.json"),
     }
-    path = folder / "job.json"
-    path.write_text(documents.to_json(job, indent=1), encoding="utf-8")
-    return path
 
 
 def _write_weights(run: Path, folder: Path, num_labels: int) -> None:
@@ -236,14 +224,7 @@ def _evaluation(series: Series, features: Features, logits: npt.NDArray[np.float
     return family.evaluation(predictions, series.examples)
 
 
-def _refuse_another_start(ours: Reached, theirs: Evaluation) -> None:
-    found = theirs.values["loss"]
-    if not abs(found - ours.metrics["loss"]) <= LOSS_TOLERANCE:
-        raise WorkerError(f"{PEER}: loss on dev before training is {found}, not {ours.metrics['loss']}")
-
-
 def _of(evaluation: Evaluation, *, seconds: float = 0.0, losses: Sequence[float] = ()) -> Reached:
     metrics = {name: float(value) for name, value in evaluation.values.items()}
     intervals = {name: (float(low), float(high)) for name, (low, high) in evaluation.intervals.items()}
-    each = next((of(evaluation) for kind, of in _EACH.items() if isinstance(evaluation, kind)), np.zeros(0))
-    return Reached(metrics, intervals, seconds, losses, each.tolist())
+    return Reached(metrics, intervals, seconds, losses, () if evaluation.each is None else evaluation.each.tolist())

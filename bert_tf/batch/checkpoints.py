@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.estimator import kept
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 
 ALL = ":all"
 
@@ -81,4 +81,4 @@ def _by_step(prefix: str) -> tuple[str, int, str]:
 def _why_none(folders: list[str], is_pattern: bool) -> str:
     if folders:
         return "no checkpoint in the folder"
-    return "no checkpoint and no folder of this name" if not is_pattern else "no checkpoint matches"
+    return "no checkpoint or folder of this name" if not is_pattern else "no checkpoint matches"

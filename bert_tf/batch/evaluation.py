@@ -7,24 +7,59 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
-from bert_tf import documents
 from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
-from bert_tf.batch.computer import Engine, InferenceOptions
-from bert_tf.batch.division import divided
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Key, Row
+from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import BertError, CheckpointError, FlagError
+from bert_tf.checkpoints.values import refuse
+from bert_tf.errors import BertError, FlagError
 from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
-from bert_tf.log_form import log
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Example, Family, Task
 from bert_tf.tasks.families import rules_of, with_rules
+
+T = TypeVar("T")
+Claim = Callable[..., "AbstractContextManager[str | None]"]  # see `divided`
+
+
+def divided(pieces: Iterable[T], claim: Claim, shared: Callable[[T], Hashable]) -> Generator[T, None, None]:
+    """Yields each piece while this process holds its claim; those of others come last, once done or abandoned.
+
+    Claims of a killed process are released, so a last process gets all remaining pieces. The caller must check whether another
+    process has done the piece meanwhile, and close the generator to give up the claim. `claim` yields None, or the other
+    holder (`wait=True` waits for it). `shared` is the preparation a piece needs: while another process works on a piece with
+    the same preparation, its other pieces are left to it as long as others remain.
+    """
+    theirs: set[Hashable] = set()
+    left, waiting = [], {}
+    for piece in pieces:
+        if shared(piece) not in theirs:
+            with claim(piece) as other:
+                if other is None:
+                    yield piece
+                    continue
+            theirs.add(shared(piece))
+        left.append(piece)
+    for piece in left:
+        with claim(piece) as other:
+            if other is None:
+                yield piece
+            else:
+                waiting[piece] = other
+    for piece, other in waiting.items():
+        log.info("%s: %s; waiting for it", piece, other)
+    for piece in waiting:
+        with claim(piece, wait=True):
+            yield piece
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +92,7 @@ def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequenc
 
     dropped = table.drop(outdated)
     if dropped:
-        log.info("rows of earlier jobs that are no longer true, and leave the table: %d", dropped)
+        log.info("outdated rows of earlier jobs removed from the table: %d", dropped)
 
 
 def evaluate(
@@ -78,7 +113,8 @@ def evaluate(
     unusable: list[tuple[Named, BertError]] = []
     for checkpoint in checkpoints:
         try:
-            usable.append((checkpoint, _described(checkpoint, overrides, load)))
+            refuse(checkpoint.problem)
+            usable.append((checkpoint, load(checkpoint.prefix, overrides)))
         except FlagError:  # of the job, not of a checkpoint: before there is any row
             raise
         except BertError as error:
@@ -92,7 +128,7 @@ def evaluate(
         for due in ours:
             found = table.stored(due.key)
             if found is not None and _is_settled(due, found, before):
-                log.info("%s: another job has done it", due)
+                log.info("%s: already done by another job", due)
                 done.append(found)
             else:
                 done.append(put(table, _row(due, computes, features)))
@@ -130,7 +166,7 @@ def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], i
 def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
     there = due.key in before and before[due.key].is_of(due.settings)
     if there:
-        log.info("%s: is in the table already", due)
+        log.info("%s: already in the table", due)
     return there
 
 
@@ -138,12 +174,6 @@ def _is_settled(due: _Due, found: Row, before: Mapping[Key, Row]) -> bool:
     """Whether another job has measured the row since this one began, or found it unmeasurable."""
     failed = found.error is not None and found.settings.items() <= due.settings.items() and found != before.get(due.key)
     return failed or found.is_of(due.settings)
-
-
-def _described(checkpoint: Named, overrides: ModelOverrides, load: Callable[[str, ModelOverrides], Trained]) -> Trained:
-    if checkpoint.problem:
-        raise CheckpointError(checkpoint.problem)
-    return load(checkpoint.prefix, overrides)
 
 
 class _Features:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import collections
 import dataclasses
 import glob
+import gzip
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
-from bert_tf.batch import job
 from bert_tf.errors import FlagError
 from bert_tf.settings import setting
+from bert_tf.tasks import tables
 from bert_tf.tasks.tables import FORMATS
 
 PIPE = "-"
+_GZ = ".gz"
+# Names of which a reader would expect something else.
+_OTHERS = (".parquet", ".feather", ".arrow", ".xls", ".xlsx", ".ods", ".npy", ".npz", ".pkl", ".yaml", ".yml", ".xml", ".html")
+_COMPRESSED = (".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +36,6 @@ class FilePair:
         source = PIPE if self.input == "/dev/stdin" else self.input
         output = PIPE if self.output == "/dev/stdout" else self.output
         return FilePair(source, output, self.output_format or output_format)
-
-
-def read_pair(value: Any) -> FilePair:
-    """Reads an entry of `files` in a job file."""
-    return job.read_entry(FilePair, value)
 
 
 def expanded(pair: FilePair, suffix: str | None) -> list[FilePair]:
@@ -88,3 +88,34 @@ def _matching(name: str) -> list[str]:
 def _stem(path: str) -> str:
     """File name without suffixes: a for a.txt.gz."""
     return "stdin" if path == PIPE else Path(path.removesuffix(".gz")).stem
+
+
+class OutputForm(NamedTuple):
+    form: str = tables.TSV  # one of tables.FORMATS
+    compressed: bool = False
+
+    @property
+    def assemble(self) -> None:
+        """None: the file is the concatenation of its parts."""
+
+    def __str__(self) -> str:
+        return self.form + _GZ * self.compressed
+
+    def encode(self, text: str) -> bytes:
+        """Compresses each part to a gzip member of its own; files of several members are legal (RFC 1952)."""
+        return gzip.compress(text.encode(), mtime=0) if self.compressed else text.encode()
+
+
+def output_form(output: str, asked: str | None) -> OutputForm:
+    """Format of an output; TSV if the name (as of a pipe) does not tell; FlagError for an unsupported one.
+
+    `asked` overrides the name's format, but only the name decides about compression.
+    """
+    name = output.lower()
+    plain = name.removesuffix(_GZ)
+    known = ", ".join(f".{form}" for form in tables.FORMATS)
+    if PurePath(plain).suffix in _COMPRESSED:
+        raise FlagError(f"{output}: cannot compress to {PurePath(plain).suffix}; name it {known} or one of these with {_GZ}")
+    if asked is None and PurePath(plain).suffix in _OTHERS:
+        raise FlagError(f"{output}: cannot write that; name it {known} or one of these with {_GZ}, or add --output_format")
+    return OutputForm(asked or tables.form_of(plain) or tables.TSV, name != plain)

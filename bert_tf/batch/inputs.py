@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch import kept_columns, own_data
 from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
 from bert_tf.head_spec import PRETRAINING
+from bert_tf.io import documents
+from bert_tf.io.text_table import cell
 from bert_tf.tasks import families, registry, tables, text_lines
-from bert_tf.tasks.base import TEST, Family, Task
+from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.pretraining.family import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.settings import KEPT, of_values
+from bert_tf.tasks.text_lines import Kept
 
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024
@@ -28,6 +33,9 @@ CHUNK = 1024
 Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
+_OF_FILES = ("file_format",)  # the name of each file says it
+_KEEP_COLUMNS = "keep_columns"
+_TAKEN = "input_"  # before a name that predictions have too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,13 +110,13 @@ def chunked(
     size = size or CHUNK
     kept = text_lines.Kept(source)
     if keep_columns:
-        examples: Iterator[Any] = kept_columns.watched(stream(kept, report), kept)
+        examples: Iterator[Any] = _watched(stream(kept, report), kept)
     else:
         examples = stream(source if isinstance(source, text_lines.Elsewhere) else text_lines.Once(source), report)
     full = iter(lambda: list(itertools.islice(examples, size)), [])
     chunks = full if patience_s is None else gathered(examples, size, patience_s)
     for chunk in itertools.chain([next(chunks, [])], chunks):
-        yield kept_columns.chunk(chunk, kept) if keep_columns else chunk
+        yield _kept(chunk, kept) if keep_columns else chunk
     if isinstance(report, tables.BadRows):
         report.settle()
 
@@ -132,14 +140,14 @@ def inputs(
         raise FlagError(f"--task_name={task_name}: {trained.prefix} was trained on {trained_on}; leave the flag out")
     record = {**_of_task(task_name), **trained.record}
     if "kind" not in record:
-        raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
+        raise CheckpointError(f"{trained.prefix}: no run_config.json beside it names its task; add --task_name")
     if record["kind"] == PRETRAINING:
         raise CheckpointError(f"{trained.prefix}: {NO_LABELS}")
     published = None if record["task_name"] == CUSTOM else registry.of_record(record)
     family = families.of_record(record) if published is None else published.family.as_trained(record)
     family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
-    own = own_data.task(record, columns, test_file="-") if own_data.can_be(record) else None
+    own = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
     return Inputs(family, published, own, columns, skip_bad_rows, keep_columns)
 
 
@@ -148,3 +156,89 @@ def _of_task(name: str | None) -> dict[str, object]:
         return {}
     task = get_task(name)
     return {"task_name": task.name, **task.family.record()}
+
+
+def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
+    """Task of a trained model over other files, with the record's columns unless overridden.
+
+    Raises FlagError if the record has no labels, or custom tables cannot hold the model's task.
+    """
+    if "kind" not in record:
+        raise FlagError(f"task {CUSTOM}: kind and names of its labels are in the run_config.json of a run, and there is none")
+    if record["kind"] == PRETRAINING:
+        raise FlagError(f"task {CUSTOM}: {NO_LABELS}")
+    if not registry.reads_own(record["kind"]):
+        raise FlagError(
+            f"task {CUSTOM} has no files of {record['kind']}, which the model has learned; name the task of its training"
+        )
+    given = columns.given()
+    registry.reject_unrelated_settings(CUSTOM, given, record["kind"])
+    kept: dict[str, Any] = {name: record[name] for name in KEPT if name in record and name not in _OF_FILES}
+    if "text_a" in given:
+        kept["text_b"] = None
+    return registry.get_task(CUSTOM, of_values({**kept, **given, **files, "problem": record["kind"]}), record["labels"])
+
+
+class KeptChunk(list[Any]):
+    """Examples with all cells of their rows."""
+
+    columns: Sequence[str] = ()  # names of the cells
+    rows: Sequence[Sequence[Any]] = ()  # cells of each example
+
+
+def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """Yields each example with its row's cells; FlagError if not a table, or column names are duplicated."""
+    for example in examples:
+        if source.columns is None or len(set(source.columns)) < len(source.columns):
+            raise FlagError(f"--{_KEEP_COLUMNS}: {source} is not a table whose columns have different names")
+        yield example, source.row
+
+
+def _kept(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept) -> KeptChunk:
+    made = KeptChunk(example for example, _ in pairs)
+    made.columns, made.rows = source.columns or (), [row for _, row in pairs]
+    return made
+
+
+def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, first: bool) -> str:
+    """Appends row columns to prediction lines; conflicting names get the prefix `input_`.
+
+    `first` adds the header; `form` is one of `tables.FORMATS`. Raises FlagError if a prediction has several lines.
+    """
+    if form == tables.JSONL:
+        found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
+        objects = ({**one, **dict(zip(_free(examples.columns, one), row))} for one, row in _pairs(found, examples))
+        return "".join(documents.to_json(one, ensure_ascii=False) + "\n" for one in objects)
+    (header,) = _read(form, layout.header())
+    head = [[*header, *_free(examples.columns, header)]] * first
+    return _written(form, [*head, *([*one, *map(_text, row)] for one, row in _pairs(_read(form, lines), examples))])
+
+
+def _free(columns: Sequence[str], taken: Collection[str]) -> list[str]:
+    return [f"{_TAKEN}{name}" if name in taken else name for name in columns]
+
+
+def _pairs(found: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Sequence[Any]]]:
+    if len(found) != len(examples):
+        raise FlagError(
+            f"--{_KEEP_COLUMNS}: a prediction of this model has several lines; --output_format={tables.JSONL} has one of each"
+        )
+    return zip(found, examples.rows)
+
+
+def _read(form: str, lines: str) -> list[list[str]]:
+    if form == tables.CSV:
+        return list(csv.reader(io.StringIO(lines, newline="")))
+    return [line.split("\t") for line in lines.split("\n")[:-1]]
+
+
+def _written(form: str, rows: Iterable[Sequence[str]]) -> str:
+    if form == tables.TSV:
+        return "".join("\t".join(map(cell, row)) + "\n" for row in rows)
+    written = io.StringIO()
+    csv.writer(written).writerows(rows)
+    return written.getvalue()
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else documents.to_json(value, ensure_ascii=False)

@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from bert_tf import documents, files
-from bert_tf.documents import DocumentError
 from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
+from bert_tf.io import documents, files
+from bert_tf.io.documents import DocumentError
 from bert_tf.settings import checked, read, same, setting, settings_of, unknown_setting
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.settings import SimilaritySettings, SpanSettings, TagSettings
@@ -20,11 +20,19 @@ Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 T = TypeVar("T")
 
 _COLUMNS = ("text_a", "text_b", "id_column", "label_column")  # a name, or a number
-_AS_TRAINED = "; else as trained"
+_AS_TRAINED = "; default: as trained"
 
 
 @dataclasses.dataclass(frozen=True)
-class Columns:
+class _Overrides:
+    """Settings that replace those of the training unless they are None."""
+
+    def given(self) -> dict[str, Any]:
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns(_Overrides):
     """Column layout of a file, see `tasks.custom.CustomSettings` and the family's settings."""
 
     text_a: str | None = same(CustomSettings, "text_a")
@@ -34,9 +42,6 @@ class Columns:
     has_header: bool | None = same(CustomSettings, "has_header")
     word_column: int | None = same(TagSettings, "word_column", default=None)
     raw_text: bool | None = same(TagSettings, "raw_text", default=None)
-
-    def given(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +54,7 @@ class LabelledColumns(Columns):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class Rules(_Overrides):
     """How answers are decoded, see `tasks.families.with_rules`; None keeps the training's setting."""
 
     n_best_size: int | None = same(SpanSettings, "n_best_size", default=None, more=_AS_TRAINED)
@@ -58,21 +63,16 @@ class Rules:
     constrained_decoding: bool | None = same(TagSettings, "constrained_decoding", default=None, more=_AS_TRAINED)
     highest_score: float | None = same(SimilaritySettings, "highest_score", default=None, more=_AS_TRAINED)
 
-    def given(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
-
 
 @dataclasses.dataclass(frozen=True)
 class ModelOverrides:
     """Settings that override those recorded in the checkpoint's folder."""
 
-    bert_config_file: str | None = setting(None, "sizes of the model; else beside the checkpoint")
-    vocab_file: str | None = setting(None, "word pieces of the model; else beside the checkpoint")
-    max_seq_length: int | None = setting(None, "longest input in word pieces; else as trained", lowest=1)
-    do_lower_case: bool | None = setting(None, "lower-case the text; else as trained")
-    long_text: str | None = setting(
-        None, f"what is kept of longer texts: {', '.join(CUTS)}; else as trained", choices=tuple(CUTS)
-    )
+    bert_config_file: str | None = setting(None, "model configuration; default: beside the checkpoint")
+    vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the checkpoint")
+    max_seq_length: int | None = setting(None, "maximum input length in word pieces; default: as trained", lowest=1)
+    do_lower_case: bool | None = setting(None, "lower-case the text; default: as trained")
+    long_text: str | None = setting(None, f"longer texts: {', '.join(CUTS)}; default: as trained", choices=tuple(CUTS))
 
 
 def with_job(kind: type, values: Mapping[str, Any], *, lists: Mapping[str, Entry], without: tuple[str, ...]) -> dict[str, Any]:
@@ -93,7 +93,8 @@ def _keys(path: str, kind: type, lists: Mapping[str, Entry], without: tuple[str,
         try:
             keys[key] = _several(lists[key], value) if key in lists else checked(rows[key], _as_text(key, value))
         except FlagError as error:
-            raise FlagError(f"{path}: {_as_key(error)}") from error
+            problem = str(error).removeprefix("flag ").removeprefix("--")
+            raise FlagError(f"{path}: {problem}") from error
     return {key: value for key, value in keys.items() if value is not None}
 
 
@@ -105,7 +106,7 @@ def _parsed(path: str | os.PathLike[str]) -> dict[Any, Any]:
     except DocumentError as error:
         raise FlagError(f"{error.place(path)}: {error.problem}") from error
     if not isinstance(values, dict):
-        raise FlagError(f"{path}: a job is a mapping of keys to values, see docs/batch_jobs.md")
+        raise FlagError(f"{path}: expected a mapping of keys to values (docs/batch_jobs.md)")
     return values
 
 
@@ -126,7 +127,3 @@ def read_entry(kind: type[T], value: Any) -> T:
 def _as_text(key: str, value: Any) -> Any:
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return str(value) if is_number and key in _COLUMNS else value
-
-
-def _as_key(error: FlagError) -> str:
-    return str(error).removeprefix("flag ").removeprefix("--")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from bert_tf.batch.computer import Engine, InferenceOptions
+from bert_tf.batch.file_pairs import OutputForm
+from bert_tf.batch.inputs import KeptChunk, with_columns
+from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
 from bert_tf.features.columns import Features
 from bert_tf.runtime import forks
-from bert_tf.tasks.base import Outputs
+from bert_tf.tasks.base import Family, Outputs
 
 T = TypeVar("T", bound="Session")
 
@@ -97,3 +99,27 @@ class Session:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
+
+
+class Predictor(Session):
+    """A model that predicts examples of its task; must be closed."""
+
+    def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
+        super().__init__(trained, inference)
+        self.family = family
+
+    def read(self, examples: Sequence[Any]) -> Features:
+        """Converts examples to features; may run in another thread beside `lines`."""
+        return self.family.features(examples, self.trained.tokenizer, self.trained.limits)
+
+    def predictions(self, examples: Sequence[Any], features: Features | None = None) -> Any:
+        features = self.read(examples) if features is None else features
+        return self.family.predictions(self.outputs(features), features, examples)
+
+    def lines(self, number: int, examples: Sequence[Any], features: Features, form: OutputForm) -> bytes:
+        """A line for each example of chunk `number`, which counts from 0; chunk 0 starts with the header."""
+        layout = self.family.layout(form.form)
+        lines = layout.rows(examples, self.predictions(examples, features))
+        if isinstance(examples, KeptChunk):
+            return form.encode(with_columns(layout, form.form, lines, examples, first=number == 0))
+        return form.encode((layout.header() if number == 0 else "") + lines)

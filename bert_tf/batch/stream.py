@@ -1,42 +1,145 @@
-"""Predictions for files of any size, in constant memory and in input order."""
+"""Predictions for files of any size, in constant memory and in input order.
+
+A file is written in chunks, and another process can resume it. OUTPUT.part holds the chunks until the file is complete.
+OUTPUT.job.json records progress and the settings that determine the content; it stays, so that a complete file is not written
+again. A writing job holds a lock.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import itertools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol
 
-from bert_tf import atomic, files, progress
-from bert_tf.batch import output_form, resumable
+from bert_tf.batch import file_pairs
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.file_pairs import PIPE, FilePair
-from bert_tf.batch.resumable import Assemble, ResumableFile
-from bert_tf.errors import DataError, EmptyFileError
+from bert_tf.errors import DataError, EmptyFileError, OutputError
 from bert_tf.features.columns import Features
-from bert_tf.log_form import log
+from bert_tf.io import atomic, documents, files, lock, progress
+from bert_tf.io.log_form import log
 
 PATIENCE_S = 1.0  # between pipes: how long a line waits for others to be computed with it
 
 _BLOCK = 1 << 20
 
 
-class Sink(Protocol):
-    """Receives predictions."""
+Assemble = Callable[[Path, Path], None]  # writes a whole file, the second, of one that holds all its chunks
 
-    chunks: int  # that are there already
-    rows: int  # in these
+
+class ResumableFile:
+    """A file that grows by chunks in a `with` block and is complete after it; counts its chunks and rows."""
+
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], assemble: Assemble | None = None) -> None:
+        """Finds finished chunks; those written with other settings (JSON) do not count.
+
+        `assemble` makes the file from its chunks at the end; None if the chunks are the file.
+        """
+        self._path, self._assemble = Path(path), assemble
+        self._part, self._state_file = _beside(self._path)
+        self._settings = documents.json_value(documents.to_json(settings))
+        self.chunks = self.rows = self._size = 0
+        self.finished = False
+        self._found = self._state_text()
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            self._take_up(documents.json_value(self._found))
+
+    def _state_text(self) -> str:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self._state_file.read_text(encoding="utf-8")
+        return ""
+
+    def _take_up(self, state: Mapping[str, Any]) -> None:
+        numbers = [state[name] for name in ("chunks", "rows", "size")]
+        if not all(type(number) is int and number >= 0 for number in numbers) or type(state["finished"]) is not bool:
+            return
+        there = (self._path if state["finished"] else self._part).stat()
+        if state["finished"]:  # by its time too: another file may be as long
+            fits = [there.st_size, there.st_mtime_ns] == [state["size"], state["mtime_ns"]]
+        else:
+            fits = there.st_size >= state["size"]
+        if fits and state["settings"] == self._settings:
+            self.chunks, self.rows, self._size = state["chunks"], state["rows"], state["size"]
+            self.finished = state["finished"]
+
+    def __enter__(self) -> ResumableFile:
+        """Opens the finished part; OutputError if it is unwritable or another job writes it."""
+        atomic.make_folder(self._path.parent)
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(lock.writing_file(self._path))
+            if self._state_text() != self._found:
+                raise OutputError(f"{self._path}: another job has written to it meanwhile; run the command again")
+            with self._readable_errors():
+                atomic.delete_unfinished(self._state_file)
+                self._file = opened.enter_context(self._part.open("ab"))
+                self._file.truncate(self._size)  # of the chunk that was being written
+            self._opened = opened.pop_all()
+        return self
 
     def add(self, text: bytes, rows: int) -> None:
-        """Adds a chunk of `rows` predictions."""
+        with self._readable_errors():
+            self._file.write(text)
+            self._file.flush()
+            self.chunks, self.rows, self._size = self.chunks + 1, self.rows + rows, self._size + len(text)
+            self._save()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Gives the file its final name unless the block failed."""
+        with self._opened, self._readable_errors():
+            if kind is None:
+                self._file.close()
+                self._complete()
+                self.finished = True
+                self._save()
+            elif not self.chunks:
+                self._part.unlink(missing_ok=True)
+
+    def _complete(self) -> None:
+        if self._assemble is None:
+            os.replace(self._part, self._path)
+            return
+        with atomic.replacing(self._path) as temporary:
+            self._assemble(self._part, temporary)
+        self._part.unlink()
+        self._size = self._path.stat().st_size
+
+    def _save(self) -> None:
+        state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}
+        if self.finished:
+            state["mtime_ns"] = self._path.stat().st_mtime_ns
+        atomic.write_text(self._state_file, documents.to_json({**state, "size": self._size}, indent=1) + "\n")
+
+    @contextlib.contextmanager
+    def _readable_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, OutputError) as error:
+            refused = error if isinstance(error, OSError) else error.__cause__  # `atomic` says that nothing was changed
+            if not isinstance(refused, OSError):
+                raise
+            raise OutputError(
+                f"{self._path}: cannot write: {files.reason(refused)}; the same command continues where it stopped"
+            ) from error
+
+
+def forget(path: str | os.PathLike[str]) -> None:
+    for beside in _beside(Path(path)):
+        beside.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.job.json")
 
 
 class _Plain:
-    """A file or pipe without resumption."""
+    """A file or pipe without resumption, otherwise as `ResumableFile`."""
 
     chunks = rows = 0
 
@@ -56,21 +159,21 @@ class Source(Protocol):
 
 
 class Form(Protocol):
-    """Format of an output, as `output_form.OutputForm`; its string is recorded with the settings."""
+    """Format of an output, as `file_pairs.OutputForm`; its string is recorded with the settings."""
 
     @property
     def assemble(self) -> Assemble | None:
-        """See `resumable.Assemble`."""
+        """See `Assemble`."""
 
 
 class Computes(Protocol):
-    """Makes parts of an output, as `prediction.Predictor`."""
+    """Makes parts of an output, as `session.Predictor`."""
 
     def read(self, examples: Sequence[Any]) -> Features:
-        """See `prediction.Predictor.read`."""
+        """See `session.Predictor.read`."""
 
     def lines(self, number: int, examples: Sequence[Any], features: Features, form: Any) -> bytes:
-        """See `prediction.Predictor.lines`."""
+        """See `session.Predictor.lines`."""
 
 
 def predict(
@@ -81,20 +184,20 @@ def predict(
     `settings` is everything but the input that determines the output; `form` None is that of the output's name. Raises
     DataError for an unreadable input or bad row, OutputError, and BrokenPipeError if the reader is gone.
     """
-    form = form or output_form.of(pair.output, pair.output_format)
+    form = form or file_pairs.output_form(pair.output, pair.output_format)
     if _passes_through(pair):
-        log.info("%s to %s: pipes are read and written as they come, and nothing is kept", pair.input, pair.output)
+        log.info("%s to %s: pipes are streamed; nothing is kept for a restart", pair.input, pair.output)
         with opened(pair.output, form.assemble) as file:
-            _stream(pair, inputs, _Parts(predictor, form), _Plain(file), None)
+            _stream(pair, inputs, predictor, form, _Plain(file))
         return
     digest, lines = _survey(pair.input)
     deciding = {**settings, "output_format": str(form), "input_sha256": digest}
     output = ResumableFile(atomic.linked(Path(pair.output)), deciding, form.assemble)
     if output.finished:
-        log.info("%s is there already, with %d rows", pair.output, output.rows)
+        log.info("%s already exists, with %d rows", pair.output, output.rows)
         return
     with output:
-        _stream(pair, inputs, _Parts(predictor, form), output, lines)
+        _stream(pair, inputs, predictor, form, output, lines)
 
 
 def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], None], *, skip_empty: bool) -> list[FilePair]:
@@ -113,11 +216,6 @@ def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], No
     if not done:
         raise empty[0]
     return done
-
-
-class _Parts(NamedTuple):
-    predictor: Computes
-    form: Form
 
 
 def _is_watched(pair: FilePair) -> bool:
@@ -158,14 +256,15 @@ def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
                 yield file
             if assemble is not None:
                 assemble(parts, temporary)
-        resumable.forget(atomic.linked(Path(output)))
+        forget(atomic.linked(Path(output)))
 
 
-def _stream(pair: FilePair, inputs: Source, parts: _Parts, sink: Sink, lines: int | None) -> None:
+def _stream(
+    pair: FilePair, inputs: Source, predictor: Computes, form: Form, sink: ResumableFile | _Plain, lines: int | None = None
+) -> None:
     if sink.chunks:
         log.info("%s: continuing after %d rows", pair.output, sink.rows)
     start, rows = time.perf_counter(), 0
-    predictor, form = parts
     patience = PATIENCE_S if _is_watched(pair) else None
     chunks = itertools.islice(inputs.chunks(pair.input, patience_s=patience), sink.chunks, None)
     read = ahead((examples, predictor.read(examples)) for examples in chunks)

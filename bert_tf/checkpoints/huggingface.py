@@ -12,20 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import safetensors
 
-from bert_tf import atomic, files, lock, progress
-from bert_tf.checkpoints import sums, values
+from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs, pretraining_shapes
-from bert_tf.checkpoints.other_names import PRETRAINING
+from bert_tf.checkpoints.other_names import PRETRAINING, modern
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
-from bert_tf.log_form import log
+from bert_tf.io import atomic, files, lock, progress
+from bert_tf.io.log_form import log
 from bert_tf.tokenization.casing import TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
+_SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
 _HEAD = b'"cls.predictions.bias"'  # in the header of a file that has the head of pre-training
 _POOLER = "pooler.dense."
@@ -52,7 +53,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
     problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            names = {_modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
+            names = {modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
             prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
             pairs = [(prefix + pair.huggingface, pair) for pair in name_pairs(config.num_hidden_layers)]
             pairs += [(pair.huggingface, pair) for pair in PRETRAINING if pair.huggingface in names]
@@ -80,13 +81,10 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
                 weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
         raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
-    if not problems:
-        problem = values.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()])
-        if problem:
-            raise CheckpointError(problem)
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise CheckpointError(f"{path}: not the encoder that its configuration describes: {'; '.join(problems[:3])}{more}")
+    values.refuse(values.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
     return weights
 
 
@@ -104,7 +102,7 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         for name in (VOCABULARY_NAME, *TOKENIZER_FILES):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
-        sums.write(temporary)
+        write_sums(temporary)
 
 
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
@@ -123,10 +121,10 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
 
 def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
     """Returns a folder of converted files; one process at a time makes it if it is missing or its checksums differ."""
-    if sums.change(target) is None:
+    if _change(target) is None:
         return target
     with lock.taking_turns(atomic.make_folder(target.parent)):
-        change = sums.change(target)
+        change = _change(target)
         if change is not None:
             if target.exists():
                 log.warning("%s: %s: it is made again", target, change)
@@ -142,6 +140,23 @@ def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     return {"bert/pooler/dense/kernel": kernel.astype(np.float32), "bert/pooler/dense/bias": np.zeros(d, np.float32)}
 
 
-def _modern(name: str) -> str:
-    """Returns today's name of a tensor: files from the first PyTorch BERT name LayerNorm's parts as Google did."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+def write_sums(folder: Path) -> None:
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _SUMS)
+    (folder / _SUMS).write_text("".join(f"{files.digest(path)}  {path.name}\n" for path in paths), encoding="utf-8")
+
+
+def _change(folder: Path) -> str | None:
+    """Returns what has changed in a folder; a time stamp would miss a copy's changes, so all bytes are read."""
+    try:
+        lines = (folder / _SUMS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return f"has no readable {_SUMS}"
+    if not lines:
+        return f"{_SUMS} is empty"
+    for digest, name in (line.split("  ", 1) if "  " in line else (line, "") for line in lines):
+        try:
+            if files.digest(folder / name) != digest:
+                return f"{name} has changed"
+        except OSError as error:
+            return f"{name}: {error.strerror}"
+    return None

@@ -11,15 +11,69 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from bert_tf import atomic, documents
-from bert_tf.checkpoints import huggingface_classes, other_names
+from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
-from bert_tf.checkpoints.huggingface_classes import Architecture
 from bert_tf.config import BertConfig
-from bert_tf.head_spec import CLASSIFICATION, PRETRAINING, SPAN
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import (
+    CHOICE,
+    CLASSIFICATION,
+    CONTRASTIVE,
+    MULTI_LABEL,
+    PRETRAINING,
+    REGRESSION,
+    SIMILARITY,
+    SPAN,
+    TAGS,
+    VECTORS,
+)
+from bert_tf.io import atomic, documents
 
 # What transformers calls the activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Architecture:
+    """A class of transformers."""
+
+    name: str  # of the class
+    prefix: str = "bert."  # of the encoder's weights
+    # published name to the class's; [labels, hidden] and [labels]
+    weights: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    has_pooler: bool = True
+    problem_type: str | None = None  # of the labels, in config.json
+    pipeline: str = "text-classification"  # task name on the hub
+    makes_vectors: bool = False  # whether a sentence-transformers layout is added
+
+
+_SEQUENCE = Architecture("BertForSequenceClassification", weights=other_names.CLASSIFIER)
+_VECTORS = Architecture("BertModel", prefix="", pipeline="sentence-similarity", makes_vectors=True)
+
+CLASSES: dict[str, Architecture] = {
+    CLASSIFICATION: dataclasses.replace(_SEQUENCE, problem_type="single_label_classification"),
+    REGRESSION: dataclasses.replace(_SEQUENCE, problem_type="regression"),
+    MULTI_LABEL: dataclasses.replace(_SEQUENCE, problem_type="multi_label_classification"),
+    CHOICE: Architecture("BertForMultipleChoice", weights=other_names.CLASSIFIER, pipeline="multiple-choice"),
+    TAGS: Architecture(
+        "BertForTokenClassification", weights=other_names.CLASSIFIER, has_pooler=False, pipeline="token-classification"
+    ),
+    SPAN: Architecture(
+        "BertForQuestionAnswering", weights=other_names.ANSWERS, has_pooler=False, pipeline="question-answering"
+    ),
+    PRETRAINING: Architecture("BertForPreTraining", pipeline="fill-mask"),
+    **dict.fromkeys((SIMILARITY, CONTRASTIVE, VECTORS), _VECTORS),
+}
+
+
+MASKED_WORDS = Architecture("BertForMaskedLM", has_pooler=False, pipeline="fill-mask")
+BARE = Architecture("BertModel", prefix="")
+
+
+def class_of(kind: str, *, next_sentence: bool = True) -> Architecture:
+    if kind not in CLASSES:
+        raise FlagError(f"{unknown_name('kind of head of transformers', kind, CLASSES)}; take --format=saved_model")
+    return CLASSES[kind] if next_sentence else MASKED_WORDS
 
 
 def write(
@@ -56,15 +110,14 @@ def write(
 
 def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
     """Returns the class of transformers for published variable names; `kind` decides between equal ones."""
-    known = huggingface_classes.CLASSES
-    found = (known[one] for one in (kind, SPAN, CLASSIFICATION) if one in known)
+    found = (CLASSES[one] for one in (kind, SPAN, CLASSIFICATION) if one in CLASSES)
     headed = next((row for row in found if row.weights and row.weights.keys() <= set(names)), None)
     if headed is not None:
         return headed
     pair, words = (any(name.startswith(f"cls/{part}/") for name in names) for part in ("seq_relationship", "predictions"))
     if pair or words:
-        return huggingface_classes.of(PRETRAINING, next_sentence=pair)
-    return huggingface_classes.BARE
+        return class_of(PRETRAINING, next_sentence=pair)
+    return BARE
 
 
 def _labelled(architecture: Architecture, tensors: Mapping[str, npt.NDArray[Any]], labels: Sequence[str]) -> dict[str, Any]:

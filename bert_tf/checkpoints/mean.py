@@ -1,22 +1,27 @@
-"""The mean of several checkpoints of one model (Izmailov et al., 2018), computed in float64."""
+"""Means of weights, computed in float64: of several checkpoints of one model (Izmailov et al., 2018), and for new words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import progress
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
+from bert_tf.io import progress
 
 _STEP = "global_step"
 
-Entries = dict[str, npt.NDArray[Any]]
+Array = npt.NDArray[Any]
+Entries = dict[str, Array]
+WORD_TABLE = "bert/embeddings/word_embeddings"
+BY_PIECE = (WORD_TABLE, "cls/predictions/output_bias")  # [V, D] and [V]
+_TIED = "cls.predictions.decoder."  # how names begin of copies that PyTorch keeps of both
+Pieces = Mapping[int, Sequence[int]]  # of each new row, the rows of the pieces that it stands for
 
 
 def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
@@ -39,9 +44,7 @@ def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Ent
 
 def _weights(reader: CheckpointReader) -> list[str]:
     names = sorted(name for name in reader.shapes if name != _STEP and not is_training_only(name))
-    problem = values.problem_of_types(reader, names)
-    if problem:
-        raise CheckpointError(problem)
+    values.refuse(values.problem_of_types(reader, names))
     return names
 
 
@@ -68,3 +71,21 @@ def _mean(readers: Sequence[CheckpointReader], name: str, factors: npt.NDArray[n
         values.refuse_not_finite(reader.prefix, {name: value})
         total += factor * value.astype(np.float64)
     return total.astype(np.float32)
+
+
+def with_new_rows(entries: Mapping[str, Array], pieces: Pieces) -> dict[str, Array]:
+    """Adds rows for new words, each the mean of its pieces' rows; drops the table copies of other layouts."""
+    return {
+        name: _with_rows(array, pieces) if name in BY_PIECE else array
+        for name, array in entries.items()
+        if not name.startswith(_TIED)
+    }
+
+
+def _with_rows(array: Array, pieces: Pieces) -> Array:
+    rows = max(len(array), *(row + 1 for row in pieces))
+    found = np.empty((rows, *array.shape[1:]), array.dtype)
+    found[: len(array)] = array
+    for row, others in pieces.items():
+        found[row] = array[list(others)].astype(np.float64).mean(axis=0)
+    return found

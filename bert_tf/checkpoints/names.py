@@ -9,50 +9,35 @@ from typing import NamedTuple
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import VARIABLE_SCOPES
 
-# Published name, Hugging Face name, whether the array is transposed between them (PyTorch keeps kernels [out, in]).
-_LAYER_TABLE = (
-    ("attention/self/query/kernel", "attention.self.query.weight", True),
-    ("attention/self/query/bias", "attention.self.query.bias", False),
-    ("attention/self/key/kernel", "attention.self.key.weight", True),
-    ("attention/self/key/bias", "attention.self.key.bias", False),
-    ("attention/self/value/kernel", "attention.self.value.weight", True),
-    ("attention/self/value/bias", "attention.self.value.bias", False),
-    ("attention/output/dense/kernel", "attention.output.dense.weight", True),
-    ("attention/output/dense/bias", "attention.output.dense.bias", False),
-    ("attention/output/LayerNorm/gamma", "attention.output.LayerNorm.weight", False),
-    ("attention/output/LayerNorm/beta", "attention.output.LayerNorm.bias", False),
-    ("intermediate/dense/kernel", "intermediate.dense.weight", True),
-    ("intermediate/dense/bias", "intermediate.dense.bias", False),
-    ("output/dense/kernel", "output.dense.weight", True),
-    ("output/dense/bias", "output.dense.bias", False),
-    ("output/LayerNorm/gamma", "output.LayerNorm.weight", False),
-    ("output/LayerNorm/beta", "output.LayerNorm.bias", False),
+_EMBEDDINGS = ("word_embeddings", "token_type_embeddings", "position_embeddings")
+_LAYER = (
+    *("attention/self/query", "attention/self/key", "attention/self/value"),
+    *("attention/output/dense", "attention/output/LayerNorm"),
+    *("intermediate/dense", "output/dense", "output/LayerNorm"),
 )
-_TABLE = (
-    ("bert/embeddings/word_embeddings", "embeddings.word_embeddings.weight", False),
-    ("bert/embeddings/token_type_embeddings", "embeddings.token_type_embeddings.weight", False),
-    ("bert/embeddings/position_embeddings", "embeddings.position_embeddings.weight", False),
-    ("bert/embeddings/LayerNorm/gamma", "embeddings.LayerNorm.weight", False),
-    ("bert/embeddings/LayerNorm/beta", "embeddings.LayerNorm.bias", False),
-    ("bert/pooler/dense/kernel", "pooler.dense.weight", True),
-    ("bert/pooler/dense/bias", "pooler.dense.bias", False),
-)
+# How the names of both parts of a dense layer and of a LayerNorm end: published and in Hugging Face's layout.
+_DENSE, _LAYER_NORM = (("kernel", "weight"), ("bias", "bias")), (("gamma", "weight"), ("beta", "bias"))
 
 
 class NamePair(NamedTuple):
     published: str
     huggingface: str  # without the prefix `bert.` that some files have
-    transposed: bool
+    transposed: bool  # between both: PyTorch keeps kernels [out, in]
+
+
+def pairs_of(published: str, huggingface: str) -> list[NamePair]:
+    """Returns the names of both variables of a dense layer or a LayerNorm."""
+    endings = _LAYER_NORM if published.endswith("LayerNorm") else _DENSE
+    return [NamePair(f"{published}/{own}", f"{huggingface}.{other}", own == "kernel") for own, other in endings]
 
 
 def name_pairs(num_hidden_layers: int) -> tuple[NamePair, ...]:
     """Returns the names of every encoder variable, pooler included: 7 + 16 for each layer."""
-    layers = [
-        NamePair(f"bert/encoder/layer_{n}/{published}", f"encoder.layer.{n}.{huggingface}", transposed)
-        for n in range(num_hidden_layers)
-        for published, huggingface, transposed in _LAYER_TABLE
-    ]
-    return (*(NamePair(*row) for row in _TABLE), *layers)
+    embeddings = [NamePair(f"bert/embeddings/{name}", f"embeddings.{name}.weight", False) for name in _EMBEDDINGS]
+    parts = [("bert/embeddings/LayerNorm", "embeddings.LayerNorm"), ("bert/pooler/dense", "pooler.dense")]
+    for n in range(num_hidden_layers):
+        parts += [(f"bert/encoder/layer_{n}/{part}", f"encoder.layer.{n}.{part.replace('/', '.')}") for part in _LAYER]
+    return (*embeddings, *(pair for part in parts for pair in pairs_of(*part)))
 
 
 def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
@@ -138,10 +123,6 @@ def task_head(names: Iterable[str]) -> list[str]:
     """Returns the names that belong to a task head, not to that of pre-training."""
     found = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
     return sorted(name for name in found if not is_training_only(name))
-
-
-def has_task_head(names: Iterable[str]) -> bool:
-    return bool(task_head(names))
 
 
 def is_expected_extra(name: str) -> bool:

@@ -12,9 +12,9 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from bert_tf import atomic
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.io import atomic
 from bert_tf.run_layout import OPTIMIZER
 
 _MOMENT = "/adam_m"  # how names of first moments end
@@ -47,7 +47,7 @@ def problem_of(checkpoint: str) -> str | None:
     """Reads the moments of a complete checkpoint; returns why training cannot continue from them, else None."""
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
         place = f"{OPTIMIZER}/{Path(moments(checkpoint)).name}"
-        return f"{checkpoint}: {place} is missing; a newer checkpoint takes its place (--keep_optimizer_slots keeps moments)"
+        return f"{checkpoint}: {place} is missing; a newer checkpoint replaces it (--keep_optimizer_slots keeps moments)"
     found = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
     return next(filter(None, found), None)
 

@@ -15,31 +15,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.checkpoints.names import NamePair, name_pairs
+from bert_tf.checkpoints.names import NamePair, name_pairs, pairs_of
 
 Array = npt.NDArray[Any]
 Change = Callable[[Array], Array]
 
-# Of a fine-tuned head or of pre-training: published name, Hugging Face's, whether it is transposed between them.
-_CLASSIFIER = (
-    NamePair("output_weights", "classifier.weight", False),
-    NamePair("output_bias", "classifier.bias", False),
-)
-_ANSWERS = (
-    NamePair("cls/squad/output_weights", "qa_outputs.weight", False),
-    NamePair("cls/squad/output_bias", "qa_outputs.bias", False),
-)
+# Of fine-tuned heads, and of pre-training: published and Hugging Face's names.
+CLASSIFIER = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
+ANSWERS = {"cls/squad/output_weights": "qa_outputs.weight", "cls/squad/output_bias": "qa_outputs.bias"}
 PRETRAINING = (
-    NamePair("cls/predictions/transform/dense/kernel", "cls.predictions.transform.dense.weight", True),
-    NamePair("cls/predictions/transform/dense/bias", "cls.predictions.transform.dense.bias", False),
-    NamePair("cls/predictions/transform/LayerNorm/gamma", "cls.predictions.transform.LayerNorm.weight", False),
-    NamePair("cls/predictions/transform/LayerNorm/beta", "cls.predictions.transform.LayerNorm.bias", False),
+    *pairs_of("cls/predictions/transform/dense", "cls.predictions.transform.dense"),
+    *pairs_of("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm"),
     NamePair("cls/predictions/output_bias", "cls.predictions.bias", False),
     NamePair("cls/seq_relationship/output_weights", "cls.seq_relationship.weight", False),
     NamePair("cls/seq_relationship/output_bias", "cls.seq_relationship.bias", False),
 )
-HEADS = (*_CLASSIFIER, *_ANSWERS, *PRETRAINING)
-
+HEADS = (*(NamePair(*names, False) for names in {**CLASSIFIER, **ANSWERS}.items()), *PRETRAINING)
 _GARDEN_EMBEDDINGS = {
     "word_embeddings": "word_embeddings/embeddings",
     "token_type_embeddings": "type_embeddings/embeddings",
@@ -57,7 +48,6 @@ _GARDEN_LAYER = {  # of layer_N, by how the published names begin
 }
 _LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
 _BEFORE = re.compile(r"^(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)")  # of encoders with a head; of Keras's models by objects
-_OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first PyTorch BERT
 
 
 class Renamed(NamedTuple):
@@ -112,7 +102,7 @@ def published(names: Iterable[str]) -> dict[str, tuple[str, Change]]:
     """Returns published name and value conversion for names of one layout; names in no table are kept."""
     listed = list(names)
     known = _known(layers_in(listed))
-    return {name: known.get(_plain(name), (name, _same)) for name in listed}
+    return {name: known.get(modern(_BEFORE.sub("", name)), (name, _same)) for name in listed}
 
 
 def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
@@ -120,12 +110,9 @@ def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
     return {renamed.name: (name, renamed.back) for table in tables for name, renamed in table.items()}
 
 
-def _plain(name: str) -> str:
-    """Strips the prefixes that some files add and modernizes the names of LayerNorm's parts."""
-    plain = _BEFORE.sub("", name)
-    for older, today in _OLDER.items():
-        plain = plain.replace(older, today)
-    return plain
+def modern(name: str) -> str:
+    """Returns today's name of a tensor: files from the first PyTorch BERT name LayerNorm's parts as Google did."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 def _same(array: Array) -> Array:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf import files
 from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf.io import files
 from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
 
 tf1 = tf.compat.v1

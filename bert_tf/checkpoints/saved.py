@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf import atomic, files
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
-from bert_tf.log_form import log
+from bert_tf.io import atomic, files
+from bert_tf.io.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, LIST
 
 if TYPE_CHECKING:

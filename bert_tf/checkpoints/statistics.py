@@ -52,7 +52,8 @@ class Distance:
 
     def __add__(self, other: Distance) -> Distance:
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("squares_a", "squares_b", "squares", "product")}
-        return Distance(**sums, largest=_larger(self.largest, other.largest))
+        largest = np.maximum(self.largest, other.largest)  # of which nan stays
+        return Distance(**sums, largest=float(largest))
 
     @property
     def relative(self) -> float:
@@ -84,10 +85,6 @@ def between(a: Array, b: Array) -> Distance:
 def same_bits(a: Array, b: Array) -> bool:
     """Whether two arrays of one shape are bit-identical, dtype included."""
     return a.dtype == b.dtype and all(x.tobytes() == y.tobytes() for x, y in zip(_parts(a), _parts(b)))
-
-
-def _larger(a: float, b: float) -> float:
-    return a if math.isnan(a) or a >= b else b  # nan stays
 
 
 def _blocks(array: Array) -> Iterator[npt.NDArray[np.float64]]:

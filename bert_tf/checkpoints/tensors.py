@@ -15,10 +15,10 @@ import numpy.typing as npt
 import safetensors
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from bert_tf import documents, files
 from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
+from bert_tf.io import documents, files
 
 STEP = "global_step"
 TENSORFLOW, OBJECTS, HUGGINGFACE = "TensorFlow", "TensorFlow 2, by objects", "Hugging Face"
@@ -105,7 +105,6 @@ class SafeTensors:
         self.place, self.folder = str(path), path if path.is_dir() else path.parent
         self._files = _parts(path) if path.is_dir() else [path]
         self._homes: dict[str, Path] = {}
-        self.entries: Mapping[str, Entry] = {}
         found: dict[str, Entry] = {}
         for file in self._files:
             with _opened(file) as opened:
@@ -114,7 +113,7 @@ class SafeTensors:
                     kind = part.get_dtype()
                     found[name] = Entry(tuple(part.get_shape()), _TYPES.get(kind, kind.lower()))
                     self._homes[name] = file
-        self.entries = dict(sorted(found.items()))
+        self.entries: Mapping[str, Entry] = dict(sorted(found.items()))
 
     @property
     def digest(self) -> str:

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 
 _CONVERTED = (tf.float16, tf.bfloat16, tf.float64)
 _FLOATS = (tf.float32, *_CONVERTED)
@@ -30,6 +30,11 @@ def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | 
         return problem_of_values(reader.prefix, [name for name in wanted if not np.isfinite(_as_float32(reader[name])).all()])
     except CheckpointError as error:
         return str(error)
+
+
+def refuse(problem: str | None) -> None:
+    if problem:
+        raise CheckpointError(problem)
 
 
 def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | None:
@@ -50,9 +55,7 @@ def refuse_not_finite(place: object, entries: Mapping[str, npt.NDArray[Any]]) ->
     """Raises CheckpointError if floats are NaN or infinite, or become so as float32; other dtypes are skipped."""
     arrays = ((name, np.asarray(value)) for name, value in entries.items())  # a text is bytes
     floats = ((name, value) for name, value in arrays if tf.as_dtype(value.dtype) in _FLOATS)
-    problem = problem_of_values(place, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()])
-    if problem:
-        raise CheckpointError(problem)
+    refuse(problem_of_values(place, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()]))
 
 
 def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -61,17 +64,13 @@ def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...
         if found != shape:
             state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
             raise CheckpointError(f"{reader.prefix}: {name} {state}; is it of another model or task?")
-    problem = problem_of_types(reader, shapes)
-    if problem:
-        raise CheckpointError(problem)
+    refuse(problem_of_types(reader, shapes))
 
 
 def refuse_unusable(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raises CheckpointError if weights are missing, of other shapes or types, damaged, or not finite."""
     refuse_misfits(reader, shapes)
-    problem = problem_of_weights(reader, shapes)
-    if problem:
-        raise CheckpointError(problem)
+    refuse(problem_of_weights(reader, shapes))
 
 
 def problem_of_saved(prefix: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from absl import flags
 
-from bert_tf import log_form
+from bert_tf.io import log_form
 
 
 def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:

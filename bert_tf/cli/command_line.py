@@ -17,8 +17,8 @@ from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.settings import Setting, settings_of
 
-BEAM = Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner")
-VERBOSITY = Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too")
+BEAM = Flag("beam", bool, False, "run as an Apache Beam pipeline; arguments after -- go to Beam: -- --runner=DirectRunner")
+VERBOSITY = Flag("verbosity", int, 0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
 _REST = "--"  # what follows is for Beam
 
 
@@ -49,7 +49,7 @@ def _help_of(command: Command) -> str:
 
 def flags_of(command: Command) -> tuple[Flag, ...]:
     rows = (row for row in settings_of_command(command) if not row.positional)
-    return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * command.has_log)
+    return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * (command.log is True))
 
 
 def settings_of_command(command: Command) -> list[Setting]:
@@ -73,23 +73,21 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
     present = frozenset(name for name in parsed if parsed[name].present)
     given = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
-    beam = _beam(argv[end + 1 :], asked=parsed[BEAM.name].value) if command.has_beam else None
+    verbosity = parsed[VERBOSITY.name].value if command.log is True else 0
+    beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
-    verbosity = parsed[VERBOSITY.name].value if command.has_log else 0
-    return Call(made, by_name(parsed, command.own), verbosity, None if beam is None else _runner(beam, verbosity), present)
+    return Call(made, by_name(parsed, command.own), verbosity, beam, present)
 
 
-def _runner(arguments: Sequence[str], verbosity: int) -> Any:
-    from bert_tf.jobs.beam_job import Beam
-
-    return Beam(arguments, functools.partial(begin_worker, verbosity))
-
-
-def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:
+def _beam(rest: Sequence[str], verbosity: int, *, asked: bool) -> Any:
     if rest and not asked:
         raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
-    return tuple(rest) if asked else None
+    if not asked:
+        return None
+    from bert_tf.training.beam_job import Beam
+
+    return Beam(tuple(rest), functools.partial(begin_worker, verbosity))
 
 
 def _words(command: Command) -> list[Setting]:
@@ -117,9 +115,9 @@ def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[
 
 def _run(argv: Sequence[str], command: Command | Actions) -> int:
     one, call = parse(argv, command)
-    if one.log_of is not None:
-        setup_logging(*one.log_of(call.settings))
-    elif one.has_log:
+    if callable(one.log):
+        setup_logging(*one.log(call.settings))
+    elif one.log:
         setup_logging(call.verbosity)
     if one.reports_to is not None:
         reports_go_to(one.reports_to(call.settings))

@@ -6,12 +6,12 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from bert_tf.cli.failure import Failure, failure
+from bert_tf.cli.failure import failure
 from bert_tf.cli.flags import HelpAsked
 from bert_tf.operations.command import STOPPED
-from bert_tf.runtime.closing import leave
+from bert_tf.runtime.peers import leave
 
 _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
 
@@ -28,14 +28,14 @@ def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stoppe
         status = status or max(of_threads, default=0)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        status = _said(Failure(STOPPED, (stopped,)))
+        status = _said(STOPPED, [stopped])
     except BrokenPipeError:  # as head does when it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
         status = _BROKEN_PIPE
     except SystemExit as error:  # a library's, which has said why
-        status = error.code if isinstance(error.code, int) else _said(Failure(2, (str(error.code),))) if error.code else 0
+        status = error.code if isinstance(error.code, int) else _said(2, [str(error.code)]) if error.code else 0
     except BaseException as error:
-        status = _said(failure(error))
+        status = _said(*failure(error))
     return leave(status)
 
 
@@ -47,10 +47,10 @@ def _done(work: Callable[[], int], help_text: Callable[[], str]) -> int:
         return 0
 
 
-def _said(problem: Failure) -> int:
-    for line in problem.lines:
+def _said(status: int, lines: Sequence[str]) -> int:
+    for line in lines:
         print(f"error: {line}", file=sys.stderr)
-    return problem.status
+    return status
 
 
 @contextlib.contextmanager
@@ -62,7 +62,7 @@ def _threads_in_one_line() -> Iterator[list[int]]:
     def hook(ending: threading.ExceptHookArgs) -> None:
         if ending.exc_value is not None and not isinstance(ending.exc_value, SystemExit):
             name = ending.thread.name if ending.thread else "?"
-            statuses.append(_said(failure(ending.exc_value, where=f" in thread {name}")))
+            statuses.append(_said(*failure(ending.exc_value, where=f" in thread {name}")))
 
     threading.excepthook = hook
     try:

@@ -12,10 +12,9 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from bert_tf import files
 from bert_tf.errors import BadRowsError, BertError, PreflightError
+from bert_tf.io import files
 from bert_tf.runtime import gpu_failures
 
 _UNUSABLE = 2  # something that the user can change
@@ -27,33 +26,27 @@ _OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMF
 _FOLDERS: list[Path] = []
 
 
-class Failure(NamedTuple):
-    """Exit status and message of a failed command."""
-
-    status: int
-    lines: tuple[str, ...]
-
-
 def reports_go_to(folder: str | os.PathLike[str]) -> None:
     """Sets the folder for reports of unexpected errors, used if it is writable."""
     _FOLDERS[:] = [Path(folder)]
 
 
-def failure(error: BaseException, *, where: str = "") -> Failure:
+def failure(error: BaseException, *, where: str = "") -> tuple[int, list[str]]:
+    """Returns the exit status of a failed command and the lines of its message."""
     if isinstance(error, (BadRowsError, PreflightError)):
-        return Failure(error.status, tuple(map(_one_line, error.problems)))
+        return error.status, [_one_line(problem) for problem in error.problems]
     if isinstance(error, BertError):
-        return Failure(error.status, (_one_line(str(error)),))
+        return error.status, [_one_line(str(error))]
     known = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
-    return Failure(_UNUSABLE, (_one_line(known),)) if known else unforeseen(error, where)
+    return (_UNUSABLE, [_one_line(known)]) if known else (_INTERNAL, [unforeseen(error, where)])
 
 
-def unforeseen(error: BaseException, where: str = "") -> Failure:
+def unforeseen(error: BaseException, where: str = "") -> str:
     """Writes the report of an unexpected error and returns the message; `where` is, for example, " in thread X"."""
     said = _one_line(f"{type(error).__name__}: {error}").rstrip(": ")[:_SHOWN]
     path = _report(error)
     remedy = f"report it with {path}" if path else "report it; the traceback could not be written to any folder"
-    return Failure(_INTERNAL, (f"internal error{where}: {said}; this is a defect of bert_tf: {remedy}",))
+    return f"internal error{where}: {said}; this is a defect of bert_tf: {remedy}"
 
 
 def _one_line(text: str) -> str:

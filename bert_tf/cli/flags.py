@@ -11,8 +11,8 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf import files
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.io import files
 from bert_tf.settings import Setting, check, left_empty, nearest
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
@@ -103,7 +103,7 @@ def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str
     """Parses words, such as files, and flags in any order; see `read`."""
     words = [word for word in argv[1:] if _is_word(word)]
     if "" in words:
-        raise FlagError(f"{argv[0]}: a name is empty: is a variable of the shell not set?")
+        raise FlagError(f"{argv[0]}: a name is empty: did you mean to set a shell variable?")
     return words, read([argv[0], *(word for word in argv[1:] if not _is_word(word))], rows)
 
 

@@ -20,15 +20,15 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
-from bert_tf import documents
 from bert_tf.batch.ahead import ahead
-from bert_tf.batch.output_form import OutputForm
+from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.stream import Computes
 from bert_tf.cluster import beam_options, shards, slices, storage
 from bert_tf.cluster.shards import ShardForm, Shards
 from bert_tf.cluster.slices import Part, Slice, Whole
 from bert_tf.errors import BertError, DataError, FlagError
-from bert_tf.log_form import log
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
 from bert_tf.tasks import tables
 
 _LEFT_OUT, _WHOLE = "left out", "whole"
@@ -79,7 +79,7 @@ class _Chunk(NamedTuple):
 def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Computes], arguments: Sequence[str]) -> list[str]:
     """Runs a pipeline and returns the shards; `make` is pickled and loads the model once per worker process."""
     options = _options(arguments)
-    branches = [_branch(one, reads) for one in transfers]
+    branches = [_Branch(one, storage.inputs(one.input), shards.of(one.output)) for one in transfers]
     for branch in branches:
         shards.refuse_existing(branch.shards)
         shards.refuse_existing(branch.shards.left_out)
@@ -113,34 +113,12 @@ def _options(arguments: Sequence[str]) -> PipelineOptions:
     return options
 
 
-class _Names(NamedTuple):
-    """Makes ids unique if several files have line-number ids: the file precedes the number."""
-
-    root: str  # common prefix of all paths
-    numbers: str  # pattern of line-number ids
-
-    def named(self, path: str, example: Any) -> Any:
-        if not re.fullmatch(self.numbers, example.guid):
-            return example
-        return dataclasses.replace(example, guid=f"{path.removeprefix(self.root)}:{example.guid}")
-
-
 class _Branch(NamedTuple):
-    """A transfer with its input files, output shards and row naming."""
+    """A transfer with its input files and output shards."""
 
     transfer: Transfer
     files: Sequence[storage.Stored]
     shards: Shards
-    names: _Names | None
-
-
-def _branch(of: Transfer, reads: Reads) -> _Branch:
-    files = storage.inputs(of.input)
-    names = None
-    if len(files) > 1 and reads.numbers:
-        folders = os.path.commonprefix([one.path for one in files]).rpartition("/")
-        names = _Names("".join(folders[:2]), reads.numbers)
-    return _Branch(of, files, shards.of(of.output), names)
 
 
 @contextlib.contextmanager
@@ -211,7 +189,7 @@ def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Read
         | f"{name} deal out extents" >> apache_beam.Reshuffle()
         | f"{name} count lines" >> apache_beam.FlatMapTuple(_counted)
         | f"{name} gather" >> apache_beam.GroupByKey()
-        | f"{name} cut" >> apache_beam.FlatMapTuple(_slices)
+        | f"{name} cut" >> apache_beam.FlatMapTuple(lambda file, counts: slices.slices(file[0], file[1], counts))
     )
     whole = looked[_WHOLE] | f"{name} read" >> apache_beam.FlatMap(_chunks, reads).with_outputs(_LEFT_OUT, main="chunks")
     computed = (
@@ -232,7 +210,7 @@ def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Read
 def _look(stored: storage.Stored, reads: Reads) -> Iterator[Any]:
     """Yields the extents of a file whose rows are lines, else its path."""
     source = Whole(stored.path, storage.open_file)
-    next(iter(reads.chunks(source, report=_ignore if reads.skip_bad_rows else tables.refuse)))
+    next(iter(reads.chunks(source, report=(lambda _: None) if reads.skip_bad_rows else tables.refuse)))
     if source.has_rows_of_lines:
         for start, end in slices.extents(stored.size):
             yield stored.path, source.first_row, start, end
@@ -240,18 +218,10 @@ def _look(stored: storage.Stored, reads: Reads) -> Iterator[Any]:
         yield TaggedOutput(_WHOLE, stored.path)
 
 
-def _ignore(_: DataError) -> None:
-    """Ignores a bad row, which its reader will report."""
-
-
 def _counted(path: str, first_row: int, start: int, end: int) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
     with storage.readable_errors(path), storage.open_file(path) as file:
         for count in slices.counted(file, start, end):
             yield (path, first_row), count
-
-
-def _slices(file: tuple[str, int], counts: Iterable[tuple[int, int]]) -> Iterator[Slice]:
-    return slices.slices(*file, counts)
 
 
 def _chunks(path: str, reads: Reads) -> Iterator[Any]:
@@ -280,8 +250,10 @@ class _Loaded:
 class _Compute(apache_beam.DoFn):
     def __init__(self, reads: Reads, make: Callable[[], Computes], shared: Shared, branch: _Branch) -> None:
         self._reads, self._make, self._shared = reads, make, shared
-        self._form, self._names = branch.transfer.form.form, branch.names
+        self._form = branch.transfer.form.form
         self._files = {stored.path: number for number, stored in enumerate(branch.files)}
+        self._numbers = re.compile(reads.numbers) if reads.numbers and len(self._files) > 1 else None
+        self._root = "".join(os.path.commonprefix([*self._files]).rpartition("/")[:2])
 
     def setup(self) -> None:
         """Loads the model once per process, however many bundles it computes at a time."""
@@ -315,7 +287,12 @@ class _Compute(apache_beam.DoFn):
     def _named(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
         """Yields non-empty chunks; if there are several files, line-number ids get the file as a prefix."""
         for examples in filter(None, chunks):
-            yield [self._names.named(path, example) for example in examples] if self._names else examples
+            yield [self._with_file(path, example) for example in examples]
+
+    def _with_file(self, path: str, example: Any) -> Any:
+        if self._numbers is None or not self._numbers.fullmatch(example.guid):
+            return example
+        return dataclasses.replace(example, guid=f"{path.removeprefix(self._root)}:{example.guid}")
 
 
 def _say_what_was_left_out(branch: _Branch) -> None:

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from bert_tf import documents
-from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.session import Predictor
 from bert_tf.features.columns import Features
+from bert_tf.io import documents
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.predictions import joined

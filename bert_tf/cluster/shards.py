@@ -13,14 +13,13 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import apache_beam
 from apache_beam.coders import BytesCoder
 from apache_beam.io.filebasedsink import FileBasedSink
 from apache_beam.io.filesystem import CompressionTypes
 
-from bert_tf.batch.resumable import Assemble
 from bert_tf.cluster import paths, storage
 from bert_tf.errors import BertError, FlagError, OutputError
 
@@ -52,11 +51,6 @@ class ShardForm:
 
     form: Any  # of its parts, see `stream.Form`
     header: bytes = b""  # bytes before the first part
-
-    @property
-    def assemble(self) -> Assemble | None:
-        """Builds a file from its parts; None if the parts are the file."""
-        return cast("Assemble | None", self.form.assemble)
 
 
 def of(output: str) -> Shards:
@@ -129,7 +123,7 @@ class _Shard:
     """A shard being written; arrays are assembled on the worker's disk first."""
 
     def __init__(self, create: Callable[[], Any], form: ShardForm) -> None:
-        self._create, self._assemble = create, form.assemble
+        self._create, self._assemble = create, form.form.assemble
         self._folder = None if self._assemble is None else tempfile.TemporaryDirectory()
         self._file: Any = create() if self._folder is None else open(Path(self._folder.name, "parts"), "wb")  # noqa: SIM115
         self._file.write(form.header)

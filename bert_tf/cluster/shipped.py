@@ -13,10 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bert_tf import atomic, files, lock, run_layout
+from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError
+from bert_tf.io import atomic, files, lock
 
 NAME = "model.ckpt"  # of the checkpoint in the file
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow
 import tensorflow as tf
 
-import bert_tf
+from bert_tf import versions
 from bert_tf.batch.inputs import CHUNK
 from bert_tf.errors import BertError, FlagError
 
@@ -46,7 +46,7 @@ class Computes(Protocol):
         """Returns a value for each row, as Arrow takes it."""
 
     def close(self) -> None:
-        """Frees memory when another model takes its place."""
+        """Frees memory when another model replaces it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ def with_column(frame: DataFrame, column: Column) -> DataFrame:
     from pyspark.sql.types import StructField, StructType
 
     if column.name in frame.columns:
-        raise FlagError(f"output={column.name!r}: the frame has a column of this name; give another")
+        raise FlagError(f"output={column.name!r}: the frame already has a column of this name; give another")
     missing = [name for name in column.reads.values() if name not in frame.columns]
     if missing:
         raise FlagError(f"no column {missing[0]!r} in the frame; there are {', '.join(frame.columns)}")
@@ -92,7 +92,8 @@ def threads(session: SparkSession) -> int:
 def _versions() -> dict[str, str]:
     full = {
         "Python": platform.python_version(),
-        **{module.__name__: module.__version__ for module in (bert_tf, tf, np, pyarrow)},
+        "bert_tf": versions.__version__,
+        **{module.__name__: module.__version__ for module in (tf, np, pyarrow)},
     }
     return {name: ".".join(version.split(".")[:2]) for name, version in full.items()}
 
@@ -115,7 +116,7 @@ def _checked(expected: Mapping[str, str], pickled: bytes) -> Callable[[Batches],
             try:
                 version = importlib.import_module(package).__version__
             except ImportError as error:
-                reason = f"{str(error).splitlines()[0]}; install the packages that are where the job starts"
+                reason = f"{str(error).splitlines()[0]}; install the same packages as where the job starts"
                 raise RuntimeError(where + reason) from None
             if not f"{version}.".startswith(f"{expected[package]}."):
                 raise RuntimeError(f"{where}{package} {version}, and {expected[package]} where the job starts")

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
-from collections.abc import Iterator, Sequence
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from bert_tf import files
-from bert_tf.cluster import paths
-from bert_tf.errors import BertError, DataError, FlagError, OutputError
+from bert_tf import run_layout
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
+from bert_tf.cluster import paths, shipped
+from bert_tf.errors import BertError, CheckpointError, DataError, FlagError, OutputError
+from bert_tf.io import files
+from bert_tf.io.log_form import log
 
 _SHOWN = 200  # characters of a message from elsewhere
+_EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
+_BESIDE = (run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY)
+_NEWEST = re.compile(rb'^model_checkpoint_path: "(?:.*/)?([^"/]+)"', re.MULTILINE)
 
 
 class Stored(NamedTuple):
@@ -82,9 +92,6 @@ def writing(path: str) -> Iterator[None]:
         raise OutputError(f"{path}: cannot write: {reason(error)}") from error
 
 
-_EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
-
-
 def reason(error: BaseException) -> str:
     if isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
@@ -99,5 +106,54 @@ def inputs(pattern: str) -> list[Stored]:
             raise DataError(f"cannot read the file: {why}", pattern)
     found = matching(pattern)
     if not found:
-        raise DataError("no file of this name, or that the pattern matches", pattern)
+        raise DataError("no such file, or no match for the pattern", pattern)
     return found
+
+
+def checkpoint(name: str) -> str:
+    """Returns a local checkpoint prefix for a prefix, one of its files, or a run folder; no scheme means local."""
+    if not paths.has_scheme(name):
+        return name
+    prefix = _found(PART.sub("", name.rstrip("/")))
+    folder, of_checkpoint = paths.divided(prefix)
+    beside = [one for name in _BESIDE for one in matching(paths.joined(folder, name))]
+    return str(_copied([*matching(f"{prefix}.*"), *beside]) / of_checkpoint)
+
+
+def file(name: str) -> str:
+    """Returns a file's local name; no scheme means local."""
+    if not paths.has_scheme(name):
+        return name
+    found = inputs(name)[:1]
+    return str(_copied(found) / paths.divided(found[0].path)[1])
+
+
+def _found(name: str) -> str:
+    if matching(f"{name}.index"):
+        return name
+    for folder in (paths.joined(name, run_layout.BEST), name):
+        for listed in matching(paths.joined(folder, run_layout.LIST)):
+            with readable_errors(listed.path), open_file(listed.path) as stream:
+                newest = _NEWEST.search(stream.read())
+            if newest:
+                return paths.joined(folder, newest[1].decode())
+    if matching(paths.joined(name, f"{CHECKPOINT_NAME}.index")):
+        return paths.joined(name, CHECKPOINT_NAME)
+    raise CheckpointError(f"{name}: no checkpoint or run of this name")
+
+
+def _copied(stored: Iterable[Stored]) -> Path:
+    found = list(stored)
+    contents = repr([(*one, checksum(one.path)) for one in found])
+
+    def copy(folder: Path) -> None:
+        log.info("%s: copying to this machine", found[0].path)
+        for one in found:
+            _copy(one.path, folder / paths.divided(one.path)[1])
+
+    return shipped.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
+
+
+def _copy(source: str, target: Path) -> None:
+    with readable_errors(source), open_file(source) as stream, target.open("wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)

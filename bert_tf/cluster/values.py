@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow
 
-from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.session import Predictor
 from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
 from bert_tf.tasks import families
@@ -38,7 +38,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def type_of(kind: str) -> pyarrow.DataType:
     if kind not in _FIELDS:
-        raise FlagError(f"predictions of {kind} are no column yet; there are {', '.join(_FIELDS)}")
+        raise FlagError(f"predictions of {kind} are not supported as a column; supported: {', '.join(_FIELDS)}")
     return pyarrow.struct({**_FIELDS[kind], PROBLEM: pyarrow.string()})
 
 

@@ -24,7 +24,7 @@ HeadNodes = Callable[[OnnxGraph, EncodedNodes, Any], str]  # from what the encod
 
 _HEADS = Registry[HeadNodes]("nodes")
 _MASK = INPUTS[1].name
-_PADDING = -1e30  # logit of what is no token, as in `modeling.heads.span`
+_PADDING = -1e30  # logit of what is no token, as in `modeling.heads.tokens`
 
 
 def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from bert_tf import atomic
 from bert_tf.batch.trained import Trained
 from bert_tf.conversion import heads
 from bert_tf.conversion.encoder import encode
@@ -18,6 +17,7 @@ from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.conversion.weights import weights
 from bert_tf.errors import FlagError
 from bert_tf.fields import INPUTS, ROW, Field
+from bert_tf.io import atomic
 from bert_tf.modeling.heads import registry
 
 ROWS, TOKENS = "rows", "tokens"  # names of the open sizes

@@ -16,12 +16,13 @@ import numpy as np
 import openvino
 import safetensors.numpy
 
-from bert_tf import atomic, run_layout
+from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.conversion.encoder import ATTENTION
 from bert_tf.errors import CheckpointError
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
+from bert_tf.io import atomic
 
 _ROWS = 300  # of which ranges no longer change
 _OF_TRAINING = "*-train-*.safetensors"

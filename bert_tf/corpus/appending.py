@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import atomic, documents, files
 from bert_tf.errors import DataError
+from bert_tf.io import atomic, documents, files
 
 Array = npt.NDArray[Any]
 Types = Mapping[str, "np.dtype[Any]"]  # of the columns, by the names of their files

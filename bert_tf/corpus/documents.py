@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from bert_tf import files
 from bert_tf.corpus import sentences
-from bert_tf.documents import DocumentError, json_value
 from bert_tf.errors import DataError, FlagError
-from bert_tf.log_form import log
+from bert_tf.io import files
+from bert_tf.io.documents import DocumentError, json_value
+from bert_tf.io.log_form import log
 
 SENTENCES, PARAGRAPHS, BOOK, JSONL = "sentences", "paragraphs", "book", "jsonl"
 STANDARD_INPUT = "-"
@@ -101,21 +101,6 @@ def find(patterns: str) -> tuple[str, ...]:
             raise FlagError(f"{name}: no file matches")
         found += matching or [name]
     return tuple(dict.fromkeys(found))
-
-
-def documents(corpus: Corpus) -> Iterator[tuple[str, ...]]:
-    """Yields the non-empty documents; reads each file once, so pipes work. Raises DataError with the line number."""
-    document: list[str] = []
-    for piece in pieces(corpus):
-        found, begin = parse(piece, corpus), 0
-        for start in found.starts:
-            document += found.sentences[begin:start]
-            if document:
-                yield tuple(document)
-            document, begin = [], start
-        document += found.sentences[begin:]
-    if document:
-        yield tuple(document)
 
 
 def pieces(corpus: Corpus, start: Place = Place()) -> Iterator[Piece]:  # noqa: B008  (immutable)
@@ -255,18 +240,6 @@ def _parse_lines(text: str, cut: Callable[[str], Iterable[str]]) -> Parsed:
     return Parsed(found, starts)
 
 
-def _parse_sentences(_: Piece, text: str, __: Corpus) -> Parsed:
-    return _parse_lines(text, lambda line: (line,))
-
-
-def _parse_paragraphs(_: Piece, text: str, corpus: Corpus) -> Parsed:
-    return _parse_lines(text, lambda line: sentences.cut(line, corpus.language))
-
-
-def _parse_book(_: Piece, text: str, corpus: Corpus) -> Parsed:
-    return Parsed(_of_raw(text, corpus.language), [])
-
-
 def _of_raw(text: str, language: str) -> list[str]:
     """Sentences of raw text; paragraphs end at blank lines, and at lines too long to be wrapped."""
     found: list[str] = []
@@ -311,8 +284,8 @@ def _whole(text: str) -> str:
 
 
 FORMS: Mapping[str, Callable[[Piece, str, Corpus], Parsed]] = {
-    SENTENCES: _parse_sentences,
-    PARAGRAPHS: _parse_paragraphs,
-    BOOK: _parse_book,
+    SENTENCES: lambda _, text, __: _parse_lines(text, lambda line: (line,)),
+    PARAGRAPHS: lambda _, text, corpus: _parse_lines(text, lambda line: sentences.cut(line, corpus.language)),
+    BOOK: lambda _, text, corpus: Parsed(_of_raw(text, corpus.language), []),
     JSONL: _parse_json,
 }

@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
-from bert_tf import progress
 from bert_tf.errors import BertError
+from bert_tf.io import progress
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents as json_documents
 from bert_tf.corpus import appending, processes
 from bert_tf.corpus.appending import Appending
 from bert_tf.corpus.store import Int64Array, TokenStore
 from bert_tf.features.columns import IntArray
+from bert_tf.io import documents as json_documents
 
 FORMAT = 1
 # Where a row's tokens are in the store. B has none without next sentences.

@@ -19,15 +19,15 @@ FORM = ("input_format", "text_key", "language")
 class CorpusSettings:
     """Text files and the format of their documents."""
 
-    input_file: str | None = setting(None, "text, .gz too; names with commas, patterns, or - for a pipe")
+    input_file: str | None = setting(None, "text files (.gz too), comma-separated, patterns, or - for a pipe")
     input_format: str | None = setting(
         None,
-        "sentences: one a line, a blank line between documents; paragraphs: the same with paragraphs; book: a file is one"
-        " document of raw text; jsonl: an object a line; else jsonl or sentences, as the name says",
+        "sentences: one per line, blank line between documents; paragraphs: one per line; book: each file is one"
+        " document of raw text; jsonl: one object per line; default: jsonl or sentences, by suffix",
         choices=tuple(documents.FORMS),
     )
-    text_key: str = setting("text", "of an object of JSON lines, what holds the text, or a list of sentences")
-    language: str = setting("en", "of raw text, by which it is cut into sentences: a code of ISO 639")
+    text_key: str = setting("text", "key of the text, or of a list of sentences, in JSON lines")
+    language: str = setting("en", "language of raw text (ISO 639), for splitting it into sentences")
 
     def corpus(self, files: tuple[str, ...]) -> Corpus:
         """Raises FlagError if the language is not a code: an unknown one would silently be split as English."""
@@ -38,11 +38,11 @@ class CorpusSettings:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedRowSettings:
-    short_seq_prob: float = setting(0.1, "share of the rows that are made shorter, of random length", lowest=0, highest=1)
-    nsp: bool = setting(True, "pairs, of which half follow each other; without it rows are full sentences of one document")
-    masked_lm_prob: float = setting(0.15, "share of the tokens of a row that are masked", lowest=0, highest=1)
+    short_seq_prob: float = setting(0.1, "share of rows shortened to a random length", lowest=0, highest=1)
+    nsp: bool = setting(True, "sentence pairs, half of them consecutive; without it rows are full sentences of one document")
+    masked_lm_prob: float = setting(0.15, "share of a row's tokens to mask", lowest=0, highest=1)
     max_predictions_per_seq: int = setting(
-        20, "most masks of a row: about max_seq_length * masked_lm_prob", lowest=1, highest=LONGEST_ROW
+        20, "maximum masks per row: about max_seq_length * masked_lm_prob", lowest=1, highest=LONGEST_ROW
     )
-    do_whole_word_mask: bool = setting(False, "mask all pieces of a word, or none")
-    random_seed: int = setting(12345, "of all that is drawn")
+    do_whole_word_mask: bool = setting(False, "mask whole words")
+    random_seed: int = setting(12345, "random seed")

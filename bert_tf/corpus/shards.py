@@ -12,13 +12,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import atomic, documents
 from bert_tf.corpus.masking import Bits, Masked, Masking, splitmix64
 from bert_tf.corpus.records import framed, serialized
 from bert_tf.corpus.rows import Batch, Rows
 from bert_tf.corpus.store import Int64Array
 from bert_tf.errors import FlagError
 from bert_tf.features.columns import IntArray
+from bert_tf.io import atomic, documents
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _ROUNDS = 4  # of a Feistel network: as many make it hard to tell from a random order

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import atomic, documents, lock
 from bert_tf.corpus import appending, processes, sentences
 from bert_tf.corpus.appending import Appending
 from bert_tf.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
 from bert_tf.errors import DataError, VocabularyError
-from bert_tf.log_form import log
+from bert_tf.io import atomic, documents, lock
+from bert_tf.io.log_form import log
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -93,15 +93,13 @@ def build(
     `folder` holds nothing else, and another store in it is replaced. `workers` (None: one per core) does not affect the
     bytes. Raises DataError if a file is unusable or there is no text, OutputError if the store cannot be written.
     """
-    path, key = Path(folder), key_of(corpus, tokenizer)
-    record, again = appending.record(path), corpus.can_be_read_again
-    if record is None or record["key"] != key or not again:
+    path, key, again = Path(folder), key_of(corpus, tokenizer), corpus.can_be_read_again
+    if not (again and _is_made(path, key)):
         tokenized = functools.partial(tokenize, corpus=corpus, tokenizer=tokenizer)
         with Appending(path, key, _types(len(tokenizer.vocabulary)), _BEGIN, goes_on=again) as writer:
             left = pieces(corpus, Place(*writer.state["place"]))
-            _write(writer, processes.mapped(tokenized, left, workers=workers or processes.cores(), unit="MB of text"))
-            _refuse_empty(writer, corpus)
-            _finish(writer, tokenizer)
+            parts = processes.mapped(tokenized, left, workers=workers or processes.cores(), unit="MB of text")
+            _write(writer, parts, tokenizer, corpus)
     return TokenStore.open(path, tokenizer.vocabulary)
 
 
@@ -123,27 +121,27 @@ def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPiec
     place, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
     atomic.make_folder(folder.parent)
     with lock.claiming(place, wait=True):  # a pipeline may have two workers do the same
-        record = appending.record(place)
-        if record is None or record["key"] != key:
+        if not _is_made(place, key):
             with Appending(place, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
                 left = pieces(of_file, Place(*writer.state["place"]))
-                _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left))
-                _finish(writer, tokenizer)
+                _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left), tokenizer)
 
 
 def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
     """Joins separately tokenized files into the store that `build` makes, and deletes their folders."""
-    key, record = key_of(corpus, tokenizer), appending.record(folder)
-    if record is None or record["key"] != key:
+    key = key_of(corpus, tokenizer)
+    if not _is_made(folder, key):
         each = [_folder_of_file(folder, number) for number in range(len(corpus.files))]
         with Appending(folder, key, _types(len(tokenizer.vocabulary)), _BEGIN, goes_on=False) as writer:
-            for place in each:
-                _write(writer, _parts(TokenStore._opened(place)))
-            _refuse_empty(writer, corpus)
-            _finish(writer, tokenizer)
+            _write(writer, (part for place in each for part in _parts(TokenStore._opened(place))), tokenizer, corpus)
         for place in each:
             shutil.rmtree(place, ignore_errors=True)
     return TokenStore.open(folder, tokenizer.vocabulary)
+
+
+def _is_made(folder: Path, key: str) -> bool:
+    record = appending.record(folder)
+    return record is not None and record["key"] == key
 
 
 def _folder_of_file(folder: Path, number: int) -> Path:
@@ -176,8 +174,8 @@ def tokenize(piece: Piece, corpus: Corpus, tokenizer: WordPieceTokenizer) -> Par
     return Part(flat, lengths[lengths > 0], before[np.array(parsed.starts, np.int64)], piece.after)
 
 
-def _write(writer: Appending, parts: Iterable[Part]) -> None:
-    """Appends parts, with sentences and tokens renumbered from the start of the corpus."""
+def _write(writer: Appending, parts: Iterable[Part], tokenizer: WordPieceTokenizer, not_empty: Corpus | None = None) -> None:
+    """Appends parts, with sentences and tokens renumbered from the start of the corpus, and the total numbers of both."""
     for part in parts:
         tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
         starts = np.unique(part.starts) + found
@@ -185,16 +183,9 @@ def _write(writer: Appending, parts: Iterable[Part]) -> None:
         last = int(starts[-1]) if len(starts) else writer.state["last_start"]
         columns = {_IDS: part.ids, _SENTENCES: np.cumsum(part.lengths) - part.lengths + tokens, _DOCUMENTS: starts}
         writer.append(columns, place=part.after, last_start=last)
-
-
-def _refuse_empty(writer: Appending, corpus: Corpus) -> None:
-    if not writer.sizes[_IDS]:
-        raise DataError("there is no text in any file", ", ".join(corpus.files)[:_SHOWN])
-
-
-def _finish(writer: Appending, tokenizer: WordPieceTokenizer) -> None:
-    """Closes the columns: the last starts are the total numbers of tokens and of sentences."""
     tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
+    if not_empty is not None and not tokens:
+        raise DataError("no text in any file", ", ".join(not_empty.files)[:_SHOWN])
     ends = {_SENTENCES: np.array([tokens])}
     if writer.state["last_start"] < found:
         ends[_DOCUMENTS] = np.array([found])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator.failures import refuse_what_is_no_number
@@ -34,7 +34,7 @@ _FEW, _MULTIPLE = 8, 8
 
 
 class ConvertedEngine:
-    """Runs one converted model; see `batch.computer.Engine`."""
+    """Runs one converted model; see `batch.tensorflow_engine.Engine`."""
 
     def __init__(self, inference: InferenceOptions, precision: str, convert: Convert, open_file: Open) -> None:
         """Converts nothing yet; `convert` makes a model's file, `open_file` makes its computation."""

@@ -1,4 +1,4 @@
-"""Caches converted models in the package's home, so that each is converted once.
+"""Converted models, on the CPU: opened in their engines, and cached in the package's home, so that each is converted once.
 
 A folder's name has a digest of everything that affects its contents; damaged files are made again.
 """
@@ -13,15 +13,18 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bert_tf import atomic, documents, files
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import sums
+from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.huggingface import unchanged
+from bert_tf.engines.base import Batch, Compute
 from bert_tf.engines.names import INT8
-from bert_tf.log_form import log
+from bert_tf.io import atomic, documents, files
+from bert_tf.io.log_form import log
+from bert_tf.runtime import precision as formats
 
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
+_ERRORS = 3  # severity from which ONNX Runtime writes to the standard error
 _LAYOUT = 1  # of the graph: a greater number converts all models anew
 _KEPT = 8
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
@@ -74,7 +77,7 @@ class ConvertedModels:
             with atomic.replacing(target) as temporary:
                 temporary.mkdir()
                 make(temporary / name)
-                sums.write(temporary)
+                huggingface.write_sums(temporary)
 
         made = unchanged(folder, write) / name
         self._tidy(folder)
@@ -107,3 +110,42 @@ def _write(trained: Trained, path: Path) -> None:
 
 def _versions(*packages: str) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
+
+
+def open_onnx(path: Path, precision: str, threads: int) -> Compute:
+    """Opens a model in ONNX Runtime; `threads` of one operation."""
+    import onnxruntime
+
+    del precision
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = _ERRORS
+    session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    reads, names = ([value.name for value in values] for values in (session.get_inputs(), session.get_outputs()))
+
+    def compute(batch: Batch) -> dict[str, object]:
+        return dict(zip(names, session.run(names, {name: batch[name] for name in reads})))
+
+    return compute  # type: ignore[return-value]
+
+
+def open_openvino(path: Path, precision: str, threads: int) -> Compute:
+    """Opens an ONNX or OpenVINO model in OpenVINO; the rest of int8 is bfloat16 if the CPU supports it. `threads` in total."""
+    import openvino
+
+    half = precision == "bfloat16" or (precision == "int8" and formats.cpu_computes("bfloat16"))
+    properties = {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
+        "ENABLE_CPU_PINNING": False,  # other processes may have been given the same cores
+    }
+    core = openvino.Core()
+    compiled = core.compile_model(core.read_model(path), "CPU", properties)
+    request, reads = compiled.create_infer_request(), [value.any_name for value in compiled.inputs]
+
+    def compute(batch: Batch) -> dict[str, object]:
+        found = request.infer({name: batch[name] for name in reads}, share_inputs=True)
+        return {name: found[output] for output in found for name in output.names}
+
+    return compute  # type: ignore[return-value]

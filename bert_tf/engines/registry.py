@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bert_tf import extras
-from bert_tf.batch.computer import Computer, Engine, InferenceOptions
+from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions, TensorFlowEngine
 from bert_tf.engines.names import AUTO, INT8, ONNXRUNTIME, OPENVINO, TENSORFLOW
 from bert_tf.errors import FlagError
 from bert_tf.runtime import precision as formats
@@ -67,23 +67,19 @@ def _hint(row: EngineRow, precision: str) -> str:
 
 def _tensorflow(inference: InferenceOptions, precision: str, home: Path) -> Engine:
     del precision, home  # the execution of the encoder says it
-    return Computer(inference)
+    return TensorFlowEngine(inference)
 
 
 def _onnxruntime(inference: InferenceOptions, precision: str, home: Path) -> Engine:
-    from bert_tf.engines import onnxruntime
-    from bert_tf.engines.base import ConvertedEngine
-    from bert_tf.engines.converted import ConvertedModels
+    from bert_tf.engines import base, converted
 
-    return ConvertedEngine(inference, precision, ConvertedModels(home).onnx, onnxruntime.open_file)
+    return base.ConvertedEngine(inference, precision, converted.ConvertedModels(home).onnx, converted.open_onnx)
 
 
 def _openvino(inference: InferenceOptions, precision: str, home: Path) -> Engine:
-    from bert_tf.engines import openvino
-    from bert_tf.engines.base import ConvertedEngine
-    from bert_tf.engines.converted import ConvertedModels
+    from bert_tf.engines import base, converted
 
-    return ConvertedEngine(inference, precision, ConvertedModels(home).openvino, openvino.open_file)
+    return base.ConvertedEngine(inference, precision, converted.ConvertedModels(home).openvino, converted.open_openvino)
 
 
 ENGINES: Mapping[str, EngineRow] = {

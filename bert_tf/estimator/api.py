@@ -10,22 +10,11 @@ import tensorflow as tf
 SUBSTITUTE = "BERT_TF_ESTIMATOR_SUBSTITUTE"  # environment variable; if it is 1, the substitute is used on 2.15 too (tests)
 
 if TYPE_CHECKING or os.environ.get(SUBSTITUTE) == "1" or not hasattr(tf, "estimator"):
-    from bert_tf.estimator.substitute import (
-        Estimator,
-        EstimatorSpec,
-        EvalSpec,
-        ModeKeys,
-        RunConfig,
-        TrainSpec,
-        train_and_evaluate,
-    )
+    from bert_tf.estimator.substitute import Estimator, EstimatorSpec, ModeKeys, RunConfig, train_together
 else:
     Estimator = tf.estimator.Estimator
     EstimatorSpec = tf.estimator.EstimatorSpec
-    EvalSpec = tf.estimator.EvalSpec
     ModeKeys = tf.estimator.ModeKeys
-    TrainSpec = tf.estimator.TrainSpec
-    train_and_evaluate = tf.estimator.train_and_evaluate
 
     def RunConfig(*, train_distribute: tf.distribute.Strategy | None = None, **settings: Any) -> Any:  # noqa: N802
         """Returns a configuration without tf.estimator's default hooks, which `progress_hook.ProgressHook` replaces."""
@@ -37,5 +26,10 @@ else:
             **settings,
         )
 
+    def train_together(estimator: Any, input_fn: Any, hooks: Any, *, max_steps: int) -> None:
+        """Trains with the other machines of TF_CONFIG; none evaluates."""
+        spec = tf.estimator.TrainSpec(input_fn, max_steps=max_steps, hooks=hooks)
+        tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn))
 
-__all__ = ["Estimator", "EstimatorSpec", "EvalSpec", "ModeKeys", "RunConfig", "TrainSpec", "train_and_evaluate"]
+
+__all__ = ["Estimator", "EstimatorSpec", "ModeKeys", "RunConfig", "train_together"]

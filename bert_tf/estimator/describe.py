@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import atomic, run_layout
+from bert_tf import run_layout
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS, ROW
-from bert_tf.log_form import published
+from bert_tf.io import atomic
+from bert_tf.io.log_form import published
 from bert_tf.tasks.base import Example
 from bert_tf.tokenization.vocabulary import Vocabulary
 

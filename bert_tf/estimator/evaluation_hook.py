@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from bert_tf.estimator.evaluations import Clock, Target
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook
 from bert_tf.estimator.progress_hook import write_scalars
-from bert_tf.log_form import log
+from bert_tf.io import atomic
+from bert_tf.io.log_form import log
 from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
 from bert_tf.run_layout import BEST, EMA
 
@@ -134,10 +136,16 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
             saved.go_on_from(prefix)  # a kill may have left the one before it
             return
         if line and Path(f"{wanted}.index").is_file():
-            kept.replace_best(self._folder, self._forward, self._forward.load(wanted))
+            self._replace_best(self._forward.load(wanted))
         elif prefix is not None:  # someone has the run go on from before it
             log.warning("%s: deleted, its evaluation is no longer part of the run", prefix)
-            kept.remove_best(self._folder)
+            shutil.rmtree(self._folder / BEST, ignore_errors=True)
+
+    def _replace_best(self, step: int) -> None:
+        """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
+        best = atomic.make_folder(self._folder / BEST) / run_layout.of_step(run_layout.CHECKPOINTS, step)
+        self._forward.save(best)
+        kept.keep_alone(best, self._folder)
 
     def _gives_up(self, step: int) -> bool:
         return self._plan.stopped_at(self._folder, up_to=step) is not None

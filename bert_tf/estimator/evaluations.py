@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from bert_tf import atomic, documents, files, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import OutputError
+from bert_tf.io import atomic, documents, files
 from bert_tf.metrics import ranking
 
 LOSS = "eval_loss"  # which decides between equal results

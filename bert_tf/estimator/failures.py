@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import files, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import (
     CheckpointError,
     DataError,
@@ -26,6 +26,7 @@ from bert_tf.errors import (
 from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
+from bert_tf.io import files
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.peers import START_AGAIN
 from bert_tf.tasks.base import Outputs

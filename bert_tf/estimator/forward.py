@@ -48,7 +48,8 @@ class Forward:
 
         Raises CheckpointError if it is damaged or of another model; the weights are then undefined.
         """
-        reader, wanted = CheckpointReader(checkpoint), self._towers[0].shapes
+        reader = CheckpointReader(checkpoint)
+        wanted = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].variables}
         values.refuse_misfits(reader, wanted)
         with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix:
             step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
@@ -98,7 +99,7 @@ class Forward:
 
     def close(self) -> None:
         for tower in self._towers:
-            tower.close()
+            tower.session.close()
 
     def _on_each(self, do: Callable[[_Tower], None], *, times: int = 1) -> None:
         """Runs `do` on all devices in parallel, `times` on each; one call runs in this thread, which receives signals."""
@@ -113,7 +114,7 @@ class Forward:
 class _Tower:
     """A copy of a model: its graph on a device and its session.
 
-    `inputs` are placeholders by name, `variables` those that a checkpoint provides.
+    `inputs` are placeholders by name, `variables` those that a checkpoint provides; `session` must be closed.
     """
 
     def __init__(self, model: Model, machine: Machine, device: str | DeviceFunction | None) -> None:
@@ -135,33 +136,26 @@ class _Tower:
             self._saver = tf1.train.Saver(self.variables)
             self._whole_saver = tf1.train.Saver([*self.variables, self._step])
         self._graph.finalize()
-        self._session = tf1.Session(graph=self._graph, config=machine.session_config)
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {variable.op.name: tuple(variable.shape.as_list()) for variable in self.variables}
+        self.session = tf1.Session(graph=self._graph, config=machine.session_config)
 
     def restore(self, prefix: str, step: int) -> None:
         with self._graph.as_default():  # outside of a graph a saver would build another one
-            self._saver.restore(self._session, prefix)
-            self._session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
+            self._saver.restore(self.session, prefix)
+            self.session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
 
     def save(self, prefix: str) -> None:
         with self._graph.as_default():
-            self._whole_saver.save(self._session, prefix, write_meta_graph=False, write_state=False)
+            self._whole_saver.save(self.session, prefix, write_meta_graph=False, write_state=False)
 
     def not_finite(self) -> list[str]:
-        finite = self._session.run(self._finite)
+        finite = self.session.run(self._finite)
         return [variable.op.name for variable, is_finite in zip(self.variables, finite) if not is_finite]
 
     def outputs(self, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
         """Returns the outputs of a batch, without padding."""
         fed = {tensor: batch[name] for name, tensor in self.inputs.items()}
-        found: dict[str, npt.NDArray[Any]] = self._session.run(self._outputs, fed)
+        found: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
         return found
-
-    def close(self) -> None:
-        self._session.close()
 
 
 def _taken(waiting: collections.deque[Rows]) -> Iterator[Rows]:

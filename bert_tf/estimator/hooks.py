@@ -14,8 +14,7 @@ import tensorflow as tf
 from bert_tf.errors import LostPeerError, TrainingError
 from bert_tf.estimator.update import STOP, STOPS
 from bert_tf.optimization import replicas
-from bert_tf.runtime.closing import close_in_background
-from bert_tf.runtime.peers import START_AGAIN, Watch
+from bert_tf.runtime.peers import START_AGAIN, Watch, close_in_background
 
 tf1 = tf.compat.v1
 

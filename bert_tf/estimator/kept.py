@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bert_tf import atomic, files
 from bert_tf.checkpoints import mean, optimizer_state, saved
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import UnreadableError
+from bert_tf.io import atomic, files
 from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, VOCABULARY, of_step
-
-if TYPE_CHECKING:
-    from bert_tf.estimator.forward import Forward
 
 BESIDE = (VOCABULARY, CONFIG, RECORD)  # the checkpoint of a model
 
@@ -35,17 +30,6 @@ def best_or_newest(output_dir: str | os.PathLike[str]) -> str | None:
     return checkpoint(output_dir, BEST) or saved.newest(output_dir).prefix
 
 
-def replace_best(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:
-    """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
-    best = atomic.make_folder(Path(output_dir) / BEST) / of_step(CHECKPOINTS, step)
-    forward.save(best)
-    keep_alone(best, Path(output_dir))
-
-
-def remove_best(output_dir: str | os.PathLike[str]) -> None:
-    shutil.rmtree(Path(output_dir) / BEST, ignore_errors=True)
-
-
 def moving_average(prefix: str) -> str:
     """Returns the name of a checkpoint's moving average, whether it exists or not."""
     path = Path(prefix)
@@ -59,18 +43,8 @@ def settle_average(prefix: str) -> None:
         keep_alone(average, average.parent.parent)
 
 
-def delete_average(prefix: str) -> None:
-    """Deletes the moving average of a checkpoint that failed to save, since it may fill the disk."""
-    for path in _average_files(prefix):
-        with contextlib.suppress(OSError):
-            path.unlink()
-
-
-def average_size(prefix: str) -> int:
-    return sum(path.stat().st_size for path in _average_files(prefix))
-
-
-def _average_files(prefix: str) -> list[Path]:
+def average_files(prefix: str) -> list[Path]:
+    """Returns the files of a checkpoint's moving average."""
     average = Path(moving_average(prefix))
     return list(average.parent.glob(f"{average.name}.*"))
 

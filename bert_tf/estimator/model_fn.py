@@ -17,15 +17,14 @@ from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.host import HOST
 from bert_tf.inputs import pipeline
-from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
 from bert_tf.modeling.embeddings import JointLookup, Lookup
 from bert_tf.modeling.encoder import bert
-from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.execution import DropElements, Dropout, Execution, no_dropout
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import Head, LossOptions, SamplesWords, part_of_mean
-from bert_tf.modeling.selection import Places, Reads, Tokens
+from bert_tf.modeling.heads.base import Head, LossOptions, part_of_mean
+from bert_tf.modeling.packing import Places, Reads, Tokens
 from bert_tf.optimization import replicas
-from bert_tf.optimization.parts import POOLER
+from bert_tf.optimization.parts import POOLER, Part
 
 tf1 = tf.compat.v1
 TRAIN, PREDICT = api.ModeKeys.TRAIN, api.ModeKeys.PREDICT
@@ -70,7 +69,9 @@ def make_model_fn(model: Model) -> ModelFn:
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
-        update = Update(_of_read(model.optimization, head), defers=not head.reads_word_table)
+        unread: frozenset[Part] = frozenset() if head.reads_pooled else frozenset({POOLER})  # it has no gradient
+        optimization = dataclasses.replace(model.optimization, frozen=model.optimization.frozen | unread)
+        update = Update(optimization, defers=not head.reads_word_table)
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
             execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))
@@ -128,16 +129,13 @@ def _reads(head: Head, features: Features) -> Reads:
 
 def _drawn(model: Model, head: Head, features: Features) -> tf.Tensor | None:
     """Returns the sampled word ids to train the head on: equal on all replicas and in all micro-batches of a step."""
-    if not isinstance(head, SamplesWords):
+    draw = getattr(head, "draw", None)
+    if draw is None:
         return None
     with tf.device(HOST):
         seed = tf.stack([tf.constant(model.seed, tf.int64), tf1.train.get_or_create_global_step().read_value()])
-    return head.draw(features, model.config, seed)
-
-
-def _of_read(optimization: Optimization, head: Head) -> Optimization:
-    """Excludes an unused pooler from the update, since it has no gradient."""
-    return optimization if head.reads_pooled else dataclasses.replace(optimization, frozen=optimization.frozen | {POOLER})
+    drawn: tf.Tensor | None = draw(features, model.config, seed)
+    return drawn
 
 
 def _without_padding(field: Field, output: tf.Tensor, features: Features) -> tf.Tensor:

@@ -12,10 +12,11 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from bert_tf import atomic, documents, files, progress, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
-from bert_tf.log_form import log, published, short
+from bert_tf.io import atomic, documents, files, progress
+from bert_tf.io.log_form import log, published, short
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import LOG, WALL
 from bert_tf.runtime.memory_use import MemoryUse
@@ -133,7 +134,8 @@ class ProgressHook(tf1.train.SessionRunHook):
             self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.read()})
         text = "step %d of %d: loss = %.4f, lr = %.2g, examples/s = %.1f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
-        timed = _timed(times)
+        costs = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
+        timed = "".join(f", {name} = {times[name] * 1e3:.1f} ms" for name in costs)
         short.info(text, step, self._total, values["loss"], values["learning_rate"], speed, timed, skipped)
 
     def _tokens_per(self, seconds: float) -> dict[str, float]:
@@ -175,12 +177,6 @@ def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], s
 def event_writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
     with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
         return tf1.summary.FileWriterCache.get(os.fspath(folder))
-
-
-def _timed(times: Mapping[str, float]) -> str:
-    """Formats times for the log, in milliseconds."""
-    shown = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
-    return "".join(f", {name} = {times[name] * 1e3:.1f} ms" for name in shown)
 
 
 class RatesHook(tf1.train.SessionRunHook):

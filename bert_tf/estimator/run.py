@@ -27,7 +27,7 @@ from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.columns import TrainingRows
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Phase, Schedule, train_input_fn
-from bert_tf.log_form import log, published
+from bert_tf.io.log_form import log, published
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
 from bert_tf.profiling.timing.step_timer import StepTimer
@@ -274,10 +274,9 @@ def _fit(estimator: api.Estimator, input_fn: InputFn, hooks: list[Hook], steps: 
     if watch is None:
         estimator.train(input_fn, hooks=hooks, max_steps=steps)
         return
-    spec = api.TrainSpec(input_fn, max_steps=steps, hooks=hooks)
     watch.start()
     try:
-        api.train_and_evaluate(estimator, spec, api.EvalSpec(input_fn))  # workers only train
+        api.train_together(estimator, input_fn, hooks, max_steps=steps)
     except (tf.errors.OpError, LostPeerError):
         watch.settle()  # ends the process where a peer is to blame
         raise

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, documents, files, lock, run_layout
+from bert_tf import run_layout
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
-from bert_tf.log_form import log
+from bert_tf.io import atomic, documents, files, lock
+from bert_tf.io.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, RECORD
 from bert_tf.settings import Setting, checked, settings_of
 from bert_tf.tasks import families
@@ -35,7 +36,7 @@ COLUMNS = "columns"  # settings of the task: where texts and labels stand in one
 
 _DURATION = {"num_train_steps", "num_train_epochs"}
 _LONGER = (
-    " a run cannot be made longer, since the learning rate of each step depends on how many there are. Start a new run from its"
+    " a run cannot be extended, since the learning rate of each step depends on their number. Start a new run from its"
     " encoder (--init_checkpoint={folder} --output_dir=NEW),"
 )
 _REMEDY = "restore it, or train with --overwrite_output_dir"
@@ -43,10 +44,6 @@ _REMEDY = "restore it, or train with --overwrite_output_dir"
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
-
-
-def _is_column(value: object) -> bool:
-    return value is None or (isinstance(value, str) and value != "")
 
 
 def _is_setting(row: Setting, value: object) -> bool:
@@ -60,7 +57,9 @@ def _is_setting(row: Setting, value: object) -> bool:
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **{row.name: functools.partial(_is_setting, row) for row in settings_of(*GROUPS.values()) if row.name in KEPT},
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
-    **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _is_column),
+    **dict.fromkeys(
+        ("text_a", "text_b", "id_column", "label_column"), lambda value: value is None or (_is_text(value) and value != "")
+    ),
     "kind": _is_text,
     "has_header": lambda value: value is None or isinstance(value, bool),
     "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value),
@@ -192,8 +191,9 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     """
     folder = atomic.make_folder(output_dir)
     try:
-        _refuse_another_run(folder, record)
-        record = _continued(folder, record)
+        earlier = load_record(folder)
+        _refuse_another_run(folder, earlier, record)
+        record = _continued(folder, earlier, record)
     except OutputError:
         if not overwrite:
             raise
@@ -231,8 +231,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
         time.sleep(0.2)
 
 
-def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
-    earlier = load_record(folder)
+def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:
     if earlier is None:
         if any(folder.glob(CHECKPOINTS)):
             raise OutputError(
@@ -250,20 +249,15 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
         )
 
 
-def _continued(folder: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
+def _continued(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns a record with the earlier TensorFlow versions; logs what may round differently from here on."""
-    earlier = load_record(folder)
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
         return record
     native_before, native = (_is_native(found.get(MACHINE)) for found in (earlier, record))
     if native_before != native:
         kinds = {True: "native kernels", False: "TensorFlow's own"}
-        log.info(
-            "%s: begun with %s, goes on with %s: the last bits of its numbers differ",
-            folder,
-            kinds[native_before],
-            kinds[native],
-        )
+        text = "%s: begun with %s, goes on with %s: the last bits of its numbers differ"
+        log.info(text, folder, kinds[native_before], kinds[native])
     (before, past), (now, _) = (_tensorflows(found.get(VERSIONS)) for found in (earlier, record))
     if before and before != now:
         log.info("%s: last opened with TensorFlow %s, now with %s: later steps may round differently", folder, before, now)

@@ -6,6 +6,7 @@ checkpoint, and read back. So weights do not depend on when checkpoints are save
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -24,7 +25,7 @@ from bert_tf.errors import OutputError
 from bert_tf.estimator import kept
 from bert_tf.estimator.progress_hook import event_writer
 from bert_tf.estimator.update import BEFORE_SAVING
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 from bert_tf.optimization import averaging
 from bert_tf.optimization.deferred import DEFERRED
 from bert_tf.profiling.timing.wall_clock import SAVES, WALL
@@ -121,14 +122,17 @@ class RunSaver(tf1.train.Saver):
         except BaseException:
             if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
                 optimizer_state.delete(prefix)
-                kept.delete_average(prefix)
+                for path in kept.average_files(prefix):  # it may fill the disk
+                    with contextlib.suppress(OSError):
+                        path.unlink()
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
         delete_set_aside(prefix)
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] if goes_on else [])
         kept.settle_average(prefix)
-        self.saving.add(optimizer_state.size(prefix) + kept.average_size(prefix), time.monotonic() - began)
+        averages = sum(path.stat().st_size for path in kept.average_files(prefix))
+        self.saving.add(optimizer_state.size(prefix) + averages, time.monotonic() - began)
         return prefix
 
     def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)

@@ -46,18 +46,6 @@ class RunConfig:
     device_fn: Callable[[tf.Operation], str] | None = None
 
 
-class TrainSpec(NamedTuple):
-    input_fn: InputFn
-    max_steps: int | None = None
-    hooks: Hooks = ()
-
-
-class EvalSpec(NamedTuple):
-    """Evaluation of `train_and_evaluate`; clusters with an evaluator are rejected."""
-
-    input_fn: InputFn
-
-
 class Estimator:
     """Trains the weights that `model_fn` defines; checkpoints are in `model_dir`."""
 
@@ -119,10 +107,9 @@ class Estimator:
         return tf1.train.ChiefSessionCreator(spec.scaffold, master, config, checkpoint_dir=self.model_dir)
 
 
-def train_and_evaluate(estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec) -> None:
-    """Trains with the other machines of TF_CONFIG; none evaluates."""
-    del eval_spec
-    estimator.train(train_spec.input_fn, train_spec.hooks, max_steps=train_spec.max_steps)
+def train_together(estimator: Estimator, input_fn: InputFn, hooks: Hooks, *, max_steps: int) -> None:
+    """Trains with the other machines of TF_CONFIG."""
+    estimator.train(input_fn, hooks, max_steps=max_steps)
 
 
 def _run(spec: EstimatorSpec, creator: tf1.train.SessionCreator, hooks: Hooks, max_steps: int | None) -> None:

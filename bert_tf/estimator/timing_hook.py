@@ -74,7 +74,8 @@ class StepTimingHook(tf1.train.SessionRunHook):
             lead=_between(last, stamps.LAUNCHED, stamps.GRADIENTS),
             tokens=int(moments[TOKENS]),
         )
-        self.timer.add(times, traced=_is_traced(run_values))
+        traced = run_values.options.trace_level != tf1.RunOptions.NO_TRACE  # if any hook asked for it
+        self.timer.add(times, traced=traced)
         if self._looks_into:
             self._look_into(times, run_values.run_metadata)
 
@@ -87,11 +88,6 @@ class StepTimingHook(tf1.train.SessionRunHook):
         if times.batch < self._quietest:
             self._quietest = times.batch
             self.idle = max(1.0 - (step_stats.computing_seconds(metadata.step_stats) + times.reader) / times.batch, 0.0)
-
-
-def _is_traced(run_values: tf1.train.SessionRunValues) -> bool:
-    """Whether any hook asked for a trace of the step."""
-    return run_values.options.trace_level != tf1.RunOptions.NO_TRACE
 
 
 def _between(moments: Mapping[str, float], earlier: str, later: str) -> float:

@@ -9,16 +9,17 @@ import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import atomic, documents, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import BertError, OutputError
 from bert_tf.estimator import stamps
 from bert_tf.host import HOST
-from bert_tf.log_form import log
+from bert_tf.io import atomic, documents
+from bert_tf.io.log_form import log
 from bert_tf.profiling.memory import live_memory, peak_report, trace_file
 from bert_tf.profiling.memory.trace_report import readable
 from bert_tf.profiling.operations import operations_file, step_stats
@@ -37,20 +38,8 @@ _TRACED = 10  # steps at the end of the range whose operations are written down:
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # Nsight Systems sets it; a GPU has one tracer only
 
 
-class Placed(NamedTuple):
-    """An operation as executed, after TensorFlow has placed, pruned and fused the graph."""
-
-    name: str
-    type: str
-    device: str  # /GPU:0
-
-
-class Moved(NamedTuple):
-    """An operation that runs on another device than requested."""
-
-    name: str
-    asked: str
-    device: str
+Placed = tuple[str, str, str]  # name, type and device (/GPU:0) of an operation as placed, pruned and fused by TensorFlow
+Moved = tuple[str, str, str]  # name of an operation, the device requested and the device that it runs on
 
 
 class PlacementHook(tf1.train.SessionRunHook):
@@ -76,23 +65,23 @@ class PlacementHook(tf1.train.SessionRunHook):
 
 def placed_operations(metadata: tf1.RunMetadata) -> list[Placed]:
     """Returns the operations of a step, run with `output_partition_graphs`, by name."""
-    return sorted(Placed(node.name, node.op, short(node.device)) for graph in metadata.partition_graphs for node in graph.node)
+    return sorted((node.name, node.op, short(node.device)) for graph in metadata.partition_graphs for node in graph.node)
 
 
 def moved_operations(graph: tf.Graph, placed: Sequence[Placed]) -> list[Moved]:
     """Returns operations that soft placement moved from the device requested in the graph, by name."""
-    runs_on = {operation.name: operation.device for operation in placed}
+    runs_on = {name: device for name, _, device in placed}
     asked = {op.name: short(op.device) for op in graph.get_operations() if op.device and op.name in runs_on}
-    return sorted(Moved(name, device, runs_on[name]) for name, device in asked.items() if device != runs_on[name])
+    return sorted((name, device, runs_on[name]) for name, device in asked.items() if device != runs_on[name])
 
 
 def summary(placed: Sequence[Placed], moved: Sequence[Moved]) -> list[str]:
     by_device: dict[str, list[str]] = collections.defaultdict(list)
-    for operation in placed:
-        by_device[operation.device].append(operation.type)
+    for _, kind, device in placed:
+        by_device[device].append(kind)
     lines = [_line(device, types) for device, types in sorted(by_device.items())]
     if moved:
-        examples = ", ".join(f"{m.name} from {m.asked} to {m.device}" for m in moved[:_SHOWN_MOVES])
+        examples = ", ".join(f"{name} from {asked} to {device}" for name, asked, device in moved[:_SHOWN_MOVES])
         more = ", ..." if len(moved) > _SHOWN_MOVES else ""
         lines.append(f"  soft placement moved {len(moved)} of them: {examples}{more}")
     return lines
@@ -141,8 +130,13 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
     def _write_trace(self, metadata: tf1.RunMetadata) -> None:
         trace = trace_file.from_run_metadata(metadata)
         trace_file.write(self._path, trace)
-        outputs = sum(len(node.outputs) for node in trace.nodes)
-        log.info("%d outputs of %d operations of step %d are in %s", outputs, len(trace.nodes), self._step, self._path)
+        log.info(
+            "%d outputs of %d operations of step %d are in %s",
+            len(list(trace.outputs())),
+            len(trace.nodes),
+            self._step,
+            self._path,
+        )
 
     def _write_live_memory(self, metadata: tf1.RunMetadata) -> None:
         step = live_memory.Step(self._step, live_memory.live_memory(metadata), live_memory.held(metadata, self._variables))

@@ -11,12 +11,11 @@ import tensorflow as tf
 
 from bert_tf.estimator import stamps
 from bert_tf.modeling.embeddings import Lookup
-from bert_tf.optimization import accumulation, replicas
-from bert_tf.optimization.accumulation import Features
+from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
-from bert_tf.optimization.gradients import clipping, dense_gradients, scaled
+from bert_tf.optimization.gradients import Features, add_up, clipping, dense_gradients, scaled
 from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
@@ -119,7 +118,7 @@ class Update:
             (one,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # backward begins with it
             loss, *gradients = differentiate(loss * one)
         else:  # the loss above is never computed, but its graph owns the variables, and the table reads the whole batch
-            loss, *gradients = accumulation.add_up(
+            loss, *gradients = add_up(
                 lambda some, number: differentiate(loss_of(some, number)),
                 features,
                 self._optimization.micro_batches,

@@ -1,14 +1,26 @@
-"""Everything that a format may read from a trained model."""
+"""Everything that a format may read from a trained model, and the files that every client needs besides the model."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
+from bert_tf import run_layout
+from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import FlagError
-from bert_tf.export.formats import ExportOptions
+from bert_tf.errors import FlagError, OutputError
+from bert_tf.export import tokenizer_json
+from bert_tf.export.options import ExportOptions
+from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.io import documents
+from bert_tf.modeling.execution import Execution
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Family, Task
 
 FLOAT32 = "float32"
@@ -39,3 +51,36 @@ class Exported:
         if texts is None:
             raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
         return texts == 2
+
+
+def metadata(exported: Exported) -> dict[str, str]:
+    trained = exported.trained
+    facts: dict[str, Any] = {
+        "task": exported.task.name,
+        **exported.family.record(),
+        "max_seq_length": trained.max_seq_length,
+        "do_lower_case": trained.lower_case,
+    }
+    return {name: value if isinstance(value, str) else documents.to_json(value) for name, value in facts.items()}
+
+
+def write_kept_files(exported: Exported, folder: Path) -> None:
+    """Writes the vocabulary and the rules of tokenization."""
+    (folder / run_layout.VOCABULARY).write_text(exported.trained.vocabulary.to_text(), encoding="utf-8")
+    rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)
+    (folder / tokenizer_json.FILE).write_text(rules + "\n", encoding="utf-8")
+
+
+def float32_inference(batch_size: int | None = None) -> InferenceOptions:
+    """The package's own computation, to which an export is compared."""
+    return InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, FLOAT32, batch_size)
+
+
+@contextlib.contextmanager
+def readable_errors(folder: Path) -> Iterator[None]:
+    """Converts TensorFlow errors within the block, such as a full disk, to an `OutputError` about the folder."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        why = error.message.rpartition("; ")[2].splitlines()[0]  # temporary names are before it, and operations behind
+        raise OutputError(f"{folder}: was not written: {why}; nothing was changed") from error

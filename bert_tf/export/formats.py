@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
+from bert_tf.export.options import ExportOptions
 from bert_tf.settings import group, setting
 
 if TYPE_CHECKING:
+    from bert_tf.engines.base import Compute
     from bert_tf.export.exported import Exported
-
-
-@dataclasses.dataclass(frozen=True)
-class Extra:
-    """A group of optional packages."""
-
-    name: str  # group in pyproject.toml
-    imports: tuple[str, ...]  # modules that must be importable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,40 +28,22 @@ class Format:
 
     name: str  # value of `--format`
     write: Callable[[Exported, Path], None]
-    extra: Extra | None = None  # optional packages, besides requirements.txt
+    extra: str | None = None  # group of optional packages in pyproject.toml
+    imports: tuple[str, ...] = ()  # modules of the group
     precisions: tuple[str, ...] = ("float32",)
 
     def require(self, precision: str) -> None:
         """Raises FlagError if the format lacks the precision or an optional package is missing; says how to install it."""
         if precision not in self.precisions:
             raise FlagError(f"--precision={precision}: --format={self.name} has {', '.join(self.precisions)}")
-        missing = [name for name in self.extra.imports if importlib.util.find_spec(name) is None] if self.extra else []
+        missing = [name for name in self.imports if importlib.util.find_spec(name) is None]
         if self.extra and missing:
-            raise FlagError(f"--format={self.name} needs {', '.join(missing)}: {extras.install(self.extra.name)}")
+            raise FlagError(f"--format={self.name} needs {', '.join(missing)}: {extras.install(self.extra)}")
 
 
-def _saved_model(exported: Exported, folder: Path) -> None:
-    from bert_tf.export.saved_model import writer
-
-    writer.write(exported, folder)
-
-
-def _huggingface(exported: Exported, folder: Path) -> None:
-    from bert_tf.export.huggingface import writer
-
-    writer.write(exported, folder)
-
-
-def _onnx(exported: Exported, folder: Path) -> None:
-    from bert_tf.export import onnx
-
-    onnx.write(exported, folder)
-
-
-def _openvino(exported: Exported, folder: Path) -> None:
-    from bert_tf.export import openvino
-
-    openvino.write(exported, folder)
+def _late(module: str, name: str) -> Callable[..., Any]:
+    """A function of this package that is imported when it is called."""
+    return lambda *arguments: getattr(importlib.import_module(f"bert_tf.export.{module}"), name)(*arguments)
 
 
 def _tensorrt(exported: Exported, folder: Path) -> None:
@@ -80,33 +57,32 @@ def _tensorrt(exported: Exported, folder: Path) -> None:
 FORMATS: Mapping[str, Format] = {
     row.name: row
     for row in (
-        Format("saved_model", _saved_model),
-        Format("huggingface", _huggingface),
-        Format("onnx", _onnx, Extra("onnx", ("onnx", "onnxruntime")), ("float32", "int8")),
-        Format("openvino", _openvino, Extra("openvino", ("onnx", "openvino", "nncf")), ("float32", "bfloat16", "int8")),
+        Format("saved_model", _late("saved_model.writer", "write")),
+        Format("huggingface", _late("huggingface.writer", "write")),
+        Format("onnx", _late("converted", "write_onnx"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8")),
+        Format(
+            "openvino",
+            _late("converted", "write_openvino"),
+            "openvino",
+            ("onnx", "openvino", "nncf"),
+            ("float32", "bfloat16", "int8"),
+        ),
         Format("tensorrt", _tensorrt),
     )
 }
-PRECISIONS = tuple(dict.fromkeys(name for row in FORMATS.values() for name in row.precisions))
-
-
-@dataclasses.dataclass(frozen=True)
-class ExportOptions:
-    """How to export a model; each format takes some of them."""
-
-    precision: str = setting("float32", f"of onnx and openvino: {', '.join(PRECISIONS)}", choices=PRECISIONS)
-    pairs: bool | None = setting(None, "sentences come in pairs, text_a and text_b; by default as in training")
-    gate_data: str | None = setting(
-        None, "labelled examples that measure reduced precision or long texts; else the task's dev split"
-    )
-    max_loss_of_metric: float = setting(0.5, "points of a metric that reduced precision may cost", lowest=0.0)
+# Opens exports that can be executed here: from the folder to a function from ids to the head's outputs.
+OPENERS: Mapping[str, Callable[[Path], Compute]] = {
+    "saved_model": _late("saved_model.writer", "open_folder"),
+    "onnx": _late("converted", "open_onnx"),
+    "openvino": _late("converted", "open_openvino"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
     """What to write, and where."""
 
-    format: str = setting(None, f"what to write: {', '.join(FORMATS)}", choices=tuple(FORMATS), required=True)
-    output: str = setting(None, "folder to write; an export of the same format that is there is replaced", required=True)
-    overwrite: bool = setting(False, "replace whatever the folder holds, but for a run")
+    format: str = setting(None, f"format: {', '.join(FORMATS)}", choices=tuple(FORMATS), required=True)
+    output: str = setting(None, "folder to write; an existing export of the same format is replaced", required=True)
+    overwrite: bool = setting(False, "replace any folder except a run")
     options: ExportOptions = group(ExportOptions)

@@ -15,16 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from bert_tf import documents
-from bert_tf.batch.computer import Engine, InferenceOptions
+from bert_tf.batch.tensorflow_engine import Engine
 from bert_tf.engines.base import Compute, ConvertedEngine
 from bert_tf.errors import BertError, DataError
-from bert_tf.export.exported import Exported
-from bert_tf.inputs.pipeline import TO_LONGEST
-from bert_tf.log_form import log
-from bert_tf.modeling.execution import Execution
-from bert_tf.runtime.devices import session_config
-from bert_tf.runtime.machine import Machine
+from bert_tf.export.exported import Exported, float32_inference
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Family, Outputs
 
 FILE = "gate.json"
@@ -59,7 +55,7 @@ def measure(exported: Exported, compute: Compute, folder: Path) -> None:
     options, found = exported.options, {}
     for name, examples in exported.labelled().items():
         if not examples:
-            raise DataError("nothing to measure reduced precision by; give --gate_data", name)
+            raise DataError("no data to measure reduced precision; give --gate_data", name)
         changes = _changes(exported, compute, examples)
         found[name] = {"examples": len(examples), "metrics": {key: _told(change) for key, change in changes.items()}}
         for key, change in changes.items():
@@ -80,7 +76,7 @@ def _changes(exported: Exported, compute: Compute, examples: Sequence[Any]) -> M
     The same examples are left out of both models, whatever the family and its metrics.
     """
     family = exported.family
-    inference = InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, "float32", None)
+    inference = float32_inference()
     reduced = ConvertedEngine(inference, exported.options.precision, lambda *_: Path(), lambda *_: compute)
     groups = [list(group) for group in np.array_split(np.arange(len(examples)), min(_GROUPS, len(examples)))]
     values = []

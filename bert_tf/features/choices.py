@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.features.columns import Features, IntArray
-from bert_tf.features.layout import copy, joined, marked_rows, total
-from bert_tf.features.long_text import CUTS, TRUNCATE, Span
+from bert_tf.features.columns import Features, IntArray, Span, copy, joined, marked_rows, total
+from bert_tf.features.long_text import CUTS, TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf.fields import GROUPS, INPUTS, ROW, SLOT, SLOTS, TOKEN, Field
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 IntArray = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
@@ -223,3 +225,52 @@ def ranges(starts: npt.NDArray[np.int64], lengths: IntArray) -> npt.NDArray[np.i
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     found: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
     return found
+
+
+class Span(NamedTuple):
+    """A piece of the text of each row."""
+
+    starts: IntArray  # [N]
+    lengths: IntArray  # [N]
+
+
+class TextPieces(NamedTuple):
+    """Word pieces of some texts, concatenated."""
+
+    ids: IntArray
+    lengths: IntArray  # [E] pieces of each text
+    starts: Numbers  # [E] first piece of each
+
+    def of(self, texts: Any) -> TextPieces:
+        return TextPieces(self.ids, self.lengths[texts], self.starts[texts])
+
+
+def joined(texts: Iterable[Sequence[int]]) -> TextPieces:
+    ids = list(texts)
+    lengths = np.fromiter(map(len, ids), np.int32, len(ids))
+    flat = np.fromiter(itertools.chain.from_iterable(ids), np.int32, int(lengths.sum(dtype=np.int64)))
+    return TextPieces(flat, lengths, starts_of(lengths))
+
+
+def starts_of(lengths: IntArray) -> Numbers:
+    return np.cumsum(lengths, dtype=np.int64) - lengths
+
+
+def total(spans: Sequence[Span]) -> IntArray:
+    return np.asarray(np.sum([span.lengths for span in spans], axis=0, dtype=np.int32))
+
+
+def marked_rows(lengths: IntArray, vocabulary: Vocabulary) -> tuple[IntArray, Numbers]:
+    """Returns the tokens of rows of `lengths` [N], [CLS] first and [SEP] everywhere else, and where rows start [N]."""
+    starts = starts_of(lengths)
+    token_ids = np.full(int(lengths.sum(dtype=np.int64)), vocabulary.sep_id, np.int32)
+    token_ids[starts] = vocabulary.cls_id
+    return token_ids, starts
+
+
+def copy(pieces: TextPieces, spans: Sequence[Span], token_ids: IntArray, to: Numbers) -> Numbers:
+    """Writes spans of the text of each row one after the other, starting at `to` [N]; returns where they end."""
+    for span in spans:
+        token_ids[ranges(to, span.lengths)] = pieces.ids[ranges(pieces.starts + span.starts, span.lengths)]
+        to = to + span.lengths
+    return to

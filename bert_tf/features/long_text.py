@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.features.columns import IntArray
+from bert_tf.features.columns import IntArray, Span
 
 TRUNCATE, HEAD_TAIL, WINDOWS = "truncate", "head_tail", "windows"
 LONGEST_FIRST = "longest_first"
@@ -20,13 +20,6 @@ LONGEST_FIRST = "longest_first"
 _HEAD_PARTS = 4
 # A window begins half a window after the one before: most tokens are in two, and no token is at the edge of both.
 _WINDOW_PARTS = 2
-
-
-class Span(NamedTuple):
-    """A piece of the text of each row."""
-
-    starts: IntArray  # [N]
-    lengths: IntArray  # [N]
 
 
 class Cut(NamedTuple):

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.features.columns import Array, Features, IntArray, ranges
-from bert_tf.features.layout import joined, marked_rows, starts_of
+from bert_tf.features.columns import Array, Features, IntArray, joined, marked_rows, ranges, starts_of
 from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.wordpiece import Pieces, WordPieceTokenizer
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.features.columns import Features, IntArray, ranges
-from bert_tf.features.layout import joined, marked_rows
+from bert_tf.features.columns import Features, IntArray, joined, marked_rows, ranges
 from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

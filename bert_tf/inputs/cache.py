@@ -13,9 +13,9 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_tf import atomic, documents
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import Field
+from bert_tf.io import atomic, documents
 from bert_tf.tasks.base import Example
 
 FORMAT_VERSION = "2"  # of what is stored, and of how texts become features
@@ -48,12 +48,9 @@ def examples_digest(examples: Iterable[Example]) -> str:
     """sha256 of examples without names; reading other columns of a file gives another digest."""
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(documents.to_json(_said(example)).encode() + b"\n")
+        values = [getattr(example, field.name) for field in dataclasses.fields(example)[1:]]  # type: ignore[arg-type]
+        digest.update(documents.to_json(values).encode() + b"\n")
     return digest.hexdigest()
-
-
-def _said(example: Example) -> list[Any]:
-    return [getattr(example, field.name) for field in dataclasses.fields(example)[1:]]  # type: ignore[arg-type]
 
 
 def load_or_build(

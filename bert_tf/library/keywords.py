@@ -1,4 +1,4 @@
-"""Settings as keyword arguments, so that help, completion and inspection show names and defaults."""
+"""Settings as keyword arguments, so that help, completion and inspection show names and defaults; Beam as an argument."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import functools
 import inspect
 import keyword
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, cast
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, Union, cast
 
+from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.settings import Setting, path_of, settings_of
+from bert_tf.training.beam_job import Beam
 
 F = TypeVar("F", bound=Callable[..., Any])
+Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False where it is not asked for
+Written = Union[Path, str]  # a file; a text where it lies on another file system
 
 
 def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
@@ -24,13 +30,13 @@ def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         taken = {parameter.name for parameter in own}
         more = [_parameter(row) for row in rows if row.name not in taken and not keyword.iskeyword(row.name)]
-        paths = {one.name: one for one in own if "PathLike" in str(one.annotation)}
+        places = {one.name: one for one in own if "PathLike" in str(one.annotation)}
 
         @functools.wraps(function)
         def checked(*arguments: Any, **given: Any) -> Any:
             bound = signature.bind(*arguments, **given)
-            for name in paths.keys() & bound.arguments.keys():
-                bound.arguments[name] = _usable(paths[name], bound.arguments[name])
+            for name in places.keys() & bound.arguments.keys():
+                bound.arguments[name] = _usable(places[name], bound.arguments[name])
             return function(*bound.args, **bound.kwargs)
 
         checked.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
@@ -59,6 +65,21 @@ def seeds_text(seeds: str | Iterable[int] | None) -> str | None:
     if not numbers:
         raise FlagError(f"seeds={seeds!r:.80}: name one at least")
     return ",".join(map(str, numbers))
+
+
+def runner(beam: Arguments) -> Beam | None:
+    """Returns how Beam runs a job, None if it does not; raises FlagError if the arguments are a single string."""
+    if isinstance(beam, str):
+        raise FlagError(f"--beam={beam!r}: expected a list of arguments")
+    return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
+
+
+def written(names: Iterable[str]) -> tuple[Written, ...]:
+    return tuple(name if paths.has_scheme(name) else Path(name) for name in names)
+
+
+def _begin_worker() -> Mapping[str, str]:
+    return os.environ
 
 
 def _parameter(row: Setting) -> inspect.Parameter:

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from bert_tf.batch.job import ModelOverrides, Rules
-from bert_tf.jobs import batch_machine, sources
-from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.training import batch_machine, sources
+from bert_tf.training.settings import MachineSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class LoadSettings:
     model: ModelOverrides = group(ModelOverrides)
     rules: Rules = group(Rules)
     batch_size: int | None = setting(
-        None, "rows at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
     machine: MachineSettings = group(MachineSettings)
 

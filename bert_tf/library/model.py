@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import documents
-from bert_tf.batch.computer import InferenceOptions
-from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.session import Predictor
+from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
 from bert_tf.export.formats import Target
-from bert_tf.filling.word_filler import Filled, WordFiller
+from bert_tf.filling import Filled, WordFiller
+from bert_tf.io import documents
 from bert_tf.library.keywords import takes
 from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
@@ -166,7 +166,7 @@ class Model(Predictor):
           FlagError: an option is unknown or invalid, or an optional package is missing.
           OutputError: the folder holds something else, or cannot be written.
         """
-        from bert_tf.jobs import export  # few programs need it
+        from bert_tf.training import export  # few programs need it
 
         return export.write(
             dataclasses.replace(self.trained, given_task=self._task),

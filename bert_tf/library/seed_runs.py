@@ -7,11 +7,11 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf.jobs import seeds_table
-from bert_tf.jobs.seeds_table import SeedResult, Spread
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
 from bert_tf.tasks.base import Task
+from bert_tf.training import seeds
+from bert_tf.training.seeds import SeedResult, Spread
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SeedRuns:
     @property
     def spread(self) -> Mapping[str, Spread]:
         """Mean, standard deviation, minimum and maximum of each metric, named as in eval_results.json."""
-        return seeds_table.spreads(self.results)
+        return seeds.spreads(self.results)
 
     def model(self, seed: int) -> Model:
         """Returns the model of a seed, see `load`.
@@ -48,7 +48,7 @@ class SeedRuns:
 
     def __str__(self) -> str:
         """The command's output."""
-        return "\n".join(seeds_table.table(self.results))
+        return "\n".join(seeds.table(self.results))
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

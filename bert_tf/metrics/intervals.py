@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from bert_tf.metrics.values import Array
 
 Floats = npt.NDArray[np.float64]
+# Per metric: how to compute it, from [R, K] sums to [R] values, and [N, K] sums by example.
+Sums = Mapping[str, tuple[Callable[[Floats], Floats], npt.NDArray[Any]]]
 Statistic = Callable[[Floats], Floats]  # from how often each group is drawn, [R, G], to the [R] values of a metric
 OfCounts = Callable[[Floats, Floats, Floats], Floats]  # from how often each class is right, there and predicted, [R, L], to [R]
 Below = Callable[[Floats], Floats]  # see `_below`
@@ -78,6 +80,16 @@ def of_sums(
     of_drawn = _sums(sums.T, drawn)  # [G, K]
     ends = _of_resamples(lambda counts: metric(counts @ of_drawn), len(of_drawn), resamples, level, seed)
     return ends if np.isfinite(ends).all() else None
+
+
+def metrics_of_sums(sums: Sums) -> dict[str, float]:
+    return {name: float(metric(of.sum(axis=0, keepdims=True).astype(float))[0]) for name, (metric, of) in sums.items()}
+
+
+def of_all_sums(sums: Sums, group_of: Array | None = None) -> dict[str, tuple[float, float]]:
+    """Returns the intervals of metrics whose resamples vary, see `of_sums`."""
+    found = {name: of_sums(metric, of, group_of) for name, (metric, of) in sums.items()}
+    return {name: ends for name, ends in found.items() if ends is not None}
 
 
 def of_mean(values: Floats, group_of: Array | None = None) -> tuple[float, float] | None:

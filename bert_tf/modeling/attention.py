@@ -12,8 +12,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients, layers
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.packing import Layout, Packed
-from bert_tf.modeling.selection import Selection
+from bert_tf.modeling.packing import Layout, Packed, Selection
 from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1

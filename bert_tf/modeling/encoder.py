@@ -5,9 +5,11 @@ Shapes: B batch, T tokens, S slots, N rows of tokens, D hidden size; M rows that
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -16,9 +18,18 @@ from bert_tf.modeling import layers
 from bert_tf.modeling.attention import attention, mask_bias
 from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.packing import Layout, Packed, Padded
-from bert_tf.modeling.recompute import recomputed
-from bert_tf.modeling.selection import Places, Reads, Selection, Tokens, all_tokens, last_queries, of_slots
+from bert_tf.modeling.packing import (
+    Layout,
+    Packed,
+    Padded,
+    Places,
+    Reads,
+    Selection,
+    Tokens,
+    all_tokens,
+    last_queries,
+    of_slots,
+)
 
 tf1 = tf.compat.v1
 
@@ -130,3 +141,40 @@ def _encoded(
         slots = of_slots(reads, layout, _make_layout(execution), behind_first=execution.last_layer_cls_only)
         return Encoded(pooled, None, sequences, tf.cast(slots.take(rows), tf.float32), slots.layout)
     return Encoded(pooled, sequences[-1], sequences, tf.cast(rows, tf.float32), layout)
+
+
+def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tensor, execution: Execution) -> tf.Tensor:
+    """Computes a layer, [N, D] to [M, D], keeping only its input (Chen et al., 2016); call it in the layer's variable scope.
+
+    The gradient builds the layer a second time, from the same weights and random numbers, so it is identical to the last bit.
+    The layer must create its variables by `get_variable`.
+    """
+    scope = tf1.get_variable_scope()
+    weights: dict[str, tf.Tensor] = {}
+    dropout = copy.copy(execution.dropout)  # as it is before the layer draws
+
+    def remember(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Tensor:
+        weights[name] = tf.convert_to_tensor(getter(name, *args, **options))
+        return weights[name]
+
+    def recall(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Tensor:
+        del getter, args, options
+        return weights[name]
+
+    with tf1.variable_scope(scope, custom_getter=remember, auxiliary_name_scope=False):
+        result = layer(rows, execution)  # [M, D]
+
+    @tf.custom_gradient
+    def keep(rows: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:  # [M, D]
+            # What does not depend on the gradient would be computed at once, or taken for what the forward pass computes.
+            with tf.control_dependencies([upstream]):
+                again = tf.identity(rows)
+            way = dataclasses.replace(execution, dropout=dropout.after(upstream))
+            with tf1.variable_scope(scope, custom_getter=recall, auxiliary_name_scope=False):
+                inputs = [again, *weights]
+                return tf.gradients(layer(again, way), inputs, upstream, stop_gradients=inputs)  # `upstream` has the same
+
+        return tf.identity(result), gradient
+
+    return keep(rows, *weights.values())

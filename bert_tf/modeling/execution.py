@@ -1,12 +1,138 @@
-"""Execution options of the encoder: how it is computed, not what."""
+"""How the encoder is computed: options that change no number; dropout (Srivastava et al., 2014) that a resumed run repeats."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import math
 
 import tensorflow as tf
 
-from bert_tf.modeling.dropout import DropElements, no_dropout
+from bert_tf.host import HOST
+from bert_tf.native import ops as native
+
+tf1 = tf.compat.v1
+
+_SCOPE = "dropout"  # of the names of operations, by which traces tell them from those around
+_LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
+_FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
+
+
+class DropElements:
+    """Drops nothing, as everywhere but in training; `Dropout` overrides all members."""
+
+    def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
+        """Zeroes a share `rate` of the elements and scales the others to keep the mean."""
+        del rate
+        return x
+
+    def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
+        """Factors of elements: 0, or 1 / (1 - rate); None if nothing is dropped.
+
+        In 16 bits the factor is one of the two neighbours of 1 / (1 - rate), at frequencies that keep the mean.
+        """
+        del shape, rate, dtype
+        return None
+
+    def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
+        """Uint8 1 for kept elements, else 0, by a native kernel, and the factor of kept ones; same elements as `mask`.
+
+        None instead of a tensor if nothing is dropped.
+        """
+        del shape, rate
+        return None, 1.0
+
+    def after(self, event: tf.Tensor) -> DropElements:
+        """The same dropout, but draws no random number before the tensor `event` is available."""
+        del event
+        return self
+
+
+no_dropout = DropElements()
+
+
+class Dropout(DropElements):
+    """Drops elements in training, by random numbers that depend only on (seed, step).
+
+    Stateless random numbers make a step repeatable: a resumed run drops what the uninterrupted run would have.
+    """
+
+    def __init__(self, seed: int, step: tf.Tensor | tf.Variable, *, replica: int = 0, micro_batch: int | tf.Tensor = 0) -> None:
+        """Starts a stream; `step` is a scalar int64. Each replica and micro-batch drops different elements."""
+        with tf.device(HOST):  # seeds and sizes that a GPU computes would have to be waited for
+            self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
+            self._step = tf.cast(step, tf.int64) * (1 << 16)
+        self._calls = 0
+        self._drawn: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}  # seed and size of each call, for all that draw the same
+        self._event: tf.Tensor | None = None  # that numbers wait for
+
+    def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
+        kept = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
+        return x if kept is None else tf.multiply(x, kept, name=f"{_SCOPE}/dropped")
+
+    def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
+        """Sixteen random bits decide on an element: random numbers are the most expensive part of dropout."""
+        if rate == 0.0:
+            return None
+        with tf1.name_scope(_SCOPE):
+            return self._mask(shape, rate, dtype)
+
+    def _mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor:
+        seed, size = self._next(shape)
+        fours = -(-size // 4)
+        with tf.control_dependencies([] if self._event is None else [self._event]):
+            bits = tf.random.stateless_uniform([fours], seed, minval=None, maxval=None, dtype=tf.uint64)
+        draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
+        dropped, scale = _levels(rate)
+        smaller, step = _number_below(scale, dtype)
+        kept = _from(dropped, draws, dtype) * smaller
+        if smaller < scale:
+            larger = round((_LEVELS - dropped) * (scale - smaller) / step)  # levels that have the next number
+            kept += _from(_LEVELS - larger, draws, dtype) * step
+        return tf.reshape(kept, shape)
+
+    def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
+        if rate == 0.0:
+            return None, 1.0
+        dropped, scale = _levels(rate)
+        with tf1.name_scope(_SCOPE):
+            seed, _ = self._next(shape)
+            with tf.control_dependencies([] if self._event is None else [self._event]):
+                size = tf.reduce_prod(tf.cast(shape, tf.int64))  # of attention it may be beyond int32
+                return tf.reshape(native.kept(tf.identity(seed), size, dropped), shape), scale
+
+    def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Seed [2] and number of elements of the next call."""
+        call = self._calls
+        self._calls += 1
+        if call not in self._drawn:
+            with tf.device(HOST):
+                self._drawn[call] = tf.stack([self._first, self._step + call]), tf.reduce_prod(shape)
+        return self._drawn[call]
+
+    def after(self, event: tf.Tensor) -> Dropout:
+        later = copy.copy(self)
+        later._event = event
+        return later
+
+
+def _levels(rate: float) -> tuple[int, float]:
+    """How many of `_LEVELS` drop an element, and the factor that keeps the mean."""
+    dropped = min(round(rate * _LEVELS), _LEVELS - 1)
+    return dropped, _LEVELS / (_LEVELS - dropped)
+
+
+def _number_below(scale: float, dtype: tf.DType) -> tuple[float, float]:
+    """Largest 16-bit number up to a scale, and the distance to the next; the scale itself for other types."""
+    if dtype not in _FRACTION_BITS:
+        return scale, 0.0
+    step = 2.0 ** (math.floor(math.log2(scale)) - _FRACTION_BITS[dtype])
+    return scale // step * step, step
+
+
+def _from(level: int, draws: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """1 if a draw reaches a level, else 0."""
+    return tf.cast(draws >= tf.constant(min(level, _LEVELS - 1), tf.uint16), dtype)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import atomic, documents, files, lock
 from bert_tf.errors import OutputError
 from bert_tf.home import PACKAGE
+from bert_tf.io import atomic, documents, files, lock
 from bert_tf.native import compiler
 from bert_tf.native.compiler import Compiler
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf import atomic, files, home
+from bert_tf import home
 from bert_tf.errors import OutputError
-from bert_tf.log_form import log
+from bert_tf.io import atomic, files
+from bert_tf.io.log_form import log
 from bert_tf.native import build, compiler, ops
-from bert_tf.native.key import instructions, key
+from bert_tf.native.compiler import instructions, key
 
 _GAIN = "with them a CPU trains and predicts faster"
 _one_at_a_time = threading.Lock()  # of the threads of a program
@@ -26,74 +27,65 @@ def use(environment: Mapping[str, str]) -> bool:
         return _use(environment)
 
 
+class _UnusedError(Exception):
+    """Says why there are no kernels."""
+
+
 def _use(environment: Mapping[str, str]) -> bool:
     if ops.is_loaded():
         return True
     try:
-        reason = _load(environment)
-    except (OutputError, OSError, tf.errors.OpError) as error:
-        reason = str(error)
-    if reason:
-        log.info("native kernels are not used (%s): %s", _GAIN, reason)
+        _load(environment)
+    except (_UnusedError, OutputError, OSError, tf.errors.OpError) as error:
+        log.info("native kernels are not used (%s): %s", _GAIN, error)
     return ops.is_loaded()
 
 
 def state(environment: Mapping[str, str]) -> str:
-    unsuited = compiler.unsuited(instructions())
-    if unsuited:
-        return f"none: {unsuited}"
-    chosen = compiler.find(environment)
-    if chosen is None:
-        return f"none: {_NO_COMPILER}"
     try:
-        place = _place(environment, chosen)
-    except OutputError as error:
+        chosen, _, found = _look(environment, creates=False)
+    except (_UnusedError, OutputError) as error:
         return f"none: {error}"
-    found = build.find(place)
-    unsafe = _unsafe(place, found)
-    if unsafe:
-        return f"none: {unsafe}"
     if found is None:
         return f"not yet built; the first run on the CPU builds them by {chosen.version}"
-    return f"none: {_failure(found)}" if found.failure else f"built by {found.compiler}, in {found.folder}"
+    return f"built by {found.compiler}, in {found.folder}"
 
 
-def _load(environment: Mapping[str, str]) -> str:
+def _load(environment: Mapping[str, str]) -> None:
     if not sys.executable:
-        return "the name of this Python is not known, which checks them in a process of its own"
-    unsuited = compiler.unsuited(instructions())
-    if unsuited:
-        return unsuited
-    chosen = compiler.find(environment)
-    if chosen is None:
-        return _NO_COMPILER
-    place = _place(environment, chosen)
-    found = build.find(place)
-    if found is None:
-        atomic.make_folder(place.parent)
-    unsafe = _unsafe(place, found)
-    if unsafe:
-        return unsafe
+        raise _UnusedError("the name of this Python is not known, which checks them in a process of its own")
+    chosen, place, found = _look(environment, creates=True)
     if found is None:
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
         found, is_new = build.make(place, chosen)
-        if is_new and not found.failure:
+        if found.failure:
+            raise _UnusedError(_failure(found))
+        if is_new:
             log.info("native kernels are built and checked after %.0f s, in %s", found.seconds, found.folder)
-    if found.failure:
-        return _failure(found)
     ops.load(found.library)
-    return ""
 
 
-def _place(environment: Mapping[str, str], chosen: compiler.Compiler) -> Path:
-    """Folder of the library with links resolved: only what was checked is loaded."""
-    return home.compiled(environment).resolve() / key(chosen)
+def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Compiler, Path, build.Build | None]:
+    """The compiler, the library's folder and what was built there; raises _UnusedError, or OutputError without a home folder.
 
-
-def _unsafe(place: Path, found: build.Build | None) -> str:
-    """Why a folder is unsafe to load from or build in: others could plant a library there."""
-    why = files.unsafe(place if found is None else found.library)
-    return f"{why}; or set {home.VARIABLE} to a folder of this user" if why else ""
+    `creates` makes the folder that a library would be built in.
+    """
+    unsuited = compiler.unsuited(instructions())
+    if unsuited:
+        raise _UnusedError(unsuited)
+    chosen = compiler.find(environment)
+    if chosen is None:
+        raise _UnusedError(_NO_COMPILER)
+    place = home.compiled(environment).resolve() / key(chosen)  # links resolved: only what was checked is loaded
+    found = build.find(place)
+    if creates and found is None:
+        atomic.make_folder(place.parent)
+    why = files.unsafe(place if found is None else found.library)  # others could plant a library there
+    if why:
+        raise _UnusedError(f"{why}; or set {home.VARIABLE} to a folder of this user")
+    if found is not None and found.failure:
+        raise _UnusedError(_failure(found))
+    return chosen, place, found
 
 
 def _failure(found: build.Build) -> str:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bert_tf import log_form
+from bert_tf.io import log_form
 from bert_tf.settings import Setting
 
 STOPPED = 130  # exit status after a signal
@@ -19,7 +19,7 @@ class Call(NamedTuple):
     settings: Any  # of the class that the command declares
     own: Mapping[str, Any]  # values of the flags of the command alone
     verbosity: int
-    beam: Any  # `jobs.beam_job.Beam`; None without --beam
+    beam: Any  # `training.beam_job.Beam`; None without --beam
     given: frozenset[str] = frozenset()  # flags of the command line
 
 
@@ -36,9 +36,9 @@ class Command:
     note: str = ""  # last lines of --help
     rewrite: Callable[[Sequence[str]], list[str]] = list  # replaces other spellings of flags in a command line
     stopped: str = "stopped"  # printed after Ctrl-C
-    has_log: bool = True  # has --verbosity
+    # True: --verbosity sets it; False: no log; a function: verbosity and form, by the settings
+    log: bool | Callable[[Any], tuple[int, str]] = True
     has_beam: bool = False
-    log_of: Callable[[Any], tuple[int, str]] | None = None  # verbosity and form of the log by the settings, without has_log
     reports_to: Callable[[Any], str | os.PathLike[str]] | None = None  # folder for internal errors
 
 

@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import documents
 from bert_tf.errors import DeviceError
+from bert_tf.io import documents
+from bert_tf.io.text_table import Printed, counted, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.runtime import gpu_failures, nvidia
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, read
-from bert_tf.text_table import Printed, table
 
 if TYPE_CHECKING:  # TensorFlow waits until it is needed: --help is quick
     from bert_tf.runtime.diagnosis import Cause
@@ -41,8 +41,7 @@ class Choice:
     replicas: int  # on all machines, assumed to be like this one
 
     def __str__(self) -> str:
-        replicas = f"{self.replicas} replica{'' if self.replicas == 1 else 's'}"
-        return f"with these flags: strategy {self.strategy}, {replicas} on {', '.join(self.devices)}"
+        return f"with these flags: strategy {self.strategy}, {counted(self.replicas, 'replica')} on {', '.join(self.devices)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +73,7 @@ def devices(**settings: Any) -> Report:
 
 def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Report:
     from bert_tf.native import loading
-    from bert_tf.runtime import inventory, machine, nvidia
+    from bert_tf.runtime import inventory, machine
 
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
     choice, problem = _plan(settings, machine.plan, environment)
@@ -136,7 +135,7 @@ def _build(inventory: Inventory) -> str:
     if inventory.driver_version:
         parts.append(f"NVIDIA driver {inventory.driver_version}")
     if inventory.driver_status:
-        parts.append(nvidia.described(inventory.driver_status))
+        parts.append(nvidia.describe_status(inventory.driver_status))
     return ", ".join(parts)
 
 
@@ -164,10 +163,9 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Shows what there is to compute on, and what a run with the same flags would use: python -m bert_tf devices",
+    "Lists devices, and those that a run with the same flags would use: python -m bert_tf devices",
     DeviceSettings,
     _print,
     own=(Setting("json", bool, False, "print one JSON object instead"),),
-    has_log=False,
-    log_of=warnings_only,
+    log=warnings_only,
 )

@@ -11,42 +11,38 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import atomic, extras
+from bert_tf import extras
 from bert_tf.batch.file_pairs import PIPE, FilePair, expanded, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import FlagError
-from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.library.beam_runner import Arguments, Written, runner, written
-from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
+from bert_tf.io import atomic
+from bert_tf.io.log_form import log
+from bert_tf.library.keywords import Arguments, Written, runner, takes, written
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting
 from bert_tf.tasks import tables
-from bert_tf.vectors import forms
-from bert_tf.vectors.forms import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED
-from bert_tf.vectors.options import VectorOptions
+from bert_tf.training.settings import MachineSettings
+from bert_tf.vectors.options import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, VectorOptions, form_of
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
-    from bert_tf.batch.computer import InferenceOptions
+    from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
-    from bert_tf.jobs.beam_job import Beam
+    from bert_tf.training.beam_job import Beam
     from bert_tf.vectors.files import AnyForm
     from bert_tf.vectors.text_encoder import Encoder, TextEncoder
     from bert_tf.vectors.texts import TextInputs
 
 _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
 _INPUT_FORMATS = (tables.LINES, *tables.FORMATS)
-_FILE_FORMAT = {"choices": _INPUT_FORMATS, "help": f"{', '.join(_INPUT_FORMATS)}; else as the name says, or text"}
-_LENGTH = {"help": "longest input in word pieces; else as trained, or 128"}
+_FILE_FORMAT = {"choices": _INPUT_FORMATS, "help": f"{', '.join(_INPUT_FORMATS)}; default: by suffix, or text"}
+_LENGTH = {"help": "maximum input length in word pieces; default: as trained, or 128"}
 
 
 @dataclasses.dataclass(frozen=True)
 class EncoderSettings:
     """How a model encodes texts."""
 
-    batch_size: int | None = setting(
-        None, "texts at a time; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
-    )
+    batch_size: int | None = setting(None, "batch size; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES)
     model: ModelOverrides = group(ModelOverrides, max_seq_length=_LENGTH)
     machine: MachineSettings = group(MachineSettings)
 
@@ -55,20 +51,22 @@ class EncoderSettings:
 class EncodeSettings:
     input: str = setting(
         None,
-        "a text a line (a pair: text ||| text), or .tsv, .csv, .jsonl; a pattern for several files; - is a pipe",
+        "one text per line (a pair: text ||| text), or .tsv, .csv, .jsonl; a pattern for several files; - for a pipe",
         required=True,
     )
     output: str = setting(
         None,
-        "vectors: .npy, .npz, .parquet, .jsonl or .jsonl.gz; a folder for a file each; - is a pipe of JSON lines",
+        "vectors: .npy, .npz, .parquet, .jsonl or .jsonl.gz; a folder for one file each; - for a pipe of JSON lines",
         required=True,
     )
-    checkpoint: str | None = setting(None, "checkpoint, run or Hugging Face folder; else $BERT_BASE_DIR, the default")
+    checkpoint: str | None = setting(
+        None, "checkpoint, run or Hugging Face folder; default: $BERT_BASE_DIR or the default checkpoint"
+    )
     options: VectorOptions = group(VectorOptions)
-    output_format: str | None = setting(None, f"{', '.join(FORMATS)}; else as the name of the output says", choices=FORMATS)
-    dtype: str = setting(FLOAT32, f"of the numbers of .npy, .npz and .parquet: {', '.join(DTYPES)}", choices=DTYPES)
+    output_format: str | None = setting(None, f"{', '.join(FORMATS)}; default: by the suffix of the output", choices=FORMATS)
+    dtype: str = setting(FLOAT32, f"number type of .npy, .npz and .parquet: {', '.join(DTYPES)}", choices=DTYPES)
     batch_size: int | None = same(EncoderSettings, "batch_size")
-    skip_bad_rows: bool = setting(False, "leave out rows that cannot be used; else stop at the first")
+    skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
     columns: Columns = group(Columns, without=("word_column", "raw_text"), file_format=_FILE_FORMAT)
     model: ModelOverrides = group(ModelOverrides, max_seq_length=_LENGTH)
     machine: MachineSettings = group(MachineSettings)
@@ -80,7 +78,7 @@ class EncodeSettings:
     @property
     def kind(self) -> str:
         """The output's format; raises FlagError if no name tells it, or if other settings contradict it."""
-        kind = forms.of(self.files.output, self.output_format).kind
+        kind = form_of(self.files.output, self.output_format).kind
         if kind not in ARRAYS and self.dtype != FLOAT32:
             raise FlagError(f"--dtype={self.dtype} is of .npy, .npz and .parquet; {kind} has decimal digits")
         if kind == NPY and self.options.tokens:
@@ -93,7 +91,7 @@ class EncodeSettings:
 
     def of_file(self, pair: FilePair) -> EncodeSettings:
         options = self.options
-        if forms.of(pair.output, pair.output_format).kind == PUBLISHED:
+        if form_of(pair.output, pair.output_format).kind == PUBLISHED:
             options = dataclasses.replace(options, tokens=True)
         return dataclasses.replace(self, input=pair.input, output=pair.output, options=options)
 
@@ -183,7 +181,7 @@ def _refuse_pipe(output: str, kind: str) -> None:
 
 def _run_on_beam(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
     from bert_tf.cluster import paths
-    from bert_tf.jobs import beam_job, sources
+    from bert_tf.training import beam_job, sources
 
     beam_job.refuse_missing()
     from bert_tf.cluster import beam  # as the next, it imports Beam
@@ -204,7 +202,7 @@ def _run_on_beam(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
 
 def _worker(settings: EncodeSettings, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
     begin()
-    from bert_tf.jobs import beam_job
+    from bert_tf.training import beam_job
 
     return _opened(beam_job.fetched(settings))
 
@@ -218,7 +216,7 @@ def _opened(settings: EncodeSettings) -> TextEncoder:
 def _model(
     checkpoint: str | os.PathLike[str] | None, settings: EncoderSettings | EncodeSettings
 ) -> tuple[Trained, InferenceOptions]:
-    from bert_tf.jobs import batch_machine, sources
+    from bert_tf.training import batch_machine, sources
 
     model = sources.find(checkpoint, settings.model, environment=os.environ, needs_head=False)
     return model, batch_machine.inference(settings.machine, settings.batch_size, environment=os.environ)
@@ -233,7 +231,7 @@ def _inputs(settings: EncodeSettings) -> TextInputs:
 def _form(settings: EncodeSettings, model: Trained) -> AnyForm:
     from bert_tf.vectors.files import ArrayForm, JsonForm, PublishedForm
 
-    form, options = forms.of(settings.output, settings.output_format), settings.options
+    form, options = form_of(settings.output, settings.output_format), settings.options
     if form.kind == JSONL:
         return JsonForm(form.compressed)
     if form.kind == PUBLISHED:
@@ -277,9 +275,9 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Turns texts into vectors (docs/vectors.md): python -m bert_tf encode --input=texts.txt --output=vectors.npz",
+    "Embeds texts (docs/vectors.md): python -m bert_tf encode --input=texts.txt --output=vectors.npz",
     EncodeSettings,
     _run,
-    stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
+    stopped="stopped; the same command continues; pipes and --beam start over",
     has_beam=True,
 )

@@ -12,28 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from bert_tf.batch import glue, job, rows_text
-from bert_tf.batch.glue import Glue
+from bert_tf.batch import job
 from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
-from bert_tf.batch.rows import Row
+from bert_tf.batch.rows import Glue, Row, cells_for_screen, for_screen, glue_of
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.head_spec import PRETRAINING, REGRESSION
-from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.library.beam_runner import Arguments, runner
-from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
+from bert_tf.library.keywords import Arguments, runner, takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.evaluation import Dataset
     from bert_tf.batch.trained import Trained
-    from bert_tf.jobs.beam_job import Beam
+    from bert_tf.training.beam_job import Beam
 
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
@@ -50,7 +48,7 @@ class TaskEntry:
 
     name: str = setting(None, "task", required=True)
     data_dir: str | None = setting(None, "folder of the task's files")
-    split: str | None = setting(None, "another split than dev")
+    split: str | None = setting(None, "split, if not dev")
     file: str | None = setting(None, "file of labelled examples")
     columns: LabelledColumns = group(LabelledColumns)
 
@@ -63,17 +61,17 @@ class TaskEntry:
 @dataclasses.dataclass(frozen=True)
 class EvaluateSettings:
     checkpoints: tuple[str, ...] = setting(
-        None, "with commas: prefixes, folders for their best or newest, FOLDER:all for all steps, patterns", required=True
+        None, "comma-separated: prefixes, folders (their best or newest), FOLDER:all for all steps, patterns", required=True
     )
-    task_name: tuple[str, ...] | None = setting(None, "with commas: tasks whose dev splits to evaluate on")
-    data_dir: str | None = setting(None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample")
-    job: str | None = setting(None, "YAML or JSON file of a job; flags override what it says")
+    task_name: tuple[str, ...] | None = setting(None, "comma-separated tasks, evaluated on their dev splits")
+    data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
+    job: str | None = setting(None, "YAML or JSON job file; flags override it")
     output_dir: str = setting(None, "folder of results.tsv and results.json", required=True)
     zero_shot: bool = setting(
-        False, "without training: cosines of mean vectors against the scores of pairs, of --task_name=STS-B"
+        False, "no trained head: compares cosines of mean vectors with the scores of pairs (--task_name=STS-B)"
     )
     eval_batch_size: int | None = setting(
-        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
     rules: Rules = group(Rules)
     model: ModelOverrides = group(ModelOverrides)
@@ -114,14 +112,14 @@ class Table:
     @property
     def glue(self) -> Glue | None:
         """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
-        return glue.of(self.rows)
+        return glue_of(self.rows)
 
     def __str__(self) -> str:
         """The command's output."""
-        return rows_text.for_screen(self._all)
+        return for_screen(self._all)
 
     def _repr_html_(self) -> str:
-        return "".join(_html(lines) for lines in rows_text.cells_for_screen(self.rows)) + "".join(
+        return "".join(_html(lines) for lines in cells_for_screen(self.rows)) + "".join(
             f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
         )
 
@@ -166,7 +164,7 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
     from bert_tf.batch import checkpoints, evaluation
     from bert_tf.batch.results_table import TSV_FILE, ResultsTable
     from bert_tf.estimator import run_folder
-    from bert_tf.jobs import batch_machine
+    from bert_tf.training import batch_machine
 
     if beam is not None:
         return _evaluate_on_beam(settings, beam)
@@ -190,7 +188,7 @@ def _evaluate_on_beam(settings: EvaluateSettings, beam: Beam) -> Table:
     from bert_tf.batch import checkpoints, evaluation
     from bert_tf.batch.results_table import TSV_FILE, ResultsTable
     from bert_tf.cluster import paths
-    from bert_tf.jobs import beam_job, evaluate_on_beam
+    from bert_tf.training import beam_job, evaluate_on_beam
 
     beam_job.refuse_missing()
     if settings.zero_shot or paths.has_scheme(settings.output_dir):
@@ -215,7 +213,7 @@ def _evaluate_on_beam(settings: EvaluateSettings, beam: Beam) -> Table:
 def _names(settings: EvaluateSettings) -> list[str]:
     """Checkpoint names; includes Hugging Face folders and the default if a pretrained model suffices."""
     from bert_tf.checkpoints import huggingface
-    from bert_tf.jobs import sources
+    from bert_tf.training import sources
 
     if not settings.zero_shot:
         return list(settings.checkpoints)
@@ -244,9 +242,9 @@ def _loader(*, zero_shot: bool) -> Callable[[str, ModelOverrides], Trained]:
 def _datasets(entry: TaskEntry, named: Sequence[Named], settings: EvaluateSettings) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     from bert_tf.batch.evaluation import Dataset
-    from bert_tf.jobs.sources import SAMPLE_NOTE, find_data
-    from bert_tf.tasks.similarity.task import zero_shot
+    from bert_tf.tasks.similarity.family import zero_shot
     from bert_tf.tasks.tables import usable
+    from bert_tf.training.sources import SAMPLE_NOTE, find_data
 
     base = _scored(entry) if settings.zero_shot else _task(entry, named)
     task = zero_shot(base) if settings.zero_shot else base
@@ -277,13 +275,13 @@ def _scored(entry: TaskEntry) -> Task:
     """Task of an entry; with scores if the file is the user's own."""
     if canonical_name(entry.name) != CUSTOM or entry.file is None:
         return _task(entry, ())
-    from bert_tf.batch import own_data
+    from bert_tf.batch.inputs import own_task
 
-    return own_data.task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
+    return own_task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
 
 
 def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
-    from bert_tf.batch import own_data
+    from bert_tf.batch.inputs import own_task
 
     columns = entry.columns.given()
     if canonical_name(entry.name) == CUSTOM:
@@ -292,7 +290,7 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
         record = _first_record(named)
         if not record:
             _refuse_missing(named[0])
-        return own_data.task(record, entry.columns, dev_file=entry.file)
+        return own_task(record, entry.columns, dev_file=entry.file)
     if columns:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
     task = get_task(entry.name)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import DataError, FlagError
-from bert_tf.export.formats import FORMATS, ExportOptions, Target
+from bert_tf.export.formats import FORMATS, OPENERS, Target
+from bert_tf.export.options import ExportOptions
+from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, same, setting
-from bert_tf.text_table import table
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.batch.trained import Trained
@@ -32,14 +33,14 @@ _HEAD = ("format", "family", "largest difference", "MB", "seconds to open", "met
 
 @dataclasses.dataclass(frozen=True)
 class ExportSettings:
-    runs: tuple[str, ...] = setting((), "a run or checkpoint; several with --compare", required=True, positional=True)
+    runs: tuple[str, ...] = setting((), "run or checkpoint; several with --compare", required=True, positional=True)
     format: str | None = same(Target, "format", required=False)
     output: str | None = same(Target, "output", required=False)
     overwrite: bool = same(Target, "overwrite")
     options: ExportOptions = group(ExportOptions)
-    task_name: str | None = setting(None, "what the model was trained on, where no run_config.json is beside it")
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     model: ModelOverrides = group(ModelOverrides)
-    compare: bool = setting(False, "print how exports of several runs differ from the package, in place of keeping them")
+    compare: bool = setting(False, "print how exports of several runs differ from the package instead of keeping them")
 
     def __post_init__(self) -> None:
         if not self.compare:
@@ -53,8 +54,8 @@ class ExportSettings:
 
 
 def export(settings: ExportSettings) -> Path:
-    from bert_tf.jobs import export as job
-    from bert_tf.jobs import sources
+    from bert_tf.training import export as job
+    from bert_tf.training import sources
 
     target = Target(settings.format or "", settings.output or "", settings.overwrite, settings.options)
     FORMATS[target.format].require(target.options.precision)
@@ -77,7 +78,7 @@ class Comparison(NamedTuple):
 
 def compare(runs: Sequence[str], formats: Sequence[str]) -> Iterator[Comparison]:
     """Yields a row per run and format (keys of `OPENERS`); deletes the exports."""
-    from bert_tf.jobs import sources
+    from bert_tf.training import sources
 
     for run in runs:
         model = sources.find(run, ModelOverrides(), environment=os.environ)
@@ -91,9 +92,8 @@ def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Co
     import numpy as np
 
     from bert_tf.engines.base import computed
-    from bert_tf.export.opening import OPENERS
     from bert_tf.inputs.pipeline import TO_LONGEST
-    from bert_tf.jobs import export as job
+    from bert_tf.training import export as job
 
     job.write(model, Target(name, str(folder)))
     start = time.perf_counter()
@@ -114,10 +114,10 @@ def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Co
 
 def _examples(model: Trained) -> Sequence[Any]:
     """Dev examples; empty if the files are missing or hold plain text, as for pre-training."""
-    from bert_tf.jobs import sources
     from bert_tf.tasks.base import DEV
     from bert_tf.tasks.in_memory import RowsTask
     from bert_tf.tasks.on_disk import Unopened
+    from bert_tf.training import sources
 
     if isinstance(model.task, RowsTask):
         return ()
@@ -129,14 +129,9 @@ def _examples(model: Trained) -> Sequence[Any]:
 
 
 def _own(model: Trained, features: Features) -> Outputs:
-    from bert_tf.batch.computer import InferenceOptions
-    from bert_tf.inputs.pipeline import TO_LONGEST
-    from bert_tf.modeling.execution import Execution
-    from bert_tf.runtime.devices import session_config
-    from bert_tf.runtime.machine import Machine
+    from bert_tf.export.exported import float32_inference
 
-    inference = InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, "float32", _ROWS)
-    with contextlib.closing(inference.engine()) as engine:
+    with contextlib.closing(float32_inference(_ROWS).engine()) as engine:
         engine.load(model)
         return engine.outputs(features)
 
@@ -145,8 +140,6 @@ def _run(call: Call) -> None:
     if not call.settings.compare:
         export(call.settings)
         return
-    from bert_tf.export.opening import OPENERS
-
     formats = [call.settings.format] if call.settings.format else list(OPENERS)
     rows = [tuple(map(_cell, row)) for row in compare(call.settings.runs, formats)]
     sys.stdout.write("".join(f"{line}\n" for line in table(_HEAD, rows, left=(0, 1, 5))))
@@ -157,7 +150,7 @@ def _cell(value: object) -> str:
 
 
 COMMAND = Command(
-    "Writes a trained model as what other software runs (docs/export.md):"
+    "Exports a trained model to other formats (docs/export.md):"
     " python -m bert_tf export RUN --format=saved_model --output=DIR",
     ExportSettings,
     _run,

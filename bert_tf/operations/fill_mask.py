@@ -10,25 +10,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.batch import output_form
-from bert_tf.batch.file_pairs import PIPE, FilePair, refuse_clashes
+from bert_tf.batch.file_pairs import PIPE, FilePair, output_form, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import BEST_WORDS
-from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.encode import EncoderSettings, EncodeSettings
 from bert_tf.settings import group, read, same, setting, settings_of
 from bert_tf.tasks import tables
+from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
-    from bert_tf.batch.computer import InferenceOptions
+    from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
-    from bert_tf.filling.word_filler import FileFiller, Filled, WordFiller
+    from bert_tf.filling import FileFiller, Filled, WordFiller
 
-_LENGTH = {"help": "longest input in word pieces; else as trained, or all that the model can read"}
+_LENGTH = {"help": "maximum input length in word pieces; default: as trained, or the model's maximum"}
 _FILE_FORMAT = next(
     {"choices": row.choices, "help": row.help} for row in settings_of(EncodeSettings) if row.name == "file_format"
 )
@@ -45,11 +44,11 @@ class FillerSettings:
 
 @dataclasses.dataclass(frozen=True)
 class FillMaskSettings:
-    checkpoint: str = setting(None, "a run, a checkpoint or a Hugging Face folder", required=True, positional=True)
-    text: str | None = setting(None, "a text with [MASK], one or several; its words are printed")
-    input: str | None = setting(None, "texts with [MASK]: one a line, or .tsv, .csv, .jsonl; - is a pipe")
-    output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - is a pipe")
-    top: int = setting(5, f"words of each place, the most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
+    checkpoint: str = setting(None, "run, checkpoint or Hugging Face folder", required=True, positional=True)
+    text: str | None = setting(None, "text with one or more [MASK]; the words are printed")
+    input: str | None = setting(None, "texts with [MASK]: one per line, or .tsv, .csv, .jsonl; - for a pipe")
+    output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe")
+    top: int = setting(5, f"words per [MASK], most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
     skip_bad_rows: bool = same(EncodeSettings, "skip_bad_rows")
     columns: Columns = group(Columns, without=("text_b", "word_column", "raw_text"), file_format=_FILE_FORMAT)
     filler: FillerSettings = group(FillerSettings)
@@ -78,7 +77,7 @@ def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFill
       CheckpointError: the model or one of its files is missing or damaged.
       FlagError: a setting is unknown or invalid.
     """
-    from bert_tf.filling.word_filler import WordFiller
+    from bert_tf.filling import WordFiller
 
     return WordFiller(*_model(checkpoint, read(FillerSettings, settings)))
 
@@ -109,7 +108,7 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
     if settings.text is None:
         _fill_files(settings)
         return ()
-    from bert_tf.filling.texts import refuse_unusable
+    from bert_tf.filling import refuse_unusable
     from bert_tf.tasks.sentence.example import SentenceExample
 
     texts = [SentenceExample("text", settings.text)]
@@ -122,10 +121,10 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
 def _fill_files(settings: FillMaskSettings) -> None:
     from bert_tf.batch import stream
     from bert_tf.estimator import run_folder
-    from bert_tf.filling.texts import MaskedTextInputs
+    from bert_tf.filling import MaskedTextInputs
 
     files = settings.files
-    if files.output != PIPE and output_form.of(files.output, None).form != tables.JSONL:
+    if files.output != PIPE and output_form(files.output, None).form != tables.JSONL:
         raise FlagError(f"--output={files.output}: words are written as JSON lines; name it .jsonl or .jsonl.gz")
     refuse_clashes([files])
     folders = [] if files.output == PIPE else [os.path.dirname(files.output)]
@@ -136,7 +135,7 @@ def _fill_files(settings: FillMaskSettings) -> None:
 
 @contextlib.contextmanager
 def _opened(settings: FillMaskSettings) -> Iterator[FileFiller]:
-    from bert_tf.filling.word_filler import FileFiller
+    from bert_tf.filling import FileFiller
     from bert_tf.tokenization.vocabulary import MASK
 
     model, inference = _model(settings.checkpoint, settings.filler)
@@ -150,7 +149,7 @@ def _opened(settings: FillMaskSettings) -> Iterator[FileFiller]:
 
 def _model(checkpoint: str | os.PathLike[str], settings: FillerSettings) -> tuple[Trained, InferenceOptions]:
     """Finds a model; its maximum text length is that of training, else its number of positions."""
-    from bert_tf.jobs import batch_machine, sources
+    from bert_tf.training import batch_machine, sources
 
     model = sources.find(checkpoint, settings.model, environment=os.environ, needs_head=False)
     if settings.model.max_seq_length is None and model.record.get("max_seq_length") is None:
@@ -184,5 +183,5 @@ COMMAND = Command(
     ' python -m bert_tf fill-mask out/pretrained --text="Paris is the [MASK] of France."',
     FillMaskSettings,
     _run,
-    stopped="stopped; the same command goes on where it was; pipes start anew",
+    stopped="stopped; the same command continues; pipes start over",
 )

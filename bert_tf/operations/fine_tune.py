@@ -7,22 +7,23 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from bert_tf import progress, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError
-from bert_tf.jobs.fine_tune_config import SECTIONS, SETTINGS, FineTuneConfig, configured
-from bert_tf.jobs.settings import ActionSettings
+from bert_tf.io import progress
+from bert_tf.io.log_form import log
 from bert_tf.library.keywords import seeds_text, takes
-from bert_tf.log_form import log
 from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import Setting, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.base import DEV, Task
+from bert_tf.training.fine_tune_config import SECTIONS, SETTINGS, FineTuneConfig, configured
+from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
-    from bert_tf.jobs.fine_tune import FineTuned
     from bert_tf.library.model import Model
     from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.training.fine_tune import FineTuned
 
 _ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
 
@@ -100,7 +101,7 @@ def fine_tune(
 
 def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
     """Trains in this process; raises KeyboardInterrupt if it was stopped."""
-    from bert_tf.jobs import fine_tune as job
+    from bert_tf.training import fine_tune as job
 
     with job.TURN:
         WALL.restart()
@@ -112,9 +113,9 @@ def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
 
 
 def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
-    from bert_tf.jobs import fine_tune as job
-    from bert_tf.jobs import seeds
     from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.training import fine_tune as job
+    from bert_tf.training import seeds
 
     with job.TURN:
         WALL.restart()
@@ -157,9 +158,8 @@ def command(title: str, note: str, sections: Mapping[str, Sequence[Setting]], ma
         own=TPU,
         note=f"{note}\n\nOf the published script, without effect, since there is no TPU here:\n  {published}",
         rewrite=rewrite,
-        has_log=False,
         stopped="stopped at once; the same command continues from the last checkpoint",
-        log_of=lambda config: (config.output.verbosity, config.output.log_form),
+        log=lambda config: (config.output.verbosity, config.output.log_form),
         reports_to=lambda config: config.output.folder,
     )
 
@@ -170,8 +170,8 @@ def run(call: Call) -> int:
             raise FlagError(f"--{name}: there is no TPU here, only GPUs and the CPU of this machine; leave the flag out")
     idle = [f"--{row.name}" for row in TPU if row.name in call.given]
     if idle:
-        log.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
-    from bert_tf.jobs import fine_tune, seeds, seeds_table
+        log.warning("there is no TPU here, so these have no effect: %s", ", ".join(idle))
+    from bert_tf.training import fine_tune, seeds
 
     config = call.settings
     if not config.train.seed_numbers:
@@ -179,7 +179,7 @@ def run(call: Call) -> int:
     series = seeds.fine_tune_seeds(config, environment=os.environ)
     if series.stopped_by:
         return STOPPED
-    print("\n".join(seeds_table.table(series.results)))
+    print("\n".join(seeds.table(series.results)))
     return 0
 
 

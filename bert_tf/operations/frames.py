@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.batch import inputs, trained
-from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
+from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import MEAN
-from bert_tf.jobs import batch_machine, sources
-from bert_tf.jobs.machine_settings import MachineSettings, with_threads
 from bert_tf.library.keywords import takes
 from bert_tf.library.result import Result
 from bert_tf.operations.encode import EncoderSettings
 from bert_tf.settings import group, read, same, setting, settings_of
 from bert_tf.tasks.base import Family
+from bert_tf.training import batch_machine, sources
+from bert_tf.training.settings import MachineSettings, with_threads
 from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.vectors.text_encoder import TextEncoder
 
@@ -44,7 +44,7 @@ _RULES = frozenset(row.name for row in settings_of(Rules))
 
 @dataclasses.dataclass(frozen=True)
 class FrameSettings:
-    skip_bad_rows: bool = setting(False, "rows that cannot be used get no value; else the first stops the job")
+    skip_bad_rows: bool = setting(False, "give unusable rows no value instead of stopping at the first")
     rules: Rules = group(Rules)
     batch_size: int | None = same(EncoderSettings, "batch_size")
     model: ModelOverrides = group(ModelOverrides)
@@ -180,21 +180,17 @@ def _column(frame: DataFrame, work: Work, kind: Any, make: Callable[[], Any], *,
     return Column(work.output, kind, make, named)
 
 
-def _local(checkpoint: str | os.PathLike[str] | None) -> str | None:
-    """Local name of a checkpoint; Beam copies one on another file system."""
+def _find(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
+    """Beam copies a checkpoint that is on another file system."""
     from bert_tf.cluster import paths
 
-    if checkpoint is None or not paths.has_scheme(os.fspath(checkpoint)):
-        return None if checkpoint is None else os.fspath(checkpoint)
-    try:
-        from bert_tf.cluster import fetched
-    except ImportError as error:
-        raise FlagError(f"{checkpoint}: Apache Beam reads it: {extras.install('beam')}, or name a local copy") from error
-    return fetched.checkpoint(os.fspath(checkpoint))
-
-
-def _find(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
-    name = _local(checkpoint)
+    name = None if checkpoint is None else os.fspath(checkpoint)
+    if name is not None and paths.has_scheme(name):
+        try:
+            from bert_tf.cluster import storage
+        except ImportError as error:
+            raise FlagError(f"{name}: Apache Beam reads it: {extras.install('beam')}, or name a local copy") from error
+        name = storage.checkpoint(name)
     return sources.find(name, work.settings.model, environment=os.environ, needs_head=needs_head)
 
 
@@ -230,7 +226,7 @@ def _opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = trained
 
 
 def _predictions(work: Work) -> Predictions:
-    from bert_tf.batch.prediction import Predictor
+    from bert_tf.batch.session import Predictor
     from bert_tf.cluster.values import Predictions
 
     model, inference = _opened(work)

@@ -10,41 +10,42 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import job
-from bert_tf.batch.file_pairs import PIPE, FilePair, read_pair, refuse_clashes
+from bert_tf.batch.file_pairs import PIPE, FilePair, output_form, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
 from bert_tf.errors import FlagError
-from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.library.beam_runner import Arguments, Written, runner, written
-from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
+from bert_tf.library.keywords import Arguments, Written, runner, takes, written
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
 from bert_tf.tasks.tables import FORMATS
+from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
-    from bert_tf.batch.computer import InferenceOptions
     from bert_tf.batch.inputs import Inputs
-    from bert_tf.batch.prediction import Predictor
+    from bert_tf.batch.session import Predictor
+    from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
     from bert_tf.cluster.beam import Transfer
-    from bert_tf.jobs.beam_job import Beam
+    from bert_tf.training.beam_job import Beam
 
 _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 
 
 @dataclasses.dataclass(frozen=True)
 class PredictSettings:
-    input: str | None = setting(None, "file to predict, as the task's test split or with the columns named below; - is a pipe")
-    output: str | None = setting(None, "file of predictions: .tsv, .csv or .jsonl, each also with .gz, else TSV; - is a pipe")
-    job: str | None = setting(None, "YAML or JSON file of a job; flags override what it says")
-    checkpoint: str = setting(None, "a checkpoint, or the folder of a run for its best, else its newest", required=True)
-    task_name: str | None = setting(None, "what it was trained on, where no run_config.json is beside it")
-    predict_batch_size: int | None = setting(
-        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+    input: str | None = setting(
+        None, "file to predict, in the format of the task's test split or with the columns named below; - for a pipe"
     )
-    skip_bad_rows: bool = setting(False, "leave out rows that cannot be used; else stop at the first")
-    keep_columns: bool = setting(False, "write the columns of the input too, after those of the predictions")
-    output_format: str | None = setting(None, f"{', '.join(FORMATS)}; else as the name of the output says", choices=FORMATS)
+    output: str | None = setting(None, "predictions: .tsv, .csv or .jsonl, also with .gz; default: TSV; - for a pipe")
+    job: str | None = setting(None, "YAML or JSON job file; flags override it")
+    checkpoint: str = setting(None, "checkpoint, or folder of a run (its best, else newest checkpoint)", required=True)
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
+    predict_batch_size: int | None = setting(
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
+    keep_columns: bool = setting(False, "also write the input columns, after the predictions")
+    output_format: str | None = setting(None, f"{', '.join(FORMATS)}; default: by the suffix of the output", choices=FORMATS)
     columns: Columns = group(Columns)
     rules: Rules = group(Rules)
     model: ModelOverrides = group(ModelOverrides)
@@ -54,7 +55,9 @@ class PredictSettings:
     @classmethod
     def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Adds the files, and the settings of the job file."""
-        keys = job.with_job(cls, values, lists={"files": read_pair}, without=("input", "output", *_MACHINE))
+        keys = job.with_job(
+            cls, values, lists={"files": functools.partial(job.read_entry, FilePair)}, without=("input", "output", *_MACHINE)
+        )
         ends = [name for name in ("input", "output") if name in values]
         if len(ends) == 1:
             raise FlagError(f"--{ends[0]} needs the other of --input and --output")
@@ -94,10 +97,9 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
 
     if beam is not None:
         return _run_on_beam(settings, beam)
-    from bert_tf.batch import output_form
 
     for pair in settings.files:
-        output_form.of(pair.output, pair.output_format)  # rejects unsupported names
+        output_form(pair.output, pair.output_format)  # rejects unsupported names
     refuse_clashes(settings.files)
     folders = (os.path.dirname(pair.output) for pair in settings.files if pair.output != PIPE)
     with run_folder.writing_where_a_run_is(folders):
@@ -106,8 +108,8 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
 
 def _run_here(settings: PredictSettings) -> list[FilePair]:
     from bert_tf.batch import stream
-    from bert_tf.batch.prediction import Predictor
-    from bert_tf.jobs import batch_machine
+    from bert_tf.batch.session import Predictor
+    from bert_tf.training import batch_machine
 
     model, reads = _opened(settings)
     inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=os.environ)
@@ -121,9 +123,9 @@ def _run_here(settings: PredictSettings) -> list[FilePair]:
 
 def _opened(settings: PredictSettings) -> tuple[Trained, Inputs]:
     from bert_tf.batch import inputs
-    from bert_tf.jobs import sources
     from bert_tf.tasks.custom import NAME as CUSTOM
     from bert_tf.tasks.registry import canonical_name
+    from bert_tf.training import sources
 
     name = settings.task_name
     task = None if name is None or canonical_name(name) == CUSTOM else name  # only a record describes the user's own data
@@ -143,8 +145,7 @@ def _opened(settings: PredictSettings) -> tuple[Trained, Inputs]:
 
 
 def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
-    from bert_tf.batch import output_form
-    from bert_tf.jobs import beam_job
+    from bert_tf.training import beam_job
 
     if settings.keep_columns:
         raise FlagError("--keep_columns: a pipeline of Beam does not read other columns; leave the flag out, or --beam")
@@ -157,7 +158,7 @@ def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
     _, reads = _opened(beam_job.fetched(settings))
 
     def transfer(pair: FilePair) -> Transfer:
-        form = output_form.of(pair.output, pair.output_format)
+        form = output_form(pair.output, pair.output_format)
         return Transfer(pair.input, pair.output, ShardForm(form, form.encode(reads.family.layout(form.form).header())))
 
     by_workers = dataclasses.replace(settings, machine=beam_job.dividing_cores(settings.machine, by))
@@ -167,8 +168,8 @@ def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
 
 def _worker(settings: PredictSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:
     environment = begin()
-    from bert_tf.batch.prediction import Predictor
-    from bert_tf.jobs import batch_machine, beam_job
+    from bert_tf.batch.session import Predictor
+    from bert_tf.training import batch_machine, beam_job
 
     model, reads = _opened(beam_job.fetched(settings))
     inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=environment)
@@ -205,6 +206,6 @@ COMMAND = Command(
     " python -m bert_tf predict --checkpoint=out/mrpc --input=FILE --output=FILE",
     PredictSettings,
     _run,
-    stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
+    stopped="stopped; the same command continues; pipes and --beam start over",
     has_beam=True,
 )

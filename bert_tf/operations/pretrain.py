@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import FlagError
-from bert_tf.jobs.pretrain_config import SECTIONS, SETTINGS, configured
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
+from bert_tf.training.fine_tune_config import PRETRAIN_SECTIONS, PRETRAIN_SETTINGS, configured_pretraining
 
 
-@takes(row for row in SETTINGS if row.name != "seeds")
+@takes(row for row in PRETRAIN_SETTINGS if row.name != "seeds")
 def pretrain(
     input_file: str | os.PathLike[str] | None = None, *, output_dir: str | os.PathLike[str] | None = None, **settings: Any
 ) -> Path:
@@ -37,12 +37,14 @@ def pretrain(
     """
     if "seeds" in settings:
         raise FlagError("seeds: call it once for each seed, with an output_dir of its own")
-    return fine_tune.train(configured(**{**settings, "input_file": input_file, "output_dir": output_dir})).output_dir
+    return fine_tune.train(
+        configured_pretraining(**{**settings, "input_file": input_file, "output_dir": output_dir})
+    ).output_dir
 
 
 COMMAND = fine_tune.command(
-    "Learns from text without labels: python -m bert_tf pretrain --input_file='texts/*.txt' --output_dir=out/mine",
-    "Rows, masks and the order of both are functions of the seeds: the same command goes on where it was, to the same bits.",
-    SECTIONS,
-    configured,
+    "Pre-trains on unlabelled text: python -m bert_tf pretrain --input_file='texts/*.txt' --output_dir=out/mine",
+    "Rows, masks and their order depend only on the seeds: the same command continues where it stopped, to the same bits.",
+    PRETRAIN_SECTIONS,
+    configured_pretraining,
 )

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bert_tf import atomic, documents, lock
 from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
 from bert_tf.corpus.documents import Corpus, find, warn_of_lines
@@ -28,18 +27,18 @@ from bert_tf.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettin
 from bert_tf.corpus.shards import ShardPlan, Tally
 from bert_tf.corpus.store import TokenStore
 from bert_tf.errors import BertError, FlagError
-from bert_tf.library.beam_runner import Arguments, runner
-from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
+from bert_tf.io import atomic, documents, lock
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import counted
+from bert_tf.library.keywords import Arguments, runner, takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
-from bert_tf.text_table import counted
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 if TYPE_CHECKING:
-    from bert_tf.jobs.beam_job import Beam
+    from bert_tf.training.beam_job import Beam
 
 FORMAT = 1  # of what is in shards
 _COUNTS = "documents", "sentences", "pieces"
@@ -59,9 +58,9 @@ class TextSettings(CorpusSettings):
 class MaskSettings(MaskedRowSettings):
     """Rows and masks: all flags of the published script, with its defaults."""
 
-    max_seq_length: int = setting(128, "most tokens of a row", lowest=SHORTEST, highest=LONGEST_ROW)
+    max_seq_length: int = setting(128, "maximum tokens per row", lowest=SHORTEST, highest=LONGEST_ROW)
     dupe_factor: int = setting(
-        10, "how often the text becomes rows, other ones with other masks each time", lowest=1, highest=_MOST_DUPLICATES
+        10, "passes over the text, each with different rows and masks", lowest=1, highest=_MOST_DUPLICATES
     )
 
     def rows(self) -> RowSettings:
@@ -73,10 +72,10 @@ class MaskSettings(MaskedRowSettings):
 
 @dataclasses.dataclass(frozen=True)
 class ShardSettings:
-    output_file: str | None = setting(None, "TFRecord file, or files with commas", required=True)
-    num_shards: int = setting(1, "files NAME-00000-of-00004.SUFFIX instead of one", lowest=1, highest=_MOST_SHARDS)
+    output_file: str | None = setting(None, "TFRecord file, or several, comma-separated", required=True)
+    num_shards: int = setting(1, "number of files, NAME-00000-of-00004.SUFFIX", lowest=1, highest=_MOST_SHARDS)
     workers: int | None = setting(
-        None, "processes at most; else one on each core; they do not change the shards", lowest=1, highest=_MOST_WORKERS
+        None, "maximum number of processes; default: one per core; does not change the shards", lowest=1, highest=_MOST_WORKERS
     )
 
 
@@ -147,7 +146,7 @@ def make(config: PretrainingDataSettings, *, beam: Beam | None = None) -> Writte
         key = _key(config, corpus, tokenizer, names)
         found = _there(names, key) if corpus.can_be_read_again else None
         if found is not None:
-            log.info("%s: is there already, made of the same text and settings", names[0])
+            log.info("%s: already made from the same text and settings", names[0])
             return found
         return _make(config, corpus, tokenizer, _Output(names, key), makers)
 
@@ -185,7 +184,7 @@ class _Makers(NamedTuple):
 
 
 def _run_each(work: Callable[[int], object], numbers: Sequence[int], by: Beam) -> None:
-    from bert_tf.jobs import beam_job  # what it imports is not needed without Beam
+    from bert_tf.training import beam_job  # what it imports is not needed without Beam
 
     beam_job.refuse_missing()
     from bert_tf.cluster import beam
@@ -228,7 +227,9 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     made_of = counted(tokens.documents, "document"), counted(tokens.tokens, "piece")
     log.info("%s with %s became %s", *made_of, counted(len(table), "row"))
     if tokens.documents == 1 and masks.nsp:
-        log.warning("all text is one document, so the random text of a pair is from it too; put blank lines between documents")
+        log.warning(
+            "all text is one document, so the random text of a pair comes from it too; separate documents by blank lines"
+        )
     if len(table) < len(output.paths):
         raise FlagError(
             f"{counted(len(output.paths), 'shard')} for {counted(len(table), 'row')}: lower --num_shards, or name fewer files"
@@ -309,10 +310,10 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Makes masked rows to pre-train on (docs/pretraining.md), by the flags of create_pretraining_data.py:\n"
+    "Makes masked pre-training rows (docs/pretraining.md), with the flags of create_pretraining_data.py:\n"
     "python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt",
     PretrainingDataSettings,
     _print,
     has_beam=True,
-    stopped="stopped; the same command goes on where it was; pipes start anew",
+    stopped="stopped; the same command continues; pipes start over",
 )

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import documents, files, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError
+from bert_tf.io import documents, files
+from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.profiling.operations import operations_file, time_tables, time_text
 from bert_tf.profiling.operations.operations_file import Record
 from bert_tf.settings import Setting, read, setting
-from bert_tf.text_table import Printed
 
 TABLES = MODEL, GROUPS, OPS = ("model", "groups", "ops")
 ALL = "all"
@@ -26,11 +27,9 @@ TOP = 20  # operations of a text
 @dataclasses.dataclass(frozen=True)
 class ProfileSettings:
     folder: str = setting(None, "output folder of a run", positional=True, required=True)
-    depth: int = setting(3, "components of a scope that are told apart: 3 for bert/encoder/layer_0", lowest=1)
-    top: int | None = setting(None, f"how many operations to list; else {TOP} as text, all of them otherwise", lowest=0)
-    matmul_peak_gflops: float | None = setting(
-        None, "peak to compare with, in the place of the one that was measured with the record", lowest=1e-9
-    )
+    depth: int = setting(3, "depth of scopes: 3 for bert/encoder/layer_0", lowest=1)
+    top: int | None = setting(None, f"number of operations to list; default: {TOP} as text, all of them otherwise", lowest=0)
+    matmul_peak_gflops: float | None = setting(None, "peak to compare with instead of the measured one", lowest=1e-9)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,13 +109,13 @@ def _texts(found: Tables, top: int) -> dict[str, Iterable[str]]:
 
 
 COMMAND = Command(
-    "Tells where the time of recorded steps went: python -m bert_tf profile DIR\n"
+    "Shows where the time of profiled steps went: python -m bert_tf profile DIR\n"
     "DIR is the --output_dir of a training that ran with --profile_steps.",
     ProfileSettings,
     _print,
     own=(
-        Setting("table", str, ALL, f"which: {MODEL}, {GROUPS} (by variable scope), {OPS}, {ALL}", choices=(*TABLES, ALL)),
+        Setting("table", str, ALL, f"tables: {MODEL}, {GROUPS} (by variable scope), {OPS}, {ALL}", choices=(*TABLES, ALL)),
         Setting("format", str, TEXT, f"{TEXT}, {TSV} (of one table) or {JSON}", choices=FORMATS),
     ),
-    has_log=False,
+    log=False,
 )

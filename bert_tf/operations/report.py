@@ -8,8 +8,8 @@ import html
 import os
 from pathlib import Path
 
-from bert_tf import atomic, lock
 from bert_tf.errors import OutputError
+from bert_tf.io import atomic, lock
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.run_layout import PAGE
@@ -20,9 +20,11 @@ _HEIGHT = 600  # pixels of a notebook
 
 @dataclasses.dataclass(frozen=True)
 class ReportSettings:
-    folders: tuple[str, ...] = setting(None, "output folder of a run, or of several to compare", positional=True, required=True)
-    output: str | None = setting(None, "file to write; else DIR/report.html, of several DIRs ./report.html")
-    redact: bool = setting(False, "first cut absolute paths in run_config.json to their names, to share DIR; they are lost")
+    folders: tuple[str, ...] = setting(None, "output folder of one or several runs", positional=True, required=True)
+    output: str | None = setting(None, "file to write; default: DIR/report.html, or ./report.html for several DIRs")
+    redact: bool = setting(
+        False, "first shorten absolute paths in run_config.json to file names, to share DIR; this cannot be undone"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,11 +88,11 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Makes the page of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]\n"
+    "Writes the HTML report of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]\n"
     "A DIR is the --output_dir of a training; that of --seeds is one line, the mean in a band; DIR/seed-* are a line each.\n"
     "While it trains, add --output=FILE.",
     ReportSettings,
     _print,
     stopped="stopped; no page was written",
-    has_log=False,
+    log=False,
 )

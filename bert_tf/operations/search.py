@@ -9,15 +9,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import documents
 from bert_tf.errors import DataError, FlagError
-from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import cell
 from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, Setting, group, read, setting
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.training.settings import MachineSettings
 from bert_tf.vectors.nearest import nearest
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
@@ -27,22 +28,19 @@ if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is
 _MODEL = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
 _DIGESTS = ("checkpoint_sha256", "bert_config_sha256", "vocabulary_sha256")
 _QUERIES = 256  # compared at a time
-_BLANKS = str.maketrans("\t\r\n", "   ")
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings:
-    index: str = setting(None, "vectors that encode wrote: .npz, .parquet or .npy", required=True)
-    query: str | None = setting(None, "text whose nearest texts are wanted")
+    index: str = setting(None, "vectors written by encode: .npz, .parquet or .npy", required=True)
+    query: str | None = setting(None, "text to find the nearest texts for")
     queries: str | Sequence[Any] | None = setting(
-        None, "the same of each text of a file, as --input of encode; - is a pipe", in_memory=True
+        None, "file of texts to look up, as --input of encode; - for a pipe", in_memory=True
     )
-    top: int = setting(10, "how many", lowest=1)
-    texts: str | None = setting(None, "file that an .npy was encoded from, which does not hold its texts")
-    checkpoint: str | None = setting(None, "what encodes the query, where it is no longer where the index says")
-    batch_size: int | None = setting(
-        None, "texts at a time; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
-    )
+    top: int = setting(10, "number of results per query", lowest=1)
+    texts: str | None = setting(None, "file that an .npy was encoded from (.npy holds no texts)")
+    checkpoint: str | None = setting(None, "checkpoint that encodes the query, if it has moved since encoding")
+    batch_size: int | None = setting(None, "batch size; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES)
     machine: MachineSettings = group(MachineSettings)
 
     def __post_init__(self) -> None:
@@ -73,7 +71,7 @@ class Found:
 def search(**settings: Any) -> list[Found]:
     """Finds the texts of an index that are nearest by cosine; does what `python -m bert_tf search` does.
 
-        bert_tf.search(index="vectors.npz", query="Who has won?")[0].hits[0].text
+        bert_tf.search(index="vectors.npz", query="Who won?")[0].hits[0].text
 
     Args:
       **settings: those of the command, by the names of its flags; `queries` may also be a list of texts.
@@ -88,7 +86,7 @@ def search(**settings: Any) -> list[Found]:
 
 
 def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[Found]:
-    from bert_tf.jobs import batch_machine
+    from bert_tf.training import batch_machine
     from bert_tf.vectors import index as indexes
 
     index = indexes.opened(settings.index, settings.texts)
@@ -101,13 +99,15 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
                 rows = index.rows(sorted({int(number) for of_query in near for number in of_query.numbers}))
             for query, of_query in zip(queries, near):
                 hits = zip(of_query.scores.tolist(), of_query.numbers.tolist())
-                yield Found(query, tuple(_hit(score, number, rows[number]) for score, number in hits))
+                yield Found(
+                    query, tuple(Hit(score, n, rows[n]["id"], rows[n].get("text"), rows[n].get("text_b")) for score, n in hits)
+                )
 
 
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
     """Opens the model that made the vectors; raises BertError if it is gone or another one."""
     from bert_tf.batch.job import ModelOverrides
-    from bert_tf.jobs import sources
+    from bert_tf.training import sources
     from bert_tf.vectors.options import VectorOptions
     from bert_tf.vectors.text_encoder import TextEncoder
 
@@ -143,10 +143,6 @@ def _queries(settings: SearchSettings) -> Iterator[list[SentenceExample]]:
         yield from (chunk[start : start + _QUERIES] for start in range(0, len(chunk), _QUERIES))
 
 
-def _hit(score: float, number: int, row: Mapping[str, Any]) -> Hit:
-    return Hit(score, number, **{name: row.get(name) for name in ("id", "text", "text_b")})  # type: ignore[arg-type]
-
-
 def _print(call: Call) -> None:
     several = call.settings.query is None
     for found in find(call.settings, os.environ):
@@ -164,13 +160,13 @@ def _as_lines(found: Found, *, several: bool) -> str:
     for hit in found.hits:
         text = " ||| ".join(part for part in (hit.text, hit.text_b) if part is not None)
         cells = [*([found.query.guid] if several else []), f"{hit.score:.4f}", hit.id, text]
-        lines.append("\t".join(cell.translate(_BLANKS) for cell in cells))
+        lines.append("\t".join(map(cell, cells)))
     return "".join(f"{line}\n" for line in lines)
 
 
 COMMAND = Command(
-    "Finds the nearest texts by cosine (docs/vectors.md): python -m bert_tf search --index=vectors.npz --query='Who has won?'",
+    "Finds the nearest texts by cosine (docs/vectors.md): python -m bert_tf search --index=vectors.npz --query='Who won?'",
     SearchSettings,
     _print,
-    own=(Setting("json", bool, False, "print an object a query, with all that is known of each text"),),
+    own=(Setting("json", bool, False, "print one JSON object per query, with all details of each text"),),
 )

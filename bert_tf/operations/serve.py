@@ -38,7 +38,7 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Serves a trained model by HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500",
+    "Serves a trained model over HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500",
     ServeConfig,
     _run,
     stopped="stopped; requests that were not yet answered are lost",

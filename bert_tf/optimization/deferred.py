@@ -52,14 +52,6 @@ class _Rows(NamedTuple):
     v: tf.Tensor
 
 
-class _Missed(NamedTuple):
-    """Steps that rows missed, as a sum over nodes: sum_k W_k / (sqrt(v) + u_k), [U, K] each."""
-
-    nodes: tf.Tensor  # u
-    weights: tf.Tensor  # W of the sum that moves the weights
-    averaged: tf.Tensor | None  # W of the sum that moves their average, if any
-
-
 class DeferredTable:
     """An embedding table in training on one device.
 
@@ -166,18 +158,18 @@ class DeferredTable:
         decays = self._decays()
         decay = _at(decays, self._step) - _at(decays, since)  # [U]
         root = tf.sqrt(v)
-        found = self._quadrature(since, decays)
+        nodes, moving, averaging = self._quadrature(since, decays)
         rows = _Rows(
-            stored + (stored * tf.math.expm1(decay)[:, None] - m * _summed(found.weights, found.nodes, root)),
+            stored + (stored * tf.math.expm1(decay)[:, None] - m * _summed(moving, nodes, root)),
             m * tf.pow(config.beta_1, missed),
             v * tf.pow(config.beta_2, missed),
         )
-        if self._moving is None or self._average is None or found.averaged is None:
+        if self._moving is None or self._average is None or averaging is None:
             return rows, None
         average = tf.gather(self._average, ids)
         joined, drift = self._joined(self._moving, since, decay)
         average += joined[:, None] * (stored - average) + drift[:, None] * stored
-        return rows, average - m * _summed(found.averaged, found.nodes, root)
+        return rows, average - m * _summed(averaging, nodes, root)
 
     def _make_average(self, moving: MovingAverage, own_name: str) -> tf.Variable:
         self._beyond = tf1.get_variable(
@@ -206,10 +198,11 @@ class DeferredTable:
         rates = self._rate_at(tf.range(self._total))
         return tf.concat([[0.0], tf.cumsum(tf.math.log1p(-self._decay * rates))], axis=0)
 
-    def _quadrature(self, since: tf.Tensor, decays: tf.Tensor) -> _Missed:
-        """Nodes u and weights W so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k).
+    def _quadrature(self, since: tf.Tensor, decays: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None]:
+        """Nodes u and weights W so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k), [U, K] each.
 
-        `since` [U] is the step that each row is current at; `decays` come from `_decays`.
+        The first W are of the sum that moves the weights, the second of the one that moves their average, if any. `since` [U]
+        is the step that each row is current at; `decays` come from `_decays`.
         """
         config = self._config
         shrinking = config.beta_1 / math.sqrt(config.beta_2)
@@ -248,9 +241,9 @@ class DeferredTable:
 
         nodes = tf.exp(middle + half * np.cos(angles).astype(np.float32))
         if self._moving is None:
-            return _Missed(nodes, weights(shrunk_rate * tf.exp(after)), None)
+            return nodes, weights(shrunk_rate * tf.exp(after)), None
         kept = self._kept(self._moving, step, after, before=_at(decays, tf.minimum(step, float(self._total))) - following)
-        return _Missed(nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept))
+        return nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept)
 
     def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
         """[U, S] share of a step's move in the current average, from the log decay `after` it and `before` it (undone)."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bert_tf.metrics import ranking
 from bert_tf.report.charts import Spec
-from bert_tf.report.groups import Group
-from bert_tf.report.line_chart import Curve, Floats, Style, line_chart
-from bert_tf.report.run_files import Line, Run, is_number, mapping
+from bert_tf.report.line_chart import Curve, Floats, line_chart
+from bert_tf.report.run_files import Group, Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 
 _MARKED = 100  # points of a chart, of which each is marked
@@ -36,10 +34,7 @@ LEARNING = (
     Measure("loss", "Training loss", "", "Of one batch each, before the update.", says=("lowest", "last"), smooth=True),
     Measure("learning_rate", "Learning rate", "", "That of the last update.", says=("highest", "last")),
     Measure(
-        "gradient_norm",
-        "Gradient norm",
-        "",
-        "Of all gradients together, before clipping.",
+        *("gradient_norm", "Gradient norm", "", "Of all gradients together, before clipping."),
         says=("median", "highest"),
         smooth=True,
     ),
@@ -76,16 +71,8 @@ MEMORY = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Chart:
-    """A chart of the page."""
-
-    title: str
-    unit: str
-    caption: str
-    smoothing: str  # note, if lines are smoothed
-    summary: str  # the same in numbers
-    spec: Spec
+# A chart of the page: title, unit, caption, smoothing (a note, if lines are smoothed), summary (the same in numbers), spec.
+Chart = dict[str, Any]
 
 
 def of_measures(measures: Sequence[Measure], groups: Sequence[Group]) -> list[Chart]:
@@ -109,12 +96,17 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
     found = _curves(groups, lambda run: run.metrics, measure.key, measure.factor)
     if not found:
         return None
-    spec = line_chart(found, Style(measure.unit, measure.smooth, measure.from_zero))
-    smoothing = "The line is smoothed, faint the values." if len(found) == 1 else "Smoothed."
+    spec = line_chart(found, unit=measure.unit, smooth=measure.smooth, from_zero=measure.from_zero)
+    smoothing = "Bold: smoothed. Faint: raw values." if len(found) == 1 else "Smoothed."
     steps, values = np.asarray(found[0].steps), np.asarray(found[0].values)
-    summary = ", ".join(_SAID[what](steps, values) for what in measure.says) if _is_single(groups) else ""
-    caption = measure.meaning + _thinned(spec)
-    return Chart(measure.title, measure.unit, caption, smoothing if spec["usermeta"]["smooth"] else "", summary, spec)
+    return {
+        "title": measure.title,
+        "unit": measure.unit,
+        "caption": measure.meaning + _thinned(spec),
+        "smoothing": smoothing if spec["usermeta"]["smooth"] else "",
+        "summary": ", ".join(_SAID[what](steps, values) for what in measure.says) if _is_single(groups) else "",
+        "spec": spec,
+    }
 
 
 def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart:
@@ -123,9 +115,15 @@ def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: boo
     best = int(np.argmin(values) if ranking.is_cost(key) else np.argmax(values))
     said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
     marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
-    spec = line_chart(found, Style(marks=marks))
-    title = f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}"
-    return Chart(title, "", f"On the dev data, while it trained.{_thinned(spec)}", "", said if _is_single(groups) else "", spec)
+    spec = line_chart(found, marks=marks)
+    return {
+        "title": f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}",
+        "unit": "",
+        "caption": f"On the dev data, while it trained.{_thinned(spec)}",
+        "smoothing": "",
+        "summary": said if _is_single(groups) else "",
+        "spec": spec,
+    }
 
 
 def _thinned(spec: Spec) -> str:
@@ -186,13 +184,9 @@ def training_seconds(run: Run) -> float | None:
 def figures(run: Run) -> dict[str, tuple[float, str]]:
     """Median of each speed measure and maximum of each memory measure, with units, by title."""
     kinds = ((SPEED, "median", np.median), (MEMORY, "highest", np.max))
-    found = {
-        f"{measure.title[0].lower()}{measure.title[1:]}, {kind}": (
-            points(run.metrics, measure.key)[1] * measure.factor,
-            function,
-            measure.unit,
-        )
+    found = [
+        (f"{measure.title[0].lower()}{measure.title[1:]}, {kind}", points(run.metrics, measure.key)[1], measure, function)
         for measures, kind, function in kinds
         for measure in measures
-    }
-    return {name: (float(function(values)), unit) for name, (values, function, unit) in found.items() if len(values)}
+    ]
+    return {name: (float(of(values * measure.factor)), measure.unit) for name, values, measure, of in found if len(values)}

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from bert_tf.report import curves, outcome
-from bert_tf.report.groups import Group
 from bert_tf.report.outcome import Score
-from bert_tf.report.run_files import Run, is_number, mapping
+from bert_tf.report.run_files import Group, Run, is_number, mapping
 from bert_tf.report.wording import duration, metric, number
 
-
-class Figure(NamedTuple):
-    """A figure with its name and a note below."""
-
-    name: str
-    value: str
-    note: str
+Figure = tuple[str, str, str]  # name, value, and a note below
 
 
 def figures(group: Group, *, costs: bool) -> list[Figure]:
@@ -26,7 +18,7 @@ def figures(group: Group, *, costs: bool) -> list[Figure]:
     return [
         *_scores(group),
         *_losses(group),
-        *(Figure("last logged step", f"{line['step']:g}", "") for line in last),
+        *(("last logged step", f"{line['step']:g}", "") for line in last),
         *(_speeds(group) if costs else ()),
         *(_times(group) if costs else ()),
     ]
@@ -37,7 +29,7 @@ def _scores(group: Group) -> Iterator[Figure]:
         if task == group.task:
             values = [row.value for row in rows]
             note = _interval(rows[0]) if len(group.runs) == 1 else _spread(values)
-            yield Figure(f"{metric(name)}, {split}", f"{statistics.fmean(values):.4f}", note)
+            yield (f"{metric(name)}, {split}", f"{statistics.fmean(values):.4f}", note)
 
 
 def _interval(row: Score) -> str:
@@ -55,7 +47,7 @@ def _losses(group: Group) -> Iterator[Figure]:
             if is_number(details.get("loss")):
                 found.setdefault(split, []).append(details["loss"])
     for split, values in found.items():
-        yield Figure(f"loss, {split}", f"{statistics.fmean(values):.4f}", "" if len(group.runs) == 1 else _spread(values))
+        yield (f"loss, {split}", f"{statistics.fmean(values):.4f}", "" if len(group.runs) == 1 else _spread(values))
 
 
 def _speeds(group: Group) -> Iterator[Figure]:
@@ -63,13 +55,13 @@ def _speeds(group: Group) -> Iterator[Figure]:
     for name in dict.fromkeys(name for found in of_runs for name in found):
         values = [found[name][0] for found in of_runs if name in found]
         unit = next(found[name][1] for found in of_runs if name in found)
-        yield Figure(name, number(statistics.fmean(values)), unit)
+        yield (name, number(statistics.fmean(values)), unit)
 
 
 def _times(group: Group) -> Iterator[Figure]:
     seconds = [found for run in group.runs if (found := curves.training_seconds(run))]
     if seconds:
-        yield Figure("time in training steps", duration(statistics.fmean(seconds)), "" if len(group.runs) == 1 else "a seed")
+        yield ("time in training steps", duration(statistics.fmean(seconds)), "" if len(group.runs) == 1 else "a seed")
 
 
 def reached(run: Run) -> int | None:
@@ -88,7 +80,7 @@ def state(run: Run) -> str:
         return "Nothing is logged yet: training has not come to its first report."
     if total is not None and last >= total:
         return f"Trained to the last step, {last}, and not evaluated: run the command again with --do_eval."
-    goes_on = "The same command goes on from its last checkpoint."
+    goes_on = "The same command continues from its last checkpoint."
     return f"Not finished: the last logged step is {last}{of}, and there is no result. {goes_on}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,22 +33,33 @@ class Curve:
     steps_an_epoch: float | None = None  # to show epochs; None if unknown
 
 
-@dataclasses.dataclass(frozen=True)
-class Style:
-    unit: str = ""  # may be empty
-    smooth: bool = False  # values are noisy, so a smoothed line is shown
-    from_zero: bool = False  # start the vertical axis at 0, not at the minimum
-    marks: bool = False  # draw point marks
+class _Way(NamedTuple):
+    """How lines are drawn."""
+
+    unit: str
+    smooth: bool  # a smoothed line is shown
+    from_zero: bool
+    marks: bool
+    single: bool  # only one curve
+    banded: bool  # some line has a band
+    epochs: bool  # the epoch length is known
+    most: int  # places in the key
 
 
-def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
+def line_chart(
+    curves: Sequence[Curve], *, unit: str = "", smooth: bool = False, from_zero: bool = False, marks: bool = False
+) -> Spec:
     """A line chart over steps from at least one non-empty curve.
 
-    Curves of one line become their mean, in a band from the lowest to the highest.
+    Curves of one line become their mean, in a band from the lowest to the highest. `smooth` tells that values are noisy,
+    `from_zero` starts the vertical axis at 0 instead of the minimum, `marks` draws the points.
     """
     longest = max(len(curve.steps) for curve in curves)
     way = _Way(
-        Style(style.unit, style.smooth and longest >= SMOOTHED_FROM, style.from_zero, style.marks or longest == 1),
+        unit,
+        smooth and longest >= SMOOTHED_FROM,
+        from_zero,
+        marks or longest == 1,
         single=len(curves) == 1,
         banded=len({curve.line for curve in curves}) < len(curves),
         epochs=all(curve.steps_an_epoch for curve in curves),
@@ -57,7 +68,7 @@ def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
     group = -(-longest // max(_POINTS // len(curves), _LEAST_POINTS))  # the same for all: seeds of a band share their steps
     return {
         **sheet("step", "step"),
-        "usermeta": {"lines": True, "epochs": way.epochs, "smooth": way.style.smooth, "mean_of": group},
+        "usermeta": {"lines": True, "epochs": way.epochs, "smooth": way.smooth, "mean_of": group},
         "data": {"values": _rows(curves, group)},
         "transform": [{"flatten": ["step", "value"]}],
         "layer": _layers(way),
@@ -69,17 +80,6 @@ def thinned(values: Sequence[float] | Floats, group: int) -> list[float]:
     starts = np.arange(0, len(values), group)
     sums = np.add.reduceat(np.asarray(values, np.float64), starts)
     return short(sums / np.diff(starts, append=len(values)))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Way:
-    """How lines are drawn."""
-
-    style: Style
-    single: bool  # only one curve
-    banded: bool  # some line has a band
-    epochs: bool  # the epoch length is known
-    most: int  # places in the key
 
 
 def _rows(curves: Sequence[Curve], group: int) -> list[Spec]:
@@ -98,17 +98,17 @@ def _rows(curves: Sequence[Curve], group: int) -> list[Spec]:
 
 def _layers(way: _Way) -> list[Spec]:
     """Layers from back to front; the last follows the pointer."""
-    point = {"point": {"size": 30}} if way.style.marks else {}
+    point = {"point": {"size": 30}} if way.marks else {}
     faint = _layer(way, {"type": "line", "strokeWidth": 1, "opacity": 0.4}, "value", raw=True)
     band = _layer(way, {"type": "area", "opacity": 0.25}, "lowest", y2={"field": "highest"})
     line = _layer(way, {"type": "line", "strokeWidth": 2, **point}, "shown")
     pointed = _layer(way, {"type": "point", "filled": True, "size": 60}, "value" if way.single else "shown", raw=way.single)
-    behind = [*([faint] if way.single and way.style.smooth else ()), *([band] if way.banded else ())]
+    behind = [*([faint] if way.single and way.smooth else ()), *([band] if way.banded else ())]
     return [*behind, line, following(pointed, _told(way))]
 
 
 def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: Spec) -> dict[str, Any]:
-    y = {"field": field, "type": "quantitative", "title": None, "scale": {"zero": way.style.from_zero}}
+    y = {"field": field, "type": "quantitative", "title": None, "scale": {"zero": way.from_zero}}
     by_line = {**NOMINAL, "field": "line"}
     places = list(range(way.most))
     colour = {**by_line, "scale": {"domain": places, "range": [COLOURS[place % len(COLOURS)] for place in places]}}
@@ -126,9 +126,9 @@ def _shown(way: _Way) -> list[Spec]:
     """Transforms from logged to shown values: smoothing, and the mean of several runs."""
     kept = ["name", "line", "steps_an_epoch"]
     own: list[Spec] = [{"calculate": "datum.value", "as": "shown"}]
-    if way.style.smooth:
+    if way.smooth:
         fit = {"loess": "value", "on": "step", "groupby": ["run", *kept], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
-        own = [fit, *([{"calculate": "max(0, datum.shown)", "as": "shown"}] if way.style.from_zero else ())]
+        own = [fit, *([{"calculate": "max(0, datum.shown)", "as": "shown"}] if way.from_zero else ())]
     sums = [{"op": op, "field": "shown", "as": name} for op, name in (("mean", "mean"), ("min", "lowest"), ("max", "highest"))]
     mean: list[Spec] = [
         {"aggregate": [*sums, {"op": "count", "as": "runs"}], "groupby": [*kept, "step"]},
@@ -138,11 +138,11 @@ def _shown(way: _Way) -> list[Spec]:
 
 
 def _told(way: _Way) -> list[Spec]:
-    unit = f", {way.style.unit}" if way.style.unit else ""
+    unit = f", {way.unit}" if way.unit else ""
     where = [told("step", "step", _STEP), *([told("epoch", "epoch", _EPOCH)] if way.epochs else ())]
     if way.single:
         return [*where, told("value", f"value{unit}")]
     if way.banded:
         ends = [told(name, f"{name}{unit}") for name in ("lowest", "highest")]
         return [_NAME, *where, told("shown", f"mean{unit}"), *ends, told("runs", "runs", _COUNT)]
-    return [_NAME, *where, told("shown", f"{'smoothed' if way.style.smooth else 'value'}{unit}")]
+    return [_NAME, *where, told("shown", f"{'smoothed' if way.smooth else 'value'}{unit}")]

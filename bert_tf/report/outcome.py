@@ -41,35 +41,6 @@ class Score:
         return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 2)
 
 
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """A cell of the confusion matrix."""
-
-    count: int
-    share: float  # of the examples with its label
-    is_right: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Confusion:
-    """Labels by predictions."""
-
-    labels: Sequence[str]
-    rows: Sequence[Sequence[Cell]]  # [L][L]; empty if there are too many labels
-    frequent: Sequence[tuple[str, str, Cell]]  # top (label, prediction, cell) if too many labels
-
-
-@dataclasses.dataclass(frozen=True)
-class Wrong:
-    """A wrongly predicted example."""
-
-    id: str
-    texts: Sequence[Sequence[tuple[str, str]]]  # per text: (piece, `label`, `predicted`, `both` or empty)
-    label: str
-    predicted: str
-    sure: str  # confidence, or the error of a number
-
-
 def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
     """Scores by task, split and metric; comparable ones share a scale."""
     found: dict[tuple[str, str, str], list[Score]] = {}
@@ -119,27 +90,28 @@ def time_to_target(run: Run) -> str | None:
         return None
 
 
-def confusion(details: Mapping[str, Any]) -> Confusion | None:
+def confusion(details: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Labels, and rows [L][L] of cells, or the most frequent (label, prediction, cell) if there are too many labels."""
     labels, counts = details.get("labels"), details.get("confusion")
     if not isinstance(labels, list) or not labels or not isinstance(counts, list):
         return None
-    size = len(labels)
     try:
         table = np.array(counts, np.int64)  # [L, L]
     except (ValueError, TypeError, OverflowError):
         return None
-    if table.shape != (size, size):
+    if table.shape != (len(labels), len(labels)):
         return None
     totals = table.sum(axis=1)
-    cells = [
-        [Cell(int(count), count / max(total, 1), row == column) for column, count in enumerate(counts)]
-        for row, (counts, total) in enumerate(zip(table, totals))
+    cells: list[list[dict[str, Any]]] = [
+        [{"count": int(count), "share": count / max(total, 1), "is_right": r == c} for c, count in enumerate(counts)]
+        for r, (counts, total) in enumerate(zip(table, totals))
     ]
     names = [str(label) for label in labels]
-    if size <= _MOST_LABELS:
-        return Confusion(names, cells, ())
-    off = [(names[r], names[c], cell) for r, row in enumerate(cells) for c, cell in enumerate(row) if r != c and cell.count]
-    return Confusion(names, (), sorted(off, key=lambda found: -found[2].count)[:_MOST_CONFUSIONS])
+    if len(names) <= _MOST_LABELS:
+        return {"labels": names, "rows": cells, "frequent": ()}
+    off = [(names[r], names[c], cell) for r, row in enumerate(cells) for c, cell in enumerate(row) if r != c and cell["count"]]
+    off.sort(key=lambda found: -found[2]["count"])
+    return {"labels": names, "rows": (), "frequent": off[:_MOST_CONFUSIONS]}
 
 
 def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -151,7 +123,7 @@ def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return rows if whole else []
 
 
-def wrong(evaluated: Evaluated, split: str, most: int) -> list[Wrong] | None:
+def wrong(evaluated: Evaluated, split: str, most: int) -> list[dict[str, Any]] | None:
     """The most confident mistakes of a split, at most `most`; None if the evaluation kept none."""
     if evaluated.wrong is None:
         return None
@@ -159,7 +131,8 @@ def wrong(evaluated: Evaluated, split: str, most: int) -> list[Wrong] | None:
     return [_as_shown(line) for line in lines[:most]]
 
 
-def _as_shown(line: Mapping[str, Any]) -> Wrong:
+def _as_shown(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A mistake; its texts are lists of (piece, `label`, `predicted`, `both` or empty)."""
     sure = ""
     if is_number(line.get("confidence")):
         sure = f"{line['confidence']:.1%} sure"
@@ -169,7 +142,8 @@ def _as_shown(line: Mapping[str, Any]) -> Wrong:
     marks = _marks(line)
     if marks:
         texts[0] = _marked(str(line["text_a"]), marks)
-    return Wrong(str(line.get("id", "")), texts, _label(line.get("label")), _label(line.get("predicted")), sure)
+    labels = {name: _label(line.get(name)) for name in ("label", "predicted")}
+    return {"id": str(line.get("id", "")), "texts": texts, **labels, "sure": sure}
 
 
 def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import statistics
 import time
@@ -10,21 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import atomic
+from bert_tf.io import atomic
 from bert_tf.report import (
     charts,
     costs,
     curves,
     drawing,
-    groups,
     headline,
     outcome,
+    run_files,
     scripts,
     settings,
     wording,
 )
-from bert_tf.report.groups import Group, Sample
-from bert_tf.report.run_files import Run
+from bert_tf.report.run_files import Group, Run
 
 if TYPE_CHECKING:
     import jinja2
@@ -36,34 +34,6 @@ _TRACED = 4  # runs whose traced and recorded steps are: their pictures and tabl
 _COSTED = 12  # runs whose tables of time are
 _HEADED = 6  # groups whose figures stand on top; those of more are in the table of runs alone
 _DASHES = ("solid", "dashed", "dotted")  # of `charts.DASHES`, as style sheets call them
-
-
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """A group in the key of the charts."""
-
-    name: str
-    colour: str
-    dash: str
-    task: str  # empty if all have the same
-    seeds: int  # shown if more than one
-
-
-@dataclasses.dataclass(frozen=True)
-class Spread:
-    """Distribution of a metric over runs."""
-
-    name: str
-    values: Sequence[float]  # one per run
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.values)
-
-    @property
-    def deviation(self) -> float:
-        """Sample standard deviation."""
-        return statistics.stdev(self.values)
 
 
 def write(path: Path, runs: Sequence[Run]) -> None:
@@ -113,10 +83,10 @@ def _scripts() -> dict[str, Any]:
 
 
 def _contents(runs: Sequence[Run]) -> dict[str, Any]:
-    found = groups.of(runs)
+    found = run_files.groups(runs)
     drawn = found[: charts.MOST_LINES]
     scores = outcome.scores(runs)
-    samples = groups.samples(runs)
+    samples = run_files.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
     recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := costs.operations(run.folder)) is not None]
     return {
@@ -157,24 +127,26 @@ def _title(found: Sequence[Group]) -> str:
     return f"{tasks}: {count} {'seeds' if len(found) == 1 else 'runs'}"
 
 
-def _key(drawn: Sequence[Group]) -> list[Line]:
+def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
+    """Names, colours, dashes, tasks (empty if all have the same) and numbers of seeds of the lines in charts."""
     several = len({group.task for group in drawn}) > 1
     return [
-        Line(
-            group.name,
-            charts.COLOURS[place % len(charts.COLOURS)],
-            _DASHES[place // len(charts.COLOURS)],
-            group.task if several else "",
-            len(group.runs),
-        )
+        {
+            "name": group.name,
+            "colour": charts.COLOURS[place % len(charts.COLOURS)],
+            "dash": _DASHES[place // len(charts.COLOURS)],
+            "task": group.task if several else "",
+            "seeds": len(group.runs),
+        }
         for place, group in enumerate(drawn)
     ]
 
 
-def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Sample]) -> list[Spread]:
-    """Spread of a metric over each sample with at least two values."""
-    found = [Spread(sample.name, [row.value for row in rows if row.run in sample.runs]) for sample in samples]
-    return [spread for spread in found if len(spread.values) > 1]
+def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Group]) -> list[tuple[str, int, float, float]]:
+    """Name, count, mean and sample standard deviation of a metric over each sample with at least two values."""
+    names = [(sample.name, {run.name for run in sample.runs}) for sample in samples]
+    found = [(name, [row.value for row in rows if row.run in runs]) for name, runs in names]
+    return [(name, len(v), statistics.fmean(v), statistics.stdev(v)) for name, v in found if len(v) > 1]
 
 
 def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Reads the files of a run, complete or not; missing, truncated or damaged files are skipped and reported."""
+"""Reads the files of runs, complete or not, and groups runs; missing or damaged files are skipped and reported."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import documents, files
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run_folder import DETERMINING
+from bert_tf.io import documents, files
 from bert_tf.run_layout import EVALUATIONS, METRICS, RECORD, RESULTS, WRONG_EXAMPLES
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Line = Mapping[str, float]  # numbers by name, the step among them
 
 _LARGEST_FILE = 1 << 30  # bytes
 _LARGEST = 1e100  # number of a chart
+_SEED = "seed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,3 +206,53 @@ def _numbers(path: Path, problems: list[str]) -> list[Line]:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a JSON value is a number that a chart can show, neither infinite nor nearly so."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A run, or the runs of a seed series: they share one line in charts, and their mean is meaningful."""
+
+    name: str
+    runs: Sequence[Run]  # at least one
+
+    @property
+    def task(self) -> str:
+        return self.runs[0].task
+
+
+def groups(runs: Sequence[Run]) -> list[Group]:
+    """Runs in order; those of a series are one group if only the seed differs."""
+    by_series: dict[Path, list[Run]] = {}
+    for run in runs:
+        by_series.setdefault(run.series or run.folder, []).append(run)
+    return [group for same in by_series.values() for group in _groups(same)]
+
+
+def _groups(runs: Sequence[Run]) -> list[Group]:
+    if len(runs) > 1 and runs[0].training and len(set(map(_setting, runs))) == 1:
+        return [Group(_series_name(runs[0]), runs)]
+    return [Group(run.name, [run]) for run in runs]
+
+
+def _series_name(run: Run) -> str:
+    above, _, _ = run.name.rpartition("/")
+    return above or (run.series.name if run.series else run.name)
+
+
+def samples(runs: Sequence[Run]) -> list[Group]:
+    """Two or more runs each that differ only in the seed, so that a mean is meaningful."""
+    same: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.training:
+            same.setdefault(_setting(run), []).append(run)
+    seeds = {key: {documents.to_json(run.training.get(_SEED)) for run in found} for key, found in same.items()}
+    return [Group(_name(found), found) for key, found in same.items() if len(seeds[key]) == len(found) > 1]
+
+
+def _name(runs: Sequence[Run]) -> str:
+    (series, *others) = {run.series for run in runs}
+    return ", ".join(run.name for run in runs) if others or series is None else _series_name(runs[0])
+
+
+def _setting(run: Run) -> str:
+    return documents.to_json({key: value for key, value in run.training.items() if key != _SEED}, sort_keys=True)

@@ -12,8 +12,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from bert_tf import atomic, files
 from bert_tf.errors import BertError
+from bert_tf.io import atomic, files
 
 _EXPORT = "window.vegaEmbed = vegaEmbed;"
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import documents
+from bert_tf.io import documents
 from bert_tf.report.run_files import Run, mapping
 
 _OF_MODEL = "bert_config"

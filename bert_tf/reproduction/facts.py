@@ -18,33 +18,17 @@ TOKENS, INPUT_IDS = "tokens", "input_ids"
 
 
 @dataclasses.dataclass(frozen=True)
-class Span:
-    """Adjacent legible tokens."""
-
-    start: int  # position of the first in its line, from 0
-    count: int  # of tokens
-    sha256: str  # of the tokens joined by blanks, see `digest`
-
-
-@dataclasses.dataclass(frozen=True)
 class TokenLine:
     """A log line that shows tokens of an example."""
 
     guid: str
     field: str  # TOKENS, without padding, or INPUT_IDS, with it
     shown: int  # tokens in the line, legible or not
-    spans: tuple[Span, ...]  # the legible ones
+    spans: tuple[tuple[int, int, str], ...]  # adjacent legible tokens: position of the first, count, `digest`
 
     @property
     def legible(self) -> int:
-        return sum(span.count for span in self.spans)
-
-
-@dataclasses.dataclass(frozen=True)
-class LabelLine:
-    guid: str
-    label: str
-    label_id: int
+        return sum(count for _, count, _ in self.spans)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +62,7 @@ class Published:
     gpu_total_mb: int  # most memory of a GPU of this model, MiB
     gpu_limit_mb: int  # memory that TensorFlow took of it, MiB
     token_lines: tuple[TokenLine, ...]  # of dev examples
-    label_lines: tuple[LabelLine, ...]  # of the same examples
+    labels: Mapping[str, str]  # label lines by the guid of an example
     features: Mapping[str, tuple[int | None, ...]]  # shapes by name; None is an open size
     variables: Mapping[str, Variable]  # by name; the others are illegible
 
@@ -171,17 +155,17 @@ GTX1060 = Published(
             "dev-1",
             INPUT_IDS,
             24,
-            (Span(0, 24, "6e5ab9a284ede007d55c9ac27a71c586a2a41f920faffd123dcdba1cc0133ee3"),),
+            ((0, 24, "6e5ab9a284ede007d55c9ac27a71c586a2a41f920faffd123dcdba1cc0133ee3"),),
         ),
         TokenLine(
             "dev-2",
             TOKENS,
             52,
             (
-                Span(0, 2, "3fd71fe975ee1b41de9fc021409927ba88dde385d190dd6c278471df45c5c6b8"),
-                Span(3, 2, "6560e510898399c685467c9735df53c96ba3bb1fac7ecaab044c457572b2aff1"),
-                Span(7, 27, "3ab646d131e5b54f61a178ca2b6186da5fad24406a974c62c34fc09a0bea35ea"),
-                Span(36, 16, "955ce931984d549d71e88c16836b5fa43fa7e1591d1d7d3c8863e1b53a729b87"),
+                (0, 2, "3fd71fe975ee1b41de9fc021409927ba88dde385d190dd6c278471df45c5c6b8"),
+                (3, 2, "6560e510898399c685467c9735df53c96ba3bb1fac7ecaab044c457572b2aff1"),
+                (7, 27, "3ab646d131e5b54f61a178ca2b6186da5fad24406a974c62c34fc09a0bea35ea"),
+                (36, 16, "955ce931984d549d71e88c16836b5fa43fa7e1591d1d7d3c8863e1b53a729b87"),
             ),
         ),
         TokenLine(
@@ -189,26 +173,26 @@ GTX1060 = Published(
             TOKENS,
             64,
             (
-                Span(0, 41, "7dd339b2071f314efccea02f9d0c9ccbaa50c52f3b775d64ff49bb9a3a2ce538"),
-                Span(43, 1, "380918b946a526640a40df5dced6516794f3d97bbd9e6bb553d037c4439f31c3"),
-                Span(45, 5, "5c80b6c4bc713766527f8635eccf76adb7681a287b563c910450ed4aac0c6528"),
-                Span(51, 13, "72e5da4ffab419787e9422008b1728187e8bd316f685c58d941cffe9056a949d"),
+                (0, 41, "7dd339b2071f314efccea02f9d0c9ccbaa50c52f3b775d64ff49bb9a3a2ce538"),
+                (43, 1, "380918b946a526640a40df5dced6516794f3d97bbd9e6bb553d037c4439f31c3"),
+                (45, 5, "5c80b6c4bc713766527f8635eccf76adb7681a287b563c910450ed4aac0c6528"),
+                (51, 13, "72e5da4ffab419787e9422008b1728187e8bd316f685c58d941cffe9056a949d"),
             ),
         ),
         TokenLine(
             "dev-4",
             INPUT_IDS,
             60,
-            (Span(0, 60, "09fea5b60b18b22ebafcf3a5d042a13fb2a3c4d85daf8833c74ecb41c6586e46"),),
+            ((0, 60, "09fea5b60b18b22ebafcf3a5d042a13fb2a3c4d85daf8833c74ecb41c6586e46"),),
         ),
         TokenLine(
             "dev-5",
             INPUT_IDS,
             24,
-            (Span(0, 24, "989165a29b1d1c34509cb033a08f7e6fb561cec9dca7cde167af15abc8739d7f"),),
+            ((0, 24, "989165a29b1d1c34509cb033a08f7e6fb561cec9dca7cde167af15abc8739d7f"),),
         ),
     ),
-    label_lines=(LabelLine("dev-4", "1", 1),),
+    labels={"dev-4": "1 (id = 1)"},
     features={"input_ids": (None, 64), "label_ids": (None,), "segment_ids": (None, 64)},
     variables=_VARIABLES,
 )

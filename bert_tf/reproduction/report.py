@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import atomic, documents
+from bert_tf.io import atomic, documents
 from bert_tf.reproduction.facts import Published
 from bert_tf.reproduction.forms import FormFound
 from bert_tf.reproduction.verdicts import OUTSIDE, Row

@@ -6,9 +6,10 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from bert_tf.config import BertConfig
 from bert_tf.reproduction import forms
-from bert_tf.reproduction.facts import Published, digest
-from bert_tf.reproduction.measured import Device, Measured, Outcome
+from bert_tf.reproduction.facts import Published, Variable, digest
+from bert_tf.reproduction.forms import FormFound
 
 EQUAL, WITHIN, OUTSIDE, NOT_COMPARABLE = "equal", "within the published range", "outside", "not comparable"
 
@@ -40,6 +41,36 @@ class Row:
     reason: str = ""  # empty if none is needed
 
 
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Result of training with one seed."""
+
+    seed: int
+    steps: int
+    accuracy: float  # on dev
+    loss: float  # mean over dev
+    examples_per_second: float  # of training, the median of the logged ones
+    steps_per_second: float  # likewise
+    collapsed: str | None = None  # why nothing was learned; None if something was
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Everything that is compared with a published run."""
+
+    outcomes: tuple[Outcome, ...]  # one for each seed
+    config: BertConfig
+    vocabulary: str  # `Vocabulary.fingerprint`
+    examples: Mapping[str, int]  # by split
+    shown: Mapping[str, Mapping[str, Sequence[object]]]  # tokens of the first dev examples, by guid and `TokenLine.field`
+    labels: Mapping[str, str]  # label lines of the same, by guid
+    features: Mapping[str, tuple[int | None, ...]]  # shapes by name; None is an open size
+    variables: Mapping[str, Variable]  # of the model, by name
+    forms: Sequence[FormFound]  # of the log's lines
+    device: tuple[str, str, int | None]  # CPU or GPU, the maker's name, and the limit of tensor memory in MiB, if set
+    num_train_steps: int | None = None  # None if the length was not set
+
+
 class _Rows:
     """Makes rows; differences between the runs leave some without a verdict."""
 
@@ -68,7 +99,7 @@ def compare(published: Published, measured: Measured) -> list[Row]:
         *_of_examples(rows, published, measured),
         *_of_features(rows, published, measured),
         *_of_variables(rows, published, measured),
-        _memory(rows, published, measured.device),
+        _memory(rows, published, *measured.device),
         _log(rows, measured),
     ]
 
@@ -86,8 +117,9 @@ def differences(published: Published, measured: Measured) -> dict[str, str]:
         found[WEIGHTS] = f"other weights ({'; '.join(others)})"
     elif VOCABULARY in found:
         found[WEIGHTS] = "other weights (of another vocabulary)"
-    if published.gpu not in measured.device.model:
-        found[HARDWARE] = f"other hardware: {measured.device.model}"
+    _, device, _ = measured.device
+    if published.gpu not in device:
+        found[HARDWARE] = f"other hardware: {device}"
     if measured.num_train_steps not in (None, published.steps):
         found[LENGTH] = f"other length: --num_train_steps={measured.num_train_steps}, published {published.steps}"
     return found
@@ -138,21 +170,19 @@ def _speed(slowest: float, measured: float) -> Verdict:
 
 def _of_examples(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
     for line in published.token_lines:
-        tokens = measured.shown[line.guid].tokens[line.field] if line.guid in measured.shown else ()
-        wrong = [span for span in line.spans if digest(tokens[span.start : span.start + span.count]) != span.sha256]
-        places = ", ".join(f"{span.start} to {span.start + span.count - 1}" for span in wrong)
+        tokens = measured.shown.get(line.guid, {}).get(line.field, ())
+        wrong = [(start, count) for start, count, sha256 in line.spans if digest(tokens[start : start + count]) != sha256]
+        places = ", ".join(f"{start} to {start + count - 1}" for start, count in wrong)
         yield rows.row(
             f"{line.guid} {line.field}",
             f"{line.legible} of {line.shown} legible",
-            f"{line.legible - sum(span.count for span in wrong)} equal",
+            f"{line.legible - sum(count for _, count in wrong)} equal",
             (OUTSIDE, f"among positions {places}") if wrong else (EQUAL, ""),
             (DATA, VOCABULARY),
         )
-    for label in published.label_lines:
-        wanted = f"{label.label} (id = {label.label_id})"
-        example = measured.shown.get(label.guid)
-        found = f"{example.label} (id = {example.label_id})" if example else "no such example"
-        yield rows.row(f"{label.guid} label", wanted, found, _exact(wanted, found), (DATA,))
+    for guid, wanted in published.labels.items():
+        found = measured.labels.get(guid, "no such example")
+        yield rows.row(f"{guid} label", wanted, found, _exact(wanted, found), (DATA,))
 
 
 def _of_features(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
@@ -178,15 +208,15 @@ def _layer(name: str) -> int:
     return int(found[1]) if found else -1
 
 
-def _memory(rows: _Rows, published: Published, device: Device) -> Row:
+def _memory(rows: _Rows, published: Published, kind: str, model: str, limit_mb: int | None) -> Row:
     wanted = published.gpu_limit_mb
-    if device.kind != "GPU":
-        verdict = NOT_COMPARABLE, f"other hardware: {device.model}"
-    elif device.limit_mb != wanted:
+    if kind != "GPU":
+        verdict = NOT_COMPARABLE, f"other hardware: {model}"
+    elif limit_mb != wanted:
         verdict = NOT_COMPARABLE, f"--gpu_memory_limit_mb={wanted} sets it"
     else:
         verdict = EQUAL, "the run fits into it"
-    return rows.row("GPU memory, MB", wanted, device.limit_mb or "no limit", verdict)
+    return rows.row("GPU memory, MB", wanted, limit_mb or "no limit", verdict)
 
 
 def _log(rows: _Rows, measured: Measured) -> Row:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 
 Capability = tuple[int, int]  # of a GPU: 8.6 is (8, 6)
 
@@ -56,15 +56,10 @@ def installed() -> Build:
 
 
 CACHE_SIZE, NO_CACHE = "CUDA_CACHE_MAXSIZE", "CUDA_CACHE_DISABLE"
-_ALL_KERNELS = 2 << 30  # bytes; what does not fit is compiled at each start
+ALL_KERNELS = 2 << 30  # bytes; what does not fit is compiled at each start
 
 # The newest GPUs that cuBLAS and cuDNN have kernels for, from a version of CUDA on (its release notes).
 _LIBRARIES = (((12, 8), (12, 0)), ((11, 8), (9, 0)))
-
-
-def keep_compiled(environment: MutableMapping[str, str]) -> None:
-    """Enlarges the driver's kernel cache unless the user set its size; must run before the driver starts."""
-    environment.setdefault(CACHE_SIZE, str(_ALL_KERNELS))
 
 
 def warn(environment: Mapping[str, str]) -> None:

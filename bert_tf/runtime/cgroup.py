@@ -7,17 +7,9 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 _ROOT = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")  # lines of NUMBER:CONTROLLERS:GROUP; no controller is named in version 2
-
-
-class Memory(NamedTuple):
-    """In bytes."""
-
-    limit: int
-    free: int  # of the limit
 
 
 def cpus() -> float | None:
@@ -26,8 +18,8 @@ def cpus() -> float | None:
     return min((share for share in shares if share is not None), default=None)
 
 
-def memory() -> Memory | None:
-    """The tightest memory limit on this process; None if unlimited."""
+def memory() -> tuple[int, int] | None:
+    """The tightest memory limit on this process and what is free of it, in bytes; None if unlimited."""
     limits = (_memory(folder) for folder in _folders("memory"))
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -59,7 +51,7 @@ def _share(folder: Path) -> float | None:
     return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else None  # "max" and -1 are no limit
 
 
-def _memory(folder: Path) -> Memory | None:
+def _memory(folder: Path) -> tuple[int, int] | None:
     for maximum, current, idle in (
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -68,7 +60,7 @@ def _memory(folder: Path) -> Memory | None:
         if limit:
             pages = dict(line.split() for line in _read(folder / "memory.stat").splitlines() if len(line.split()) == 2)
             used = (_number(_read(folder / current)) or 0) - (_number(pages.get(idle, "")) or 0)  # files can be dropped
-            return Memory(limit, max(0, limit - max(0, used)))
+            return limit, max(0, limit - max(0, used))
     return None
 
 

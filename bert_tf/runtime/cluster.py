@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents
-from bert_tf.documents import DocumentError
 from bert_tf.errors import DeviceError
+from bert_tf.io import documents
+from bert_tf.io.documents import DocumentError
 
 VARIABLE = "TF_CONFIG"
 

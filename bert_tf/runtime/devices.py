@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from bert_tf.errors import DeviceError
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, placement
 from bert_tf.runtime.diagnosis import HIDING
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
@@ -52,7 +52,7 @@ def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> Device
         return settings
     everyone = tf.config.list_physical_devices("GPU")
     seen = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(named) : max(named) + 1])
-    device = _in_its_gpu(settings.device, settings.virtual_devices)
+    device = settings.device and f"/device:GPU:{_number(placement.normalized(settings.device)) % settings.virtual_devices}"
     return dataclasses.replace(settings, visible_gpus=seen, num_gpus=None, device=device)
 
 
@@ -134,10 +134,6 @@ def _named_gpus(settings: DeviceSettings) -> set[int] | None:
         device = placement.normalized(settings.device)
         return {_number(device) // settings.virtual_devices} if "GPU" in device else set()
     return {0} if settings.strategy == ONE_DEVICE else None
-
-
-def _in_its_gpu(device: str | None, virtual_devices: int) -> str | None:
-    return device and f"/device:GPU:{_number(placement.normalized(device)) % virtual_devices}"
 
 
 def _number(device: str) -> int:

@@ -163,7 +163,7 @@ def _not_started(facts: Facts) -> Cause | None:
     if not number or (number == _NO_DEVICE and not _shown(facts)):  # all are hidden, or none is there: that is named
         return None
     _, meaning, remedy = nvidia.answer(number)
-    return Cause("driver_does_not_start", f"{nvidia.described(number)}: {meaning}", remedy)
+    return Cause("driver_does_not_start", f"{nvidia.describe_status(number)}: {meaning}", remedy)
 
 
 def libraries(build: Build) -> tuple[str, ...]:

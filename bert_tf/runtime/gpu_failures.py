@@ -44,10 +44,6 @@ def _make_room() -> str:
     return "nvidia-smi lists who has it: end them, take another GPU (--visible_gpus), or lower batch or --gpu_memory_limit_mb"
 
 
-def _share_gpu() -> str:
-    return f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (sudo nvidia-smi -c DEFAULT)"
-
-
 # Patterns of messages, their meaning and remedy. The first that matches counts; the last takes what else CUDA and its libraries
 # say. The words are those that the libraries of TensorFlow 2.15 and CUDA 12 hold.
 _KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
@@ -61,7 +57,7 @@ _KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
     (
         r"devices are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
         "another process has it to itself",
-        _share_gpu,
+        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (sudo nvidia-smi -c DEFAULT)",
     ),
     (
         r"illegal (memory access|instruction|address)|unspecified launch failure|launch timed out|misaligned address"
@@ -69,12 +65,12 @@ _KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
         r"|CUDA_ERROR_(ILLEGAL_\w+|LAUNCH_\w+|MISALIGNED_ADDRESS|ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE"
         r"|HARDWARE_STACK_ERROR|ASSERT|EXTERNAL_DEVICE)|CU(DNN|BLAS)_STATUS_(EXECUTION_FAILED|MAPPING_ERROR)",
         "it failed while it computed",
-        "the same command goes on from the last checkpoint; if it fails again, dmesg (Xid) says why",
+        "the same command continues from the last checkpoint; if it fails again, dmesg (Xid) says why",
     ),
     (
         r"\bNCCL operation\b|\binvoking NCCL\b|\bnccl\w+Error|unhandled (cuda|system) error|NCCL error",
         "GPUs cannot reach each other",
-        "NCCL_DEBUG=INFO says why; a container may lack room in /dev/shm (--ipc=host);"
+        "NCCL_DEBUG=INFO shows why; a container may lack room in /dev/shm (--ipc=host);"
         " without NCCL: --cross_device_ops=reduce_to_one, of several machines --all_reduce_alg=ring",
     ),
     (

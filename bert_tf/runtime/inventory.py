@@ -136,16 +136,13 @@ def _physical(device: tf.config.PhysicalDevice, paired: Mapping[str, Gpu]) -> Ph
 def _logical() -> tuple[LogicalDevice, ...]:
     limits = {}
     for kind in ("CPU", "GPU"):
-        parts = [part for device in _list(tf.config.get_visible_devices, kind) for part in _parts(device)]
+        visible = _list(tf.config.get_visible_devices, kind)
+        parts = [part for device in visible for part in _list(tf.config.get_logical_device_configuration, device) or (None,)]
         limits.update({f"{kind}:{number}": part and part.memory_limit for number, part in enumerate(parts)})
     return tuple(
         LogicalDevice(device.name, limits.get(device.name.rpartition("device:")[2]))
         for device in _list(tf.config.list_logical_devices)
     )
-
-
-def _parts(device: tf.config.PhysicalDevice) -> Iterable[Any]:
-    return _list(tf.config.get_logical_device_configuration, device) or (None,)
 
 
 def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[str, str]) -> tuple[UnusableGpu, ...]:
@@ -180,8 +177,8 @@ def _cpu_model() -> str | None:
 def _cpu_memory() -> tuple[int, int]:
     """Total and free memory in MiB, of the machine or granted to the container."""
     machine = psutil.virtual_memory()
-    granted = cgroup.memory() or cgroup.Memory(machine.total, machine.available)
-    return min(machine.total, granted.limit) // _BYTES_PER_MIB, min(machine.available, granted.free) // _BYTES_PER_MIB
+    limit, free = cgroup.memory() or (machine.total, machine.available)
+    return min(machine.total, limit) // _BYTES_PER_MIB, min(machine.available, free) // _BYTES_PER_MIB
 
 
 def _find(pattern: str, path: Path) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from bert_tf.host import HOST
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 from bert_tf.runtime import build, cluster, devices, diagnosis, distribution, inventory, memory_use, placement
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
@@ -69,7 +69,7 @@ class Machine:
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes."""
     machines = cluster.read(environment)
-    build.keep_compiled(os.environ)
+    os.environ.setdefault(build.CACHE_SIZE, str(build.ALL_KERNELS))  # before the driver starts
     seen = devices.narrowed(settings, environment)
     usable = devices.configure(seen, environment)
     build.warn(environment)
@@ -109,7 +109,7 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     if machine.gpu_memory is not None:
         log.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
     if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
-        log.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
+        log.info("only --device=%s is visible, as %s", settings.device, placement.short(machine.plan.devices[0]))
     unused = None if settings.asks_for_cpu else inventory.unused_gpu_warning()
     if unused:
         log.warning(unused)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import psutil
 import tensorflow as tf
 
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
 
 tf1 = tf.compat.v1

@@ -208,7 +208,7 @@ LIBRARY = "libcuda.so.1"
 
 
 _AGAIN = "restart the machine, so that its kernel loads the driver that is installed"
-_SHOWN = "look at CUDA_VISIBLE_DEVICES; start a container with --gpus all"
+_SHOWN = "check CUDA_VISIBLE_DEVICES; start a container with --gpus all"
 _MPS = "start nvidia-cuda-mps-control -d again, or unset CUDA_MPS_PIPE_DIRECTORY"
 # Name, meaning and remedy by cuInit's result: cuda.h of CUDA 12.2.140, and for 35 driver_types.h. The meanings are those of
 # users' reports.
@@ -268,5 +268,5 @@ def answer(number: int) -> tuple[str, str, str]:
     return _ANSWERS.get(number, unknown)
 
 
-def described(number: int) -> str:
+def describe_status(number: int) -> str:
     return f"cuInit returns {number}, {answer(number)[0]}"

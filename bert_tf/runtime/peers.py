@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from typing import Any
 
 from bert_tf.errors import DeviceError, LostPeerError
 from bert_tf.runtime.cluster import VARIABLE, Cluster, Worker
@@ -31,6 +31,7 @@ _OUR_OWN = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDR
 _KEEPALIVE = {"TCP_KEEPIDLE": 3, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 4}
 _UNDECIDED = 30.0  # seconds in which a peer that fails to answer is found gone, or there
 _BLOCK = 4096
+_CLOSING: list[threading.Thread] = []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,7 @@ USUAL = Patience()
 def end_process(line: str) -> None:
     """Prints a line and ends the process immediately, since the main thread may hang uninterruptibly.
 
-    No file is left half-written: checkpoints and `bert_tf.atomic` write to a temporary name first.
+    No file is left half-written: checkpoints and `bert_tf.io.atomic` write to a temporary name first.
     """
     with contextlib.suppress(OSError, ValueError):  # a closed pipe shall not keep the process
         sys.stdout.flush()
@@ -138,13 +139,6 @@ class Watch:
         with self._deciding:  # where a peer is gone, this waits for the end
             return
 
-    def __enter__(self) -> Watch:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
     def _wait(self) -> None:
         patience = self._patience
         limit = time.monotonic() + patience.first
@@ -192,3 +186,19 @@ class Watch:
                 return
             self._over.set()
             self._end(line)
+
+
+def close_in_background(session: Any) -> None:
+    """Makes the next `session.close()` return immediately: with several machines TensorFlow takes up to 90 s."""
+    thread = threading.Thread(target=session.close, name="close session", daemon=True)
+    session.close = lambda: None if thread.ident else thread.start()
+    _CLOSING.append(thread)
+
+
+def leave(status: int) -> int:
+    """Returns the exit status, or ends the process if a session is still closing, since Python cannot."""
+    if any(thread.is_alive() for thread in _CLOSING):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status

@@ -93,7 +93,7 @@ def require_device(name: str, existing: Collection[str]) -> str:
     wanted = normalized(name)
     if wanted not in existing:
         there = ", ".join(sorted(short(device) for device in existing))
-        raise DeviceError(f"there is no device {short(wanted)}, only {there}")
+        raise DeviceError(f"no device {short(wanted)}; available: {there}")
     return wanted
 
 
@@ -118,7 +118,8 @@ def whole(name: str, existing: Collection[str]) -> DeviceFunction:
     wanted = require_device(name, existing)
 
     def device(op: tf.Operation) -> str:
-        return op.device or (HOST if _needs_host(op) else wanted)
+        needs_host = any(tensor.dtype.base_dtype in _HOST_TYPES for tensor in (*op.inputs, *op.outputs))
+        return op.device or (HOST if needs_host else wanted)
 
     return device
 
@@ -150,7 +151,3 @@ def _refuse_overlap(earlier: Rule, later: Rule) -> None:
     common = range(max((span.start for span in spans), default=0), min((span.stop for span in spans), default=1))
     if common:
         raise DeviceError(f"--place: {f'{ENCODER}/layer_{common[0]}' if spans else later.part} is named twice")
-
-
-def _needs_host(op: tf.Operation) -> bool:
-    return any(tensor.dtype.base_dtype in _HOST_TYPES for tensor in (*op.inputs, *op.outputs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,11 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bert_tf import documents
 from bert_tf.errors import BertError
-from bert_tf.log_form import log
+from bert_tf.io import documents
+from bert_tf.io.log_form import log
 from bert_tf.service import metrics, openapi
-from bert_tf.service.guard import Guard
 from bert_tf.service.question import AS_IT_IS, ENCODE, PREDICT, encoded
 from bert_tf.service.refusal import (
     CLOSE,
@@ -32,6 +32,7 @@ from bert_tf.service.refusal import (
     TIMEOUT,
     TOO_LARGE,
     UNAVAILABLE,
+    Guard,
     Refusal,
 )
 from bert_tf.service.service import Answered, Service
@@ -97,7 +98,7 @@ class _Paths:
         if "origin" in request.headers:
             raise Refusal(FORBIDDEN, "a browser may not reload; use curl")
         if self._service.is_reloading:
-            raise Refusal(CONFLICT, "a reload is under way; GET /health names the checkpoint that answers")
+            raise Refusal(CONFLICT, "a reload is in progress; GET /health names the checkpoint that answers")
         try:
             model = await self._service.reload()
         except BertError as error:
@@ -119,20 +120,23 @@ class _Paths:
         return Response(self._service.metrics.text(), headers={"Content-Type": metrics.TYPE})
 
     async def _openapi(self, _: Request) -> Response:
-        return _json(openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts]))
+        return _json(self._document())
 
     async def _docs(self, _: Request) -> Response:
-        described = openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts])
-        return Response(openapi.docs_page(described), headers=_OF_PAGES, media_type=_HTML)
+        return Response(openapi.docs_page(self._document()), headers=_OF_PAGES, media_type=_HTML)
+
+    def _document(self) -> dict[str, Any]:
+        return openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts])
 
     async def _page(self, _: Request) -> Response:
         return Response(openapi.page(self._service.model), headers=_OF_PAGES, media_type=_HTML)
 
 
 def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
+    content = (Path(openapi.__file__).parent / name).read_bytes()
+
     async def get(_: Request) -> Response:
-        content, kind = openapi.static(name)
-        return Response(content, headers={**_OF_PAGES, "Cache-Control": "max-age=300"}, media_type=kind)
+        return Response(content, headers={**_OF_PAGES, "Cache-Control": "max-age=300"}, media_type=openapi.STATIC[name])
 
     return get
 

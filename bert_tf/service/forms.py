@@ -66,38 +66,22 @@ _PAIRS = (
     object_schema({"sentence1": _TEXT, "sentence2": _TEXT}, {"id": _GIVEN_ID}),
     {**_list(_TEXT, 2, 2), "description": "within rows alone: a pair"},
 )
-_SENTENCE = _either(*_SINGLES, *_PAIRS)
 _TEXT_OR_PAIR = "a text or a pair of texts"
 _PAIR_EXAMPLE = {"text_a": "He left.", "text_b": "He went away."}
-_PAIR_OF_TEXTS = _either(_PAIR, {**_list(_TEXT, 2, 2), "description": "within rows alone: a pair"})
+
+
+def _of_sentences(says: str, shown: str) -> Form:
+    return Form(says, _either(*_SINGLES, *_PAIRS), _PAIR_EXAMPLE, _EITHER_FIELDS, shown)
 
 
 def _of_pairs(says: str) -> Form:
-    return Form(says, _PAIR_OF_TEXTS, _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
+    return Form(says, _either(_PAIR, _PAIRS[-1]), _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
 
 
 _FORMS: Mapping[str, Form] = {
-    CLASSIFICATION: Form(
-        f"Says which of several labels {_TEXT_OR_PAIR} has.",
-        _SENTENCE,
-        _PAIR_EXAMPLE,
-        _EITHER_FIELDS,
-        "labels",
-    ),
-    MULTI_LABEL: Form(
-        f"Says which of several labels apply to {_TEXT_OR_PAIR}.",
-        _SENTENCE,
-        _PAIR_EXAMPLE,
-        _EITHER_FIELDS,
-        "labels",
-    ),
-    REGRESSION: Form(
-        f"Gives {_TEXT_OR_PAIR} a number.",
-        _SENTENCE,
-        _PAIR_EXAMPLE,
-        _EITHER_FIELDS,
-        "number",
-    ),
+    CLASSIFICATION: _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels"),
+    MULTI_LABEL: _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels"),
+    REGRESSION: _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number"),
     SPAN: Form(
         "Finds the answer to a question in a text.",
         _either(
@@ -109,7 +93,7 @@ _FORMS: Mapping[str, Form] = {
         "answer",
     ),
     TAGS: Form(
-        "Gives each word of a sentence a tag, and finds the entities in it.",
+        "Tags each word of a sentence and finds its entities.",
         _either(
             object_schema({"text": _TEXT}, {"id": _GIVEN_ID}),
             object_schema({"tokens": _list(_TEXT)}, {"id": _GIVEN_ID}),
@@ -131,26 +115,21 @@ _FORMS: Mapping[str, Form] = {
         (
             Field("context", "Context", may_be_empty=True),
             Field("question", "Question (may be empty)", lines=1, may_be_empty=True),
-            Field("options", "Options, one in each line", lines=4, is_list=True),
+            Field("options", "Options, one per line", lines=4, is_list=True),
         ),
         "options",
     ),
-    SIMILARITY: _of_pairs("Says how alike two texts are, and makes vectors of texts."),
-    CONTRASTIVE: _of_pairs("Says how near two texts are, and makes vectors of texts."),
+    SIMILARITY: _of_pairs("Scores the similarity of two texts and embeds texts."),
+    CONTRASTIVE: _of_pairs("Scores the similarity of two texts and embeds texts."),
 }
 FORMS: Mapping[str, Form] = {
     kind: dataclasses.replace(form, prediction=json_schema(families.PREDICTIONS[kind])) for kind, form in _FORMS.items()
 }
 
-# Of sentences, where it is known how many texts a row has.
-_BY_TEXTS: Mapping[int, dict[str, Any]] = {
-    1: {
-        "says": "a text",
-        "row": _either(*_SINGLES),
-        "example": {"text": "He left."},
-        "fields": (Field("text", "Text"),),
-    },
-    2: {"says": "a pair of texts", "row": _either(*_PAIRS), "example": _PAIR_EXAMPLE, "fields": _PAIR_FIELDS},
+# Of sentences, if the number of texts in a row is known: what a row is, its schemas, an example, the form's fields.
+_BY_TEXTS: Mapping[int, tuple[str, tuple[Schema, ...], Mapping[str, Any], tuple[Field, ...]]] = {
+    1: ("a text", _SINGLES, {"text": "He left."}, (Field("text", "Text"),)),
+    2: ("a pair of texts", _PAIRS, _PAIR_EXAMPLE, _PAIR_FIELDS),
 }
 
 
@@ -159,6 +138,6 @@ def of(kind: str, texts: int | None = None) -> Form | None:
     form = FORMS.get(kind)
     if form is None or texts is None:
         return form
-    changed = _BY_TEXTS[texts]
-    says = form.says.replace(_TEXT_OR_PAIR, changed["says"])
-    return dataclasses.replace(form, **{**changed, "says": says})
+    row, schemas, example, fields = _BY_TEXTS[texts]
+    says = form.says.replace(_TEXT_OR_PAIR, row)
+    return dataclasses.replace(form, says=says, row=_either(*schemas), example=example, fields=fields)

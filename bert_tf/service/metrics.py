@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
@@ -21,30 +23,26 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
-        self.requests = Counter("bert_tf_requests", "answered requests", ("path", "status"), registry=registry)
-        self.seconds = Histogram(
-            "bert_tf_request_seconds",
-            "from the head of a request to its answer",
-            ("path",),
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.rejected = Counter("bert_tf_rejected", "requests refused, by status", ("status",), registry=registry)
-        self.inside = Gauge("bert_tf_requests_inside", "requests that are read, wait or are computed", registry=registry)
-        self.queue_requests = Gauge("bert_tf_queue_requests", "requests that wait", registry=registry)
-        self.queue_tokens = Gauge("bert_tf_queue_tokens", "tokens that wait", registry=registry)
-        self.rows = Counter("bert_tf_rows", "rows computed", registry=registry)
-        self.tokens = Counter("bert_tf_tokens", "tokens computed", registry=registry)
-        self.batch_rows = Histogram("bert_tf_batch_rows", "rows of a batch", buckets=_SIZES, registry=registry)
-        self.batch_tokens = Histogram("bert_tf_batch_tokens", "tokens of a batch", buckets=_TOKENS, registry=registry)
-        self.batch_requests = Histogram(
-            "bert_tf_batch_parts", "parts of requests in a batch", buckets=_SIZES, registry=registry
-        )
-        self.batch_seconds = Histogram("bert_tf_batch_seconds", "to compute a batch", buckets=_SECONDS, registry=registry)
-        self.workers = Gauge("bert_tf_workers", "workers that compute", registry=registry)
-        self.replaced = Counter("bert_tf_workers_replaced", "workers that ended, and were replaced", registry=registry)
-        self.reloads = Counter("bert_tf_reloads", "loads of another checkpoint", ("outcome",), registry=registry)
-        self.model = Gauge("bert_tf_model", "1 for the model that answers", ("checkpoint", "digest"), registry=registry)
+        counter = functools.partial(Counter, registry=registry)
+        gauge = functools.partial(Gauge, registry=registry)
+        histogram = functools.partial(Histogram, registry=registry)
+        self.requests = counter("bert_tf_requests", "answered requests", ("path", "status"))
+        seconds = "from the head of a request to its answer"
+        self.seconds = histogram("bert_tf_request_seconds", seconds, ("path",), buckets=_SECONDS)
+        self.rejected = counter("bert_tf_rejected", "requests refused, by status", ("status",))
+        self.inside = gauge("bert_tf_requests_inside", "requests that are read, wait or are computed")
+        self.queue_requests = gauge("bert_tf_queue_requests", "requests that wait")
+        self.queue_tokens = gauge("bert_tf_queue_tokens", "tokens that wait")
+        self.rows = counter("bert_tf_rows", "rows computed")
+        self.tokens = counter("bert_tf_tokens", "tokens computed")
+        self.batch_rows = histogram("bert_tf_batch_rows", "rows of a batch", buckets=_SIZES)
+        self.batch_tokens = histogram("bert_tf_batch_tokens", "tokens of a batch", buckets=_TOKENS)
+        self.batch_requests = histogram("bert_tf_batch_parts", "parts of requests in a batch", buckets=_SIZES)
+        self.batch_seconds = histogram("bert_tf_batch_seconds", "to compute a batch", buckets=_SECONDS)
+        self.workers = gauge("bert_tf_workers", "workers that compute")
+        self.replaced = counter("bert_tf_workers_replaced", "workers that ended, and were replaced")
+        self.reloads = counter("bert_tf_reloads", "loads of another checkpoint", ("outcome",))
+        self.model = gauge("bert_tf_model", "1 for the model that answers", ("checkpoint", "digest"))
 
     def text(self) -> bytes:
         found: bytes = generate_latest(self.registry)

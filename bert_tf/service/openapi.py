@@ -9,13 +9,15 @@ from typing import Any
 
 import jinja2
 
-import bert_tf
-from bert_tf import documents
+from bert_tf import versions
+from bert_tf.io import documents
 from bert_tf.service import forms
 from bert_tf.service.question import ENCODE, NORMALIZE, ROWS
 from bert_tf.service.settings import Limits
 from bert_tf.service.worker import Description
+from bert_tf.tasks.predictions import object_schema
 
+# Media types of the files that the pages load.
 STATIC = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
 
 _HERE = Path(__file__).parent
@@ -29,29 +31,18 @@ _ERRORS = {
     "422": "JSON of another form",
     "429": "too many requests wait; Retry-After says when to try again",
     "500": "the rows cannot be computed",
-    "503": "no worker computes, or no answer came in time; Retry-After says when to try again",
+    "503": "no worker is ready, or no answer in time; Retry-After says when to try again",
 }
-_RELOAD = {"403": "a browser may not reload", "409": "a reload is under way", "503": "the checkpoint cannot be loaded"}
-_ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["status", "message"],
-            "properties": {"status": {"type": "integer"}, "message": {"type": "string", "description": "one line"}},
-        }
-    },
-}
-_MODEL = {
-    "type": "object",
-    "required": ["name", "checkpoint", "digest"],
-    "properties": {
+_RELOAD = {"403": "a browser may not reload", "409": "a reload is in progress", "503": "the checkpoint cannot be loaded"}
+_REFUSED = object_schema({"status": {"type": "integer"}, "message": {"type": "string", "description": "one line"}})
+_ERROR = object_schema({"error": _REFUSED})
+_MODEL = object_schema(
+    {
         "name": {"type": "string", "description": "of the run's folder"},
         "checkpoint": {"type": "string"},
-        "digest": {"type": "string", "description": "tells its weights from others"},
-    },
-}
+        "digest": {"type": "string", "description": "fingerprint of its weights"},
+    }
+)
 _UNKNOWN = forms.Form("Predicts rows.", {}, {}, (), "json")
 _TEXTS = {
     "anyOf": [
@@ -64,8 +55,8 @@ _GETS = {
     "/": ("a page to try the model", "text/html"),
     "/docs": ("this document as a page", "text/html"),
     "/openapi.json": ("this document", "application/json"),
-    "/health": ("200 if a request would be computed now, else 503", "application/json"),
-    "/health/live": ("200 if the process answers", "application/json"),
+    "/health": ("200 if requests can be computed now, else 503", "application/json"),
+    "/health/live": ("200 if the process responds", "application/json"),
     "/health/ready": ("the same as /health", "application/json"),
     "/metrics": ("figures for Prometheus", "text/plain"),
 }
@@ -73,11 +64,15 @@ _GETS = {
 
 def document(model: Description | None, limits: Limits, *, paths: Collection[str]) -> dict[str, Any]:
     form = (model and model.form) or _UNKNOWN
-    described: dict[str, Any] = {path: {"get": _get(*said)} for path, said in _GETS.items() if path in paths}
+    described: dict[str, Any] = {
+        path: {"get": {"summary": says, "responses": {"200": {"description": says, "content": {kind: {}}}}}}
+        for path, (says, kind) in _GETS.items()
+        if path in paths
+    }
     described["/predict"] = {"post": _post(form.says, _rows(form.row, limits), form.example, "predictions", "Prediction")}
     if model and ENCODE in model.calls:
         body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "to length 1"}})
-        described["/encode"] = {"post": _post("Makes vectors of texts.", body, {ROWS: ["He left."]}, "vectors", "Vector")}
+        described["/encode"] = {"post": _post("Embeds texts.", body, {ROWS: ["He left."]}, "vectors", "Vector")}
     if "/reload" in paths:
         described["/reload"] = {
             "post": _answered("Loads the current checkpoint of the run.", {"model": _reference("Model")}, _RELOAD)
@@ -86,7 +81,7 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
         "openapi": "3.1.0",
         "info": {
             "title": f"bert_tf: {model.name if model else 'loading'}",
-            "version": bert_tf.__version__,
+            "version": versions.__version__,
             "description": _described(model, form, limits),
         },
         "paths": described,
@@ -117,8 +112,7 @@ def _reference(name: str) -> dict[str, str]:
 def _rows(row: Mapping[str, Any], limits: Limits, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Schema of a body: an object with rows, or a single row object."""
     listed = {"type": "array", "items": row, "maxItems": limits.max_rows}
-    several = {"type": "object", "required": [ROWS], "properties": {ROWS: listed, **(more or {})}}
-    return {"anyOf": [several, {"type": "object", "description": "one row", **row}]}
+    return {"anyOf": [object_schema({ROWS: listed}, more), {"type": "object", "description": "one row", **row}]}
 
 
 def _post(says: str, body: Mapping[str, Any], example: Any, key: str, schema: str) -> dict[str, Any]:
@@ -128,23 +122,15 @@ def _post(says: str, body: Mapping[str, Any], example: Any, key: str, schema: st
 
 
 def _answered(says: str, properties: Mapping[str, Any], errors: Mapping[str, str] = _ERRORS) -> dict[str, Any]:
-    schema = {"type": "object", "required": list(properties), "properties": properties}
     refused = {status: _response(said, _reference("Error")) for status, said in errors.items()}
-    return {"summary": says, "responses": {"200": _response("the answers, in the order of the rows", schema), **refused}}
+    return {
+        "summary": says,
+        "responses": {"200": _response("the answers, in the order of the rows", object_schema(properties)), **refused},
+    }
 
 
 def _response(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": says, "content": {"application/json": {"schema": schema}}}
-
-
-def _get(says: str, kind: str) -> dict[str, Any]:
-    return {"summary": says, "responses": {"200": {"description": says, "content": {kind: {}}}}}
-
-
-@functools.cache
-def static(name: str) -> tuple[bytes, str]:
-    """Content and media type of a file that the pages load; `name` is a key of `STATIC`."""
-    return (_HERE / name).read_bytes(), STATIC[name]
 
 
 def page(model: Description | None) -> str:
@@ -156,11 +142,8 @@ def page(model: Description | None) -> str:
 
 
 def docs_page(document: dict[str, Any]) -> str:
-    return _template("docs.html.j2").render(document=document, as_json=_as_json)
-
-
-def _as_json(value: Any) -> str:
-    return documents.to_json(value, indent=2, ensure_ascii=False)
+    as_json = functools.partial(documents.to_json, indent=2, ensure_ascii=False)
+    return _template("docs.html.j2").render(document=document, as_json=as_json)
 
 
 @functools.cache

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import documents
-from bert_tf.documents import DocumentError
 from bert_tf.errors import DataError
+from bert_tf.io import documents
+from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
 from bert_tf.library.reading import Reader
 from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
@@ -35,10 +35,11 @@ class Part:
 
 def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
     """Parses a JSON body into parts of at most `batch_tokens` (unless one example exceeds it); raises Refusal."""
-    rows, options = _READERS[call](_value(body))
+    rows, options = _rows(call, _value(body))
     if len(rows) > limits.max_rows:
         raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
-    reader = _encoding(reader) if call == ENCODE else reader
+    if call == ENCODE:  # encoding accepts texts and text pairs whatever the model's task is
+        reader = dataclasses.replace(reader, family=SentenceFamily(()))
     examples = _examples(rows, reader)
     _check_texts([text for example in examples for text in example.texts], limits)
     tokens = reader.tokens(examples)
@@ -72,41 +73,21 @@ def _named(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _of_predict(value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    if ROWS not in value:
-        return [value], {}
-    _refuse_others(value, (ROWS,))
-    return _list(value[ROWS]), {}
-
-
-def _of_encode(value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    normalize = value.pop(NORMALIZE, False)
+def _rows(call: str, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The rows of a body and its options."""
+    normalize = value.pop(NORMALIZE, False) if call == ENCODE else False
     if not isinstance(normalize, bool):
         raise Refusal(UNUSABLE, f"{NORMALIZE} is {_named(normalize)}; give true or false")
-    return _of_predict(value)[0], {NORMALIZE: normalize}
-
-
-def _refuse_others(value: dict[str, Any], known: Sequence[str]) -> None:
-    others = [key for key in value if key not in known]
+    options = {NORMALIZE: normalize} if call == ENCODE else {}
+    if ROWS not in value:
+        return [value], options
+    others = [key for key in value if key != ROWS]
     if others:
-        raise Refusal(UNUSABLE, f"unknown key {others[0]!r:.80} beside {', '.join(known)}")
-
-
-def _list(rows: Any) -> list[Any]:
+        raise Refusal(UNUSABLE, f"unknown key {others[0]!r:.80} beside {ROWS}")
+    rows = value[ROWS]
     if not isinstance(rows, list):
         raise Refusal(UNUSABLE, f"{ROWS} is {'an object' if isinstance(rows, dict) else _named(rows)}; give a list")
-    return rows
-
-
-_READERS: Mapping[str, Callable[[dict[str, Any]], tuple[list[Any], dict[str, Any]]]] = {
-    PREDICT: _of_predict,
-    ENCODE: _of_encode,
-}
-
-
-def _encoding(reader: Reader) -> Reader:
-    """A reader of texts and text pairs: encoding accepts them whatever the model's task is."""
-    return dataclasses.replace(reader, family=SentenceFamily(()))
+    return rows, options
 
 
 def _examples(rows: list[Any], reader: Reader) -> Sequence[Any]:

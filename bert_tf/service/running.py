@@ -12,9 +12,10 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bert_tf import extras, files
+from bert_tf import extras
 from bert_tf.errors import DeviceError, FlagError
-from bert_tf.log_form import log
+from bert_tf.io import files
+from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup
 from bert_tf.service.settings import Address, ServeConfig
 

@@ -19,7 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 from bert_tf.service.settings import Limits, Patience, ServeConfig
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

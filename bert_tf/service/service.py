@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import dataclasses
 import functools
 import os
 import time
@@ -13,16 +14,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.errors import BertError
-from bert_tf.log_form import log
+from bert_tf.io.log_form import log
 from bert_tf.run_layout import BEST, LIST
 from bert_tf.service import question, refusal
+from bert_tf.service import workers as processes
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
 from bert_tf.service.queue import GoneError
 from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
 from bert_tf.service.settings import ServeConfig
-from bert_tf.service.worker import Description, Source
-from bert_tf.service.workers import Launch, Plan, Workers
+from bert_tf.service.worker import Description
+from bert_tf.service.workers import Launch, Workers
+from bert_tf.training.settings import with_threads
 
 _READING = 2  # threads that read bodies
 _PUBLISHED = "bert_model.ckpt.index"
@@ -40,12 +43,11 @@ class Answered(NamedTuple):
 class Service:
     """Reads requests, dispatches them to workers, and keeps the model current; bound to one event loop."""
 
-    def __init__(self, source: Source, config: ServeConfig, *, launch: Launch | None = None) -> None:
+    def __init__(self, config: ServeConfig, *, launch: Launch | None = None) -> None:
         """Loads nothing yet. `launch` starts a worker process; None uses `workers.launched`."""
-        self._launch = launch
+        self._config, self._launch = config, launch
         self.limits, self.patience, self.computing = config.limits, config.patience, config.computing
         self.metrics = Metrics()
-        self._source = source
         self.workers: Workers | None = None  # that compute now
         self.model: Description | None = None  # that answers now
         self._retired: list[Workers] = []
@@ -81,7 +83,7 @@ class Service:
     def place(self) -> Iterator[None]:
         """Reserves a slot from the request's head to its answer; raises Refusal if none is free."""
         if self._inside >= self.limits.max_requests:
-            raise self._later(TOO_MANY, f"{self._inside} requests wait or are computed, the most that may; try again later")
+            raise self._later(TOO_MANY, f"{self._inside} requests are in progress, the maximum; try again later")
         self._inside += 1
         self.metrics.inside.set(self._inside)
         try:
@@ -120,7 +122,7 @@ class Service:
     async def _computed(self, workers: Workers, parts: list[Part]) -> list[list[bytes]]:
         queued = workers.queue.tokens
         if parts and queued >= self.limits.max_queue_tokens:
-            raise self._later(TOO_MANY, f"{queued} tokens wait, the most that may; try again later")
+            raise self._later(TOO_MANY, f"{queued} tokens are waiting, the maximum; try again later")
         futures = workers.submit(parts)
         try:
             return await asyncio.gather(*map(asyncio.wrap_future, futures))
@@ -145,7 +147,7 @@ class Service:
                 workers.kill()
                 self._retired.remove(workers)
                 self.metrics.reloads.labels("failed").inc()
-                log.error("cannot reload: %s; %s goes on answering", error, self.model.step if self.model else "nothing")
+                log.error("cannot reload: %s; %s keeps answering", error, self.model.step if self.model else "nothing")
                 raise
             self._exchange(workers, model)
             self.metrics.reloads.labels("done").inc()
@@ -166,9 +168,7 @@ class Service:
         def changed() -> None:
             loop.call_soon_threadsafe(self.request_reload)
 
-        computing = self.computing
-        plan = Plan(computing.workers, computing.batch_tokens, computing.max_delay_ms / 1e3, self.patience.answer_timeout_s)
-        return Workers(self._source, plan, self.metrics, changed=changed, launch=self._launch)
+        return Workers(self._config, self.metrics, changed=changed, launch=self._launch)
 
     def _exchange(self, workers: Workers, model: Description) -> None:
         """Routes further requests to the new workers; the old ones finish what they accepted and exit."""
@@ -184,11 +184,11 @@ class Service:
         log.info("serving %s", model.checkpoint)
 
     async def _watch(self) -> None:
-        watch = Watch(self._source.run)
+        watch = Watch(self._config.run)
         while True:
             await asyncio.sleep(_LOOK_S)
             if await asyncio.to_thread(watch.has_changed):
-                log.info("%s: another checkpoint stands for the run", self._source.run)
+                log.info("%s: the run has a new best checkpoint", self._config.run)
                 await self._reload_quietly()
 
     def _spawn(self, work: Awaitable[None]) -> None:
@@ -215,19 +215,10 @@ class Service:
 
 def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> Service:
     """Needs a running event loop; `cores` returns the number of CPU cores that the workers share."""
-    loading = dict(config.loading)
-    if config.computing.workers > 1:
-        each = max(1, cores() // config.computing.workers)
-        loading = {"intra_op_threads": each, "inter_op_threads": each, **loading}
-    source = Source(
-        run=os.path.abspath(config.run),
-        task_name=config.task_name,
-        loading=loading,
-        vectors=config.vectors,
-        encodes=config.computing.encode,
-        verbosity=verbosity,
-    )
-    return Service(source, config)
+    several = config.computing.workers
+    machine = with_threads(config.machine, max(1, cores() // several)) if several > 1 else config.machine
+    found = dataclasses.replace(config, run=os.path.abspath(config.run), machine=machine)
+    return Service(found, launch=functools.partial(processes.launched, verbosity=verbosity))
 
 
 class Watch:

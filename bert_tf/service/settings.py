@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.settings import changed, group, read, setting
+from bert_tf.training.settings import MachineSettings
 from bert_tf.vectors.options import VectorOptions
 
 _LONGEST_S = 86_400  # seconds of a day
@@ -20,27 +20,27 @@ class Address:
     """Where the service listens, and who may access what."""
 
     host: str = setting(
-        "127.0.0.1", "address to listen on; 0.0.0.0 for every network: then put a proxy with access control before it"
+        "127.0.0.1", "address to listen on; 0.0.0.0 for all networks (put a proxy with access control in front)"
     )
-    port: int = setting(8500, "port to listen on; 0 for any that is free, which the log names", lowest=0, highest=_MOST_PORTS)
+    port: int = setting(8500, "port to listen on; 0 for any free port (see the log)", lowest=0, highest=_MOST_PORTS)
     allowed_hosts: str | None = setting(
         None,
-        "accepted Host names beside localhost, with commas; by default none on a loopback address, else any",
+        "accepted Host names besides localhost, comma-separated; default: none on a loopback address, else any",
     )
     admin: bool = setting(False, "allow POST /reload; SIGHUP reloads in any case")
-    access_log: bool = setting(False, "log a line for each request")
+    access_log: bool = setting(False, "log one line per request")
 
 
 @dataclasses.dataclass(frozen=True)
 class Computing:
     """Workers and batching."""
 
-    workers: int = setting(1, "processes that compute, each with weights of its own", lowest=1, highest=256)
-    batch_tokens: int = setting(2048, "tokens that are computed together, over all requests that wait", lowest=1)
-    max_delay_ms: float = setting(2.0, "longest wait of a request for others to share a batch with", lowest=0, highest=60_000)
-    watch: bool = setting(False, "reload when the checkpoint that stands for the run changes")
+    workers: int = setting(1, "number of worker processes, each with its own weights", lowest=1, highest=256)
+    batch_tokens: int = setting(2048, "maximum tokens per batch, over all waiting requests", lowest=1)
+    max_delay_ms: float = setting(2.0, "maximum wait of a request for others to share its batch", lowest=0, highest=60_000)
+    watch: bool = setting(False, "reload when the run's best checkpoint changes")
     encode: bool = setting(
-        False, "offer POST /encode for this model too, which holds its weights a second time; models of vectors do"
+        False, "also offer POST /encode, which needs the weights in memory twice; always on for vector models"
     )
 
 
@@ -48,13 +48,13 @@ class Computing:
 class Limits:
     """Limits of one request and of all requests together."""
 
-    max_body_mb: float = setting(1.0, "largest body of a request, in MB; larger ones get 413", lowest=0.001, highest=1024)
-    max_rows: int = setting(1024, "most rows of a request", lowest=1)
-    max_text_length: int = setting(100_000, "most characters of a text", lowest=1)
-    max_request_tokens: int = setting(262_144, "most tokens of a request, windows of long texts included", lowest=1)
-    max_requests: int = setting(512, "most requests that are read, wait or are computed; further ones get 429", lowest=1)
-    max_queue_tokens: int = setting(262_144, "most tokens that wait; further requests get 429", lowest=1)
-    max_connections: int = setting(1024, "most connections; further ones are closed at once", lowest=1, highest=65_536)
+    max_body_mb: float = setting(1.0, "maximum request body in MB; larger ones get 413", lowest=0.001, highest=1024)
+    max_rows: int = setting(1024, "maximum rows per request", lowest=1)
+    max_text_length: int = setting(100_000, "maximum characters per text", lowest=1)
+    max_request_tokens: int = setting(262_144, "maximum tokens per request, including windows of long texts", lowest=1)
+    max_requests: int = setting(512, "maximum requests in progress; further ones get 429", lowest=1)
+    max_queue_tokens: int = setting(262_144, "maximum waiting tokens; further requests get 429", lowest=1)
+    max_connections: int = setting(1024, "maximum connections; further ones are closed at once", lowest=1, highest=65_536)
 
     @property
     def body_bytes(self) -> int:
@@ -65,31 +65,31 @@ class Limits:
 class Patience:
     """Timeouts of the service."""
 
-    header_timeout_s: float = setting(10.0, "longest wait for the head of a request", lowest=0.01, highest=_LONGEST_S)
-    body_timeout_s: float = setting(30.0, "longest wait for the body of a request", lowest=0.01, highest=_LONGEST_S)
+    header_timeout_s: float = setting(10.0, "timeout for the head of a request", lowest=0.01, highest=_LONGEST_S)
+    body_timeout_s: float = setting(30.0, "timeout for the body of a request", lowest=0.01, highest=_LONGEST_S)
     idle_timeout_s: float = setting(
         60.0,
-        "longest pause between two requests of a connection, and longest wait for a client to read",
+        "timeout between two requests of a connection, and for a client to read",
         lowest=0.01,
         highest=_LONGEST_S,
     )
     answer_timeout_s: float = setting(
         60.0,
-        "longest time to an answer; then 503. A worker that is silent for so long is replaced",
+        "timeout for an answer (503); a worker silent for so long is replaced",
         lowest=0.01,
         highest=_LONGEST_S,
     )
-    grace_s: float = setting(30.0, "longest time to finish what was accepted, after SIGTERM", lowest=0.0, highest=_LONGEST_S)
+    grace_s: float = setting(30.0, "time to finish accepted requests after SIGTERM", lowest=0.0, highest=_LONGEST_S)
 
 
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
-    run: str = setting(None, "the folder of one run, or a checkpoint", required=True, positional=True)
+    run: str = setting(None, "folder of a run, or a checkpoint", required=True, positional=True)
     address: Address = group(Address)
     computing: Computing = group(Computing)
     limits: Limits = group(Limits)
     patience: Patience = group(Patience)
-    task_name: str | None = setting(None, "what the model was trained on, where no run_config.json is beside it")
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     options: VectorOptions = group(VectorOptions, without=("normalize", "tokens"))
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)

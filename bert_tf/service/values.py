@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bert_tf import documents
+from bert_tf.io import documents
 from bert_tf.tasks.predictions import names_of
 from bert_tf.tasks.span.predictions import Prediction as Answer
 
 
 def as_json(prediction: Any) -> bytes:
-    return documents.to_json(_answer(prediction) if isinstance(prediction, Answer) else plain(prediction)).encode()
+    value = plain(prediction)
+    if isinstance(prediction, Answer):
+        value["n_best"] = [{**candidate._asdict(), "probability": share} for candidate, share in prediction.n_best]
+    return documents.to_json(value).encode()
 
 
 def plain(value: Any) -> Any:
@@ -29,13 +31,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(part) for part in value]
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    listed = [{**candidate._asdict(), "probability": probability} for candidate, probability in answer.n_best]
-    return {**plain(answer), "n_best": listed}
-
-
-def vector_as_json(vector: npt.NDArray[np.float32]) -> bytes:
-    """A JSON list with enough digits to round-trip float32."""
-    return f"[{','.join(map(str, vector))}]".encode()

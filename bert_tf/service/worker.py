@@ -15,26 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from bert_tf import log_form
 from bert_tf.errors import BertError, FlagError
 from bert_tf.head_spec import PRETRAINING
+from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
 from bert_tf.service.question import ENCODE, NORMALIZE, PREDICT, Part
+from bert_tf.service.settings import ServeConfig
 
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """What a worker loads."""
-
-    run: str  # folder of a run, or a checkpoint
-    task_name: str | None = None  # used if no record names the task
-    loading: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further arguments of `bert_tf.load`
-    vectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # `pooling` and `layers`
-    encodes: bool = False  # offer vectors for every model, trained for it or not
-    verbosity: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +56,7 @@ class Failed(NamedTuple):
     trace: str = ""  # for the log; empty for an error that the user can fix
 
 
-def run(connection: Connection, source: Source) -> None:
+def run(connection: Connection, config: ServeConfig, verbosity: int) -> None:
     """Entry point of a worker process: computes until the connection is closed.
 
     The listening process decides when a worker ends, so signals to the process group such as Ctrl-C are ignored.
@@ -77,8 +66,8 @@ def run(connection: Connection, source: Source) -> None:
         signal.signal(number, signal.SIG_IGN)
     # TensorFlow's own, read when a device is begun: on one GPU there are several workers, at a reload at least.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    log_form.set_up(log_form.SHORT, source.verbosity)
-    converse(connection, lambda: Served(source))
+    log_form.set_up(log_form.SHORT, verbosity)
+    converse(connection, lambda: Served(config))
 
 
 def converse(connection: Connection, make: Callable[[], Served]) -> None:
@@ -111,17 +100,17 @@ def _failed(error: Exception) -> Failed:
 class Served:
     """A model that answers predictions and vectors."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, config: ServeConfig) -> None:
         """Finds the model without reading its weights; raises BertError if there is none."""
-        import bert_tf
+        from bert_tf.library.loading import load
 
-        self._source = source
-        self._model = bert_tf.load(source.run, task=source.task_name, **source.loading)
+        self._config = config
+        self._model = load(config.run, task=config.task_name, **config.loading)
         reader = self._model.reader
-        self._encodes = source.encodes or reader.family.kind in forms.OF_VECTORS
+        self._encodes = config.computing.encode or reader.family.kind in forms.OF_VECTORS
         if reader.family.kind == PRETRAINING and not self._encodes:
             raise FlagError(
-                f"{source.run}: a model of pre-training is not served: masked words are filled in by python -m bert_tf"
+                f"{config.run}: a model of pre-training is not served: masked words are filled in by python -m bert_tf"
                 " fill-mask; serve a model that was fine-tuned from it, or vectors of texts with --encode"
             )
         self.description: Description = Description(
@@ -162,13 +151,13 @@ class Served:
         return [[_vector(next(vectors), one.options) for _ in one.examples] for one in batch]
 
     def _encode(self, texts: Sequence[Any]) -> Any:
-        return self._model.encode(texts, **self._source.vectors)
+        return self._model.encode(texts, **self._config.vectors)
 
 
 def _vector(vector: Any, options: Mapping[str, Any]) -> bytes:
     if options.get(NORMALIZE):
         vector = vector / np.maximum(np.linalg.norm(vector), _LEAST_LENGTH)
-    return values.vector_as_json(vector)
+    return f"[{','.join(map(str, vector))}]".encode()  # with enough digits to round-trip float32
 
 
 def _name(checkpoint: str) -> str:

@@ -19,19 +19,20 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from bert_tf import files
 from bert_tf.errors import BertError
-from bert_tf.log_form import log
+from bert_tf.io import files
+from bert_tf.io.log_form import log
 from bert_tf.service import worker
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
 from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
 from bert_tf.service.refusal import INTERNAL, Refusal
-from bert_tf.service.worker import Description, Failed, Source
+from bert_tf.service.settings import ServeConfig
+from bert_tf.service.worker import Description, Failed
 
 PRELOADED = "bert_tf.service.preloaded"
 
-Launch = Callable[[Source, int], tuple[Connection, Any]]
+Launch = Callable[[ServeConfig, int], tuple[Connection, Any]]
 
 _LOOK_S = 0.5  # between looks whether an idle worker is alive
 _LONGEST_PAUSE_S = 30.0  # before another try to start a worker that cannot start
@@ -40,14 +41,6 @@ _LONGEST_START_S = 600.0
 
 class StartError(BertError):
     """A worker could not start."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    workers: int
-    batch_tokens: int
-    max_delay_s: float
-    silence_s: float  # after which a busy worker counts as stuck
 
 
 class Workers:
@@ -59,8 +52,7 @@ class Workers:
 
     def __init__(
         self,
-        source: Source,
-        plan: Plan,
+        config: ServeConfig,
         metrics: Metrics,
         *,
         changed: Callable[[], None] = lambda: None,
@@ -71,9 +63,10 @@ class Workers:
         `changed` is called if a worker cannot be replaced because the model's files are gone or belong to another model.
         `launch` starts a process; None uses `launched`.
         """
-        self._source, self._plan, self._metrics, self._changed = source, plan, metrics, changed
+        self._config, self._metrics, self._changed = config, metrics, changed
+        computing, self._number = config.computing, config.computing.workers
         self._launch = launch or launched
-        self.queue = Queue(batch_tokens=plan.batch_tokens, max_delay_s=plan.max_delay_s)
+        self.queue = Queue(batch_tokens=computing.batch_tokens, max_delay_s=computing.max_delay_ms / 1e3)
         self.first: concurrent.futures.Future[Description] = concurrent.futures.Future()
         self.all: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._threads: list[threading.Thread] = []
@@ -168,7 +161,7 @@ class Workers:
         if self._is_killed:
             raise StartError("the service has ended")
         try:
-            own, process = self._launch(self._source, number)
+            own, process = self._launch(self._config, number)
         except OSError as error:
             raise StartError(f"the system starts no process: {files.reason(error)}") from error
         except (EOFError, RuntimeError) as error:  # the process that forks has ended, or is not to be had
@@ -188,9 +181,9 @@ class Workers:
         """The first worker's description fixes the model for all; another worker must find the same."""
         with self._lock:
             if not self.first.done():
-                self._source = dataclasses.replace(self._source, run=found.checkpoint)
+                self._config = dataclasses.replace(self._config, run=found.checkpoint)
                 self._description = found
-                _say(found, self._plan.workers)
+                _say(found, self._number)
             elif found.digest != self._description.digest:
                 raise StartError(f"{found.checkpoint}: the checkpoint has changed")
 
@@ -200,11 +193,11 @@ class Workers:
             self._metrics.workers.inc(change)
             is_first = change > 0 and not self._has_begun
             self._has_begun |= is_first
-            if change > 0 and not self.all.done() and self._computing == self._plan.workers:
+            if change > 0 and not self.all.done() and self._computing == self._number:
                 self.all.set_result(None)
         if is_first:
             log.info("%s: first worker ready, %d MB in memory", self._description.step, memory >> 20)
-            for number in range(1, self._plan.workers):
+            for number in range(1, self._number):
                 self._begin(number)
             self.first.set_result(self._description)
 
@@ -215,7 +208,7 @@ class Workers:
             while True:
                 if not process.is_alive():
                     log.warning(
-                        "worker %d (process %d) has ended (%s); another takes its place", number, process.pid, _why(process)
+                        "worker %d (process %d) has ended (%s); another replaces it", number, process.pid, _why(process)
                     )
                     return False
                 batch = self.queue.take(_LOOK_S)
@@ -238,8 +231,9 @@ class Workers:
         start = time.monotonic()
         try:
             connection.send([one.part for one in batch])
-            if not connection.poll(self._plan.silence_s):
-                log.warning("a worker has not answered for %.0f s; it is ended", self._plan.silence_s)
+            silence_s = self._config.patience.answer_timeout_s
+            if not connection.poll(silence_s):
+                log.warning("no answer from a worker for %.0f s; ending it", silence_s)
                 raise EOFError
             answers = connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):  # it may have ended within its answer
@@ -277,16 +271,15 @@ class Workers:
             histogram.observe(value)
 
 
-def launched(source: Source, number: int) -> tuple[Connection, Any]:
+def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[Connection, Any]:
     """Starts a worker process; only number 0 logs its device, the others log warnings. Raises OSError."""
     multiprocessing.util.abstract_sockets_supported = False  # there any user could send pickles to Python 3.9.15 and 3.10.8
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
-    if number:
-        source = dataclasses.replace(source, verbosity=-1)
     own, other = context.Pipe()
     with contextlib.closing(other):
-        process = context.Process(target=worker.run, args=(other, source), name=f"bert_tf worker {number}", daemon=True)
+        told = (other, config, -1 if number else verbosity)
+        process = context.Process(target=worker.run, args=told, name=f"bert_tf worker {number}", daemon=True)
         process.start()
     return own, process
 
@@ -295,7 +288,7 @@ def _told(connection: Connection, kind: type[Any]) -> Any:
     """Receives a worker's start-up message; raises StartError if the worker failed or died."""
     try:
         if not connection.poll(_LONGEST_START_S):
-            raise StartError(f"it has said nothing for {_LONGEST_START_S:.0f} s")
+            raise StartError(f"no message for {_LONGEST_START_S:.0f} s")
         said = connection.recv()
     except (EOFError, OSError) as error:
         raise StartError("its process ended; is there memory for its weights?") from error

@@ -22,25 +22,25 @@ class CustomSettings:
     space; if a column has exactly that name, commas included, it is that column.
     """
 
-    train_file: str | None = setting(None, "TSV (no quoting), CSV or JSON lines; the suffix says which, .gz may follow")
-    dev_file: str | None = setting(None, "the same for evaluation")
-    test_file: str | None = setting(None, "the same for prediction; needs no labels")
+    train_file: str | None = setting(None, "training file: TSV (no quoting), CSV or JSON lines, by suffix; also with .gz")
+    dev_file: str | None = setting(None, "evaluation file")
+    test_file: str | None = setting(None, "prediction file; needs no labels")
     text_a: str | None = setting(
-        None, "column, or several joined by a space: title,body or 1,3; else text, sentence, text_a + b, sentence1 + 2"
+        None, "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a + b, sentence1 + 2"
     )
-    text_b: str | None = setting(None, "the same of the second text, where --text_a is given and there are two")
+    text_b: str | None = setting(None, "column of the second text, if --text_a is given")
     label_column: str = setting("label", "column of the label")
-    id_column: str | None = setting(None, "column of the ids that predictions carry; else split and line")
-    file_format: str | None = setting(None, "tsv, csv or jsonl, where the suffix does not say it", choices=tables.FORMATS)
-    has_header: bool | None = setting(None, "whether the first line names the columns; else yes, unless --text_a is a number")
+    id_column: str | None = setting(None, "column of row ids for predictions; default: split and line")
+    file_format: str | None = setting(None, "tsv, csv or jsonl, if the suffix does not tell", choices=tables.FORMATS)
+    has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
     problem: str = setting(
-        CLASSIFICATION, "what is learned, as regression or choice; docs/commands.md has all", choices=PROBLEMS
+        CLASSIFICATION, "kind of problem, such as regression or choice; all are in docs/commands.md", choices=PROBLEMS
     )
     labels: str | None = setting(
-        None, "their names with commas, the position is the class (F1: of the second of two); else those of training"
+        None, "comma-separated labels in class order (F1 is of the second of two); default: those of training"
     )
-    label_separator: str = setting(",", "what stands between the labels of a cell with multi_label; JSON may have a list")
-    skip_bad_rows: bool = setting(False, "of any task: leave out rows that cannot be used; else they are listed and refused")
+    label_separator: str = setting(",", "separator of labels in a multi_label cell; JSON may have a list")
+    skip_bad_rows: bool = setting(False, "skip unusable rows (any task) instead of listing and rejecting them")
 
 
 FILES = ("train_file", "dev_file", "test_file")

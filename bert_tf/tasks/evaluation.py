@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+from bert_tf.io.text_table import table
+from bert_tf.metrics import ClassScores
 
 _PURPOSES = ("train", "dev", "test")
+_CLASSES_SHOWN = 20
+
+Intervals = Mapping[str, tuple[float, float]]
 
 
 class Panel(NamedTuple):
@@ -22,35 +30,27 @@ class Panel(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Results on a split; families add to it."""
+    """Results on a split."""
 
     metrics: Mapping[str, float]  # by name
     loss: float  # mean over examples, or over labelled tokens
     examples: int  # number of examples
+    collapsed: str | None = None  # why the predictions look degenerate; None if they do not
+    panels: Sequence[Panel] = ()  # tables for the page of the run, in addition to the metrics
+    lines: Sequence[str] = ()  # for the log, for example scores by label
+    more: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # other entries of eval_results.json
+    each: npt.NDArray[np.float64] | None = None  # [examples] if the first metric is a mean: what each adds to it
+    find_intervals: Callable[[], Intervals] = dict  # called once, if intervals are asked for
 
     @property
     def values(self) -> dict[str, float]:
         """Metrics and `loss` by name."""
         return {**self.metrics, "loss": self.loss}
 
-    @property
-    def intervals(self) -> Mapping[str, tuple[float, float]]:
+    @functools.cached_property
+    def intervals(self) -> Intervals:
         """95 % intervals by metric, where available."""
-        return {}
-
-    @property
-    def collapsed(self) -> str | None:
-        """Why the predictions look degenerate; None if they do not."""
-        return None
-
-    @property
-    def panels(self) -> Sequence[Panel]:
-        """Tables for the page of the run, in addition to the metrics."""
-        return ()
-
-    def table(self) -> list[str]:
-        """Returns lines for the log, for example scores by label."""
-        return []
+        return self.find_intervals()
 
     def details(self) -> dict[str, Any]:
         """Returns the split's entry in eval_results.json."""
@@ -60,7 +60,16 @@ class Evaluation:
             "collapsed": self.collapsed,
             "intervals_95": self.intervals,
             **({"panels": [panel._asdict() for panel in self.panels]} if self.panels else {}),
+            **self.more,
         }
+
+
+def lines_of_classes(scores: Sequence[ClassScores]) -> list[str]:
+    """Returns a table of the first classes for the log."""
+    shown = scores[:_CLASSES_SHOWN]
+    rows = [(row.label, f"{row.precision:.3f}", f"{row.recall:.3f}", f"{row.f1:.3f}", str(row.support)) for row in shown]
+    more = [f"and {len(scores) - len(shown)} more, see eval_results.json"] if len(scores) > len(shown) else []
+    return [*table(ClassScores._fields, rows), *more] if rows else []
 
 
 def split_suffix(split: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION, TAGS
 from bert_tf.settings import named, settings_of
@@ -15,16 +16,16 @@ from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family, Splits
 from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.custom import NAME
-from bert_tf.tasks.label_column import sorted_names, warn_of_labels
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
-from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, name_of, names_of, read_rows, records
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows, records
+from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
 from bert_tf.tasks.settings import PATHS, SimilaritySettings, SpanSettings
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tables import RowError
+from bert_tf.tasks.tags.columns import found_labels
 from bert_tf.tasks.tags.family import TagFamily
-from bert_tf.tasks.tags.reader import found_labels
 
 
 class RowsTask(Splits):
@@ -160,17 +161,11 @@ class SentenceTask(RowsTask):
 
 
 def _sentence_family(labels: tuple[str, ...], kind: str, columns: RowColumns) -> SentenceFamily:
-    return SentenceFamily(labels, kind, usual_metrics(kind, labels), **dataclasses.asdict(columns))
+    return SentenceFamily(labels, kind, metrics.usual(kind, len(labels)), **dataclasses.asdict(columns))
 
 
 def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:
-    found = list(records(rows, split))
-    for number, row in enumerate(found):
-        try:
-            columns.required(row, labelled=split != TEST)
-        except RowError as error:
-            raise DataError(f"row {number}: {error}", split) from error
-    return found
+    return list(each(rows, split, lambda row, _: columns.required(row, labelled=split != TEST)))
 
 
 def _labels_of(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
@@ -189,11 +184,11 @@ def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
         return ()
     try:
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-            raise ValueError("give a list of names")
+            raise RowError("give a list of names")
         names = tuple(map(name_of, labels))
         if len(set(names)) < len(names):
-            raise ValueError("a name is repeated")
-    except (ValueError, RowError) as error:
+            raise RowError("a name is repeated")
+    except RowError as error:
         raise FlagError(f"labels={labels!r:.80}: {error}") from error
     if kind == REGRESSION and names:
         raise FlagError(f"labels: with problem={REGRESSION} labels are numbers, none are listed")

@@ -11,9 +11,9 @@ from typing import Annotated, Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from bert_tf import documents
+from bert_tf.io import documents
+from bert_tf.io.text_table import cell
 from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.text_table import cell
 
 # Types of a prediction's fields; what is annotated is shown in the JSON schema of the service.
 Share = Annotated[float, {"minimum": 0, "maximum": 1}]

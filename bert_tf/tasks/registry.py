@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
@@ -20,7 +20,7 @@ from bert_tf.tasks.pretraining import family as pretraining
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
-from bert_tf.tasks.similarity import task as similarity
+from bert_tf.tasks.similarity import family as similarity
 from bert_tf.tasks.span import family as span
 from bert_tf.tasks.tags import family as tags
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
@@ -41,11 +41,8 @@ _FOLDERS = {similarity.STS_B: "STS-B"}  # of tasks that read the files of anothe
 Labels = Optional[Sequence[str]]  # where a trained model knows them
 
 
-class _OfSettings(NamedTuple):
-    """A task created from settings."""
-
-    make: Callable[[TaskSettings, Labels], Task]
-    takes: frozenset[str]  # names of the settings it accepts
+# A task created from settings, and the names of those it accepts.
+_OfSettings = tuple[Callable[[TaskSettings, Labels], Task], frozenset[str]]
 
 
 def _names(*groups: str) -> frozenset[str]:
@@ -59,27 +56,29 @@ _OF_SPANS = _FILES | _names("span") | {"file_format"}
 
 # Named tasks, and one's own data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
-    span.SQUAD: _OfSettings(lambda settings, _: span.squad(settings), _OF_SPANS),
-    span.SQUAD2: _OfSettings(lambda settings, _: span.squad2(settings), _OF_SPANS),
-    tags.CONLL2003: _OfSettings(lambda settings, _: tags.conll2003(settings.custom, settings.tags), _FILES | _names("tags")),
-    choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
-    similarity.STS_B: _OfSettings(
-        lambda settings, _: dataclasses.replace(similarity.sts_b(), skip_bad_rows=settings.custom.skip_bad_rows), _OF_GLUE
+    span.SQUAD: (lambda settings, _: span.task(span.SQUAD, settings), _OF_SPANS),
+    span.SQUAD2: (lambda settings, _: span.task(span.SQUAD2, settings), _OF_SPANS),
+    tags.CONLL2003: (lambda settings, _: tags.task(tags.CONLL2003, settings.custom, settings.tags), _FILES | _names("tags")),
+    choice.SWAG: (lambda settings, _: choice.task(choice.SWAG, settings.custom), _FILES | {"id_column"}),
+    similarity.STS_B: (
+        lambda settings, _: dataclasses.replace(similarity.sts_b(), skip_bad_rows=settings.custom.skip_bad_rows),
+        _OF_GLUE,
     ),
-    pretraining.PretrainingTask.name: _OfSettings(lambda settings, _: pretraining.pretraining(settings), _names("pretraining")),
+    pretraining.PretrainingTask.name: (
+        lambda settings, _: pretraining.PretrainingTask(settings.pretraining),
+        _names("pretraining"),
+    ),
 }
 _OWN: Mapping[str, _OfSettings] = {
-    **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
-    SPAN: _OfSettings(lambda settings, _: span.own(settings), _OF_SPANS | {"problem", "id_column"}),
-    TAGS: _OfSettings(
-        lambda settings, labels: tags.own(settings.custom, settings.tags, labels),
+    **dict.fromkeys(KINDS, (lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    SPAN: (lambda settings, _: span.task(CUSTOM, settings), _OF_SPANS | {"problem", "id_column"}),
+    TAGS: (
+        lambda settings, labels: tags.task(CUSTOM, settings.custom, settings.tags, labels),
         _FILES | {"problem", "labels", "file_format"} | _names("tags"),
     ),
-    CHOICE: _OfSettings(lambda settings, _: choice.own(settings.custom), choice.SETTINGS | _FILES),
-    SIMILARITY: _OfSettings(lambda settings, _: similarity.PairsTask(settings), _OF_PAIRS | {"highest_score"}),
-    CONTRASTIVE: _OfSettings(
-        lambda settings, _: similarity.ContrastiveTask(settings), _OF_PAIRS | {"highest_score", "temperature"}
-    ),
+    CHOICE: (lambda settings, _: choice.task(CUSTOM, settings.custom), choice.SETTINGS | _FILES),
+    SIMILARITY: (lambda settings, _: similarity.PairsTask(settings), _OF_PAIRS | {"highest_score"}),
+    CONTRASTIVE: (lambda settings, _: similarity.ContrastiveTask(settings), _OF_PAIRS | {"highest_score", "temperature"}),
 }
 
 
@@ -117,7 +116,7 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
     canonical, settings = canonical_name(name), settings or TaskSettings()
     decided = _of_settings(canonical, settings.custom.problem)
     if decided is not None:
-        return decided.make(settings, labels)
+        return decided[0](settings, labels)
     if canonical in _registered:
         return _registered[canonical]
     skip = settings.custom.skip_bad_rows
@@ -142,10 +141,10 @@ def settings_of_task(name: str, problem: str) -> frozenset[str]:
     decided = _of_settings(name, problem)
     if decided is None:
         return frozenset() if name in _registered else _OF_GLUE
-    return decided.takes
+    return decided[1]
 
 
-def refuse_foreign(name: str, given: Collection[str], problem: str | None) -> None:
+def reject_unrelated_settings(name: str, given: Collection[str], problem: str | None) -> None:
     """Rejects task settings that belong to another task; other names in `given` are ignored. Raises `FlagError`."""
     problem = problem or CustomSettings.problem
     takes = settings_of_task(name, problem)
@@ -153,8 +152,8 @@ def refuse_foreign(name: str, given: Collection[str], problem: str | None) -> No
     if not foreign:
         return
     where = f" --problem={problem}" if name == CUSTOM else ""
-    owners = [task for task, settings in _NAMED.items() if foreign[0] in settings.takes]
-    owners += [CUSTOM] if any(foreign[0] in settings.takes for settings in _OWN.values()) else []
+    owners = [task for task, (_, known) in _NAMED.items() if foreign[0] in known]
+    owners += [CUSTOM] if any(foreign[0] in known for _, known in _OWN.values()) else []
     raise FlagError(f"--{foreign[0]} belongs to --task_name={' or '.join(owners)}; {name}{where} does not take it")
 
 

@@ -16,33 +16,33 @@ from bert_tf.tasks.pretraining.settings import PretrainingSettings
 class SpanSettings:
     """Settings of windows and of answer decoding."""
 
-    predict_file: str | None = setting(None, "--dev_file and --test_file in one, as published")
-    doc_stride: int = setting(128, "word pieces from one window of a long paragraph to the next", lowest=1)
-    max_query_length: int = setting(64, "longest question in word pieces; what is beyond is cut off", lowest=1)
-    n_best_size: int = setting(20, "answers to each question that nbest_predictions.json lists", lowest=1)
-    max_answer_length: int = setting(30, "longest answer in word pieces", lowest=1)
-    version_2_with_negative: bool = setting(False, "some questions have no answer; SQuAD2 has it on")
-    null_score_diff_threshold: float = setting(0.0, "no answer where its score is above the best by more than this")
+    predict_file: str | None = setting(None, "sets both --dev_file and --test_file, as in the published script")
+    doc_stride: int = setting(128, "stride between windows of a long paragraph in word pieces", lowest=1)
+    max_query_length: int = setting(64, "maximum question length in word pieces", lowest=1)
+    n_best_size: int = setting(20, "answers per question in nbest_predictions.json", lowest=1)
+    max_answer_length: int = setting(30, "maximum answer length in word pieces", lowest=1)
+    version_2_with_negative: bool = setting(False, "some questions have no answer; on for SQuAD2")
+    null_score_diff_threshold: float = setting(
+        0.0, "predict no answer if its score exceeds the best answer's by more than this"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class TagSettings:
     """Columns of words and tags in column files, and decoding."""
 
-    word_column: int = setting(1, "column of the words, counted from 1; -1 is the last")
-    tag_column: int = setting(-1, "column of the tags, counted from 1; -1 is the last")
-    raw_text: bool = setting(False, "lines to predict are plain texts, split into words at blanks and punctuation")
-    constrained_decoding: bool = setting(False, "the most probable tags of a sentence that are legal together, by Viterbi")
+    word_column: int = setting(1, "word column, counted from 1; -1 is the last")
+    tag_column: int = setting(-1, "tag column, counted from 1; -1 is the last")
+    raw_text: bool = setting(False, "text to predict is plain, one sentence per line, split at blanks and punctuation")
+    constrained_decoding: bool = setting(False, "most probable legal tag sequence of a sentence (Viterbi)")
 
 
 @dataclasses.dataclass(frozen=True)
 class SimilaritySettings:
     """Scale of scores, and the temperature for pairs without scores."""
 
-    highest_score: float = setting(
-        1.0, "with --problem=similarity, the score of pairs that say the same; 0 is the lowest", lowest=1e-3
-    )
-    temperature: float = setting(0.05, "with --problem=contrastive, what cosines are divided by in the loss", lowest=1e-3)
+    highest_score: float = setting(1.0, "highest score of a pair with --problem=similarity; 0 is the lowest", lowest=1e-3)
+    temperature: float = setting(0.05, "temperature of the loss with --problem=contrastive", lowest=1e-3)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf.documents import DocumentError, NotJsonError, json_value
 from bert_tf.errors import BadRowsError, DataError
+from bert_tf.io.documents import DocumentError, NotJsonError, json_value
 from bert_tf.tasks import text_lines
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"

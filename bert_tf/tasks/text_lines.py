@@ -16,8 +16,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, Union, cast
 
-from bert_tf import files
 from bert_tf.errors import DataError, EmptyFileError
+from bert_tf.io import files
 
 STANDARD_INPUT = "-"
 
@@ -71,16 +71,21 @@ class Line(NamedTuple):
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
     """Opens a file or standard input (`-`), decompressed, without byte order mark; read errors become `DataError`."""
+    with _read_errors(source), _opened(source) as file:
+        begin = cast(io.BufferedReader, file).peek(len(_BOM))
+        if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
+            raise EmptyFileError("the file is empty", source)
+        if begin.startswith(_COMPRESSED):
+            raise DataError("the file is compressed; add .gz to its name", source)
+        if begin.startswith(_BOM):
+            file.read(len(_BOM))
+        yield file
+
+
+@contextlib.contextmanager
+def _read_errors(source: object) -> Iterator[None]:
     try:
-        with _opened(source) as file:
-            begin = cast(io.BufferedReader, file).peek(len(_BOM))
-            if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
-                raise EmptyFileError("the file is empty", source)
-            if begin.startswith(_COMPRESSED):
-                raise DataError("the file is compressed; add .gz to its name", source)
-            if begin.startswith(_BOM):
-                file.read(len(_BOM))
-            yield file
+        yield
     except (OSError, EOFError, zlib.error) as error:
         reason = files.reason(error) if isinstance(error, OSError) else error
         raise DataError(f"cannot read the file: {reason}", source) from error
@@ -155,24 +160,20 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
     """
     blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
     found = False
-    try:
-        with _opened(source) as file:
-            for number, line in _numbered(file, source, path):
-                data = line.removesuffix(b"\n").removesuffix(b"\r")
-                if number == 1:
-                    data = data.removeprefix(_BOM)
-                found = found or bool(data.strip())
-                blank.append((number, data))
-                if keeps_blank or (found and data):
-                    for held in blank:
-                        yield _decoded(path, *held)
-                    blank.clear()
-            if isinstance(source, Elsewhere) and source.goes_on:
+    with _read_errors(path), _opened(source) as file:
+        for number, line in _numbered(file, source, path):
+            data = line.removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1:
+                data = data.removeprefix(_BOM)
+            found = found or bool(data.strip())
+            blank.append((number, data))
+            if keeps_blank or (found and data):
                 for held in blank:
                     yield _decoded(path, *held)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = files.reason(error) if isinstance(error, OSError) else error
-        raise DataError(f"cannot read the file: {reason}", path) from error
+                blank.clear()
+        if isinstance(source, Elsewhere) and source.goes_on:
+            for held in blank:
+                yield _decoded(path, *held)
     if not found and not is_slice(source):
         raise EmptyFileError("the file is empty", path)
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from bert_tf import files
 from bert_tf.errors import DataError
+from bert_tf.io import files
 from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.training import LONGEST
 from bert_tf.tokenization.vocabulary import UNK, UNUSED, Vocabulary

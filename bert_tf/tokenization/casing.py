@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf import documents
-from bert_tf.documents import DocumentError
+from bert_tf.io import documents
+from bert_tf.io.documents import DocumentError
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 # Beside the vocabulary, in Hugging Face's layout; the first goes before the second, as there.

@@ -108,13 +108,13 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
 @functools.lru_cache(maxsize=2)
 def _tables(tokens: tuple[str, ...], lower_case: bool) -> Tables:
     number_of = {c: number for number, c in enumerate(sorted(set(itertools.chain.from_iterable(tokens))), start=_UNKNOWN + 1)}
+    long = sum(len(token) > LONGEST // max(_ALPHABETS) for token in tokens)
+    width, alphabet = _alphabet(len(number_of) + 1 + long)
+    pieces = tuple(_spelled(tokens, number_of, alphabet, LONGEST // width))
     known: dict[_Class, int] = {}
     class_of = Paged.of(lambda c: known.setdefault(_class(c, number_of, lower_case), len(known)), number_of)
     counts = np.array([len(one.letters) for one in known], np.int32)
     letters = list(itertools.chain.from_iterable(one.letters for one in known))
-    long = sum(len(token) > LONGEST // max(_ALPHABETS) for token in tokens)
-    width, alphabet = _alphabet(len(number_of) + 1 + long)
-    pieces = tuple(_spelled(tokens, number_of, alphabet, LONGEST // width))
     return Tables(
         class_of=class_of,
         final_sigma=class_of(_FINAL_SIGMA) if lower_case else None,

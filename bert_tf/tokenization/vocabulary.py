@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bert_tf import files
 from bert_tf.errors import VocabularyError
+from bert_tf.io import files
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

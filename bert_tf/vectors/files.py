@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, NamedTuple, Union
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents
 from bert_tf.errors import BertError
+from bert_tf.io import documents
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.vectors.forms import JSONL, NPY, NPZ, PARQUET, PUBLISHED
+from bert_tf.vectors.options import JSONL, NPY, NPZ, PARQUET, PUBLISHED
 from bert_tf.vectors.text_encoder import Vectors
 
 # Members of an .npz: vectors, tokens of each text where they have vectors, and what made it.
@@ -87,7 +87,7 @@ class ArrayForm:
     """NumPy formats and Parquet."""
 
     kind: str  # NPY, NPZ or PARQUET
-    dtype: str  # of `forms.DTYPES`
+    dtype: str  # of `options.DTYPES`
     width: int  # numbers of a vector, W
     encoding: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # model and settings, for readers
 
@@ -101,11 +101,10 @@ class ArrayForm:
         lost = ~np.isfinite(values).all(axis=1) | (found.values.any(axis=1) & ~values.any(axis=1))
         if lost.any():
             raise BertError(f"--dtype={self.dtype}: a vector is too large or too small for it; leave it out")
-        lines = [
-            documents.to_json(_row(text, pieces), ensure_ascii=False) + "\n"
+        rows = "".join(
+            f"{documents.to_json(_row(text, pieces), ensure_ascii=False)}\n"
             for text, (_, pieces) in zip(texts, _by_text(found))
-        ]
-        rows = "".join(lines).encode()
+        ).encode()
         return _SIZES.pack(values.nbytes, len(rows)) + values.tobytes() + rows
 
     def assemble(self, parts: Path, whole: Path) -> None:
@@ -117,53 +116,40 @@ AnyForm = Union[JsonForm, PublishedForm, ArrayForm]
 
 
 class _Part(NamedTuple):
-    """Offset and sizes (bytes) of a part's vectors and metadata lines."""
+    """Offset of a part's vectors, followed by its lines, and bytes of both."""
 
-    vectors_at: int
+    start: int
     vectors: int
     rows: int
-
-    @property
-    def rows_at(self) -> int:
-        return self.vectors_at + self.vectors
 
 
 class _Parts:
     def __init__(self, file: BinaryIO) -> None:
-        self.file = file
+        self._file = file
 
     def __iter__(self) -> Iterator[_Part]:
         place = 0
-        while True:
-            self.file.seek(place)
-            head = self.file.read(_SIZES.size)
-            if not head:
-                return
+        while head := self._read(place, _SIZES.size):
             part = _Part(place + _SIZES.size, *_SIZES.unpack(head))
             yield part
-            place = part.rows_at + part.rows
+            place = part.start + part.vectors + part.rows
 
     @property
     def are_of_tokens(self) -> bool:
         return any("tokens" in row for part in itertools.islice(self, 1) for row in self.rows(part))
 
-    def copy_vectors(self, target: Any) -> None:
-        for part in self:
-            self._copy(part.vectors_at, part.vectors, target)
+    def vectors(self, part: _Part) -> bytes:
+        return self._read(part.start, part.vectors)
 
-    def copy_rows(self, target: Any) -> None:
-        for part in self:
-            self._copy(part.rows_at, part.rows, target)
-
-    def read(self, start: int, size: int) -> bytes:
-        self.file.seek(start)
-        return self.file.read(size)
+    def lines(self, part: _Part) -> bytes:
+        return self._read(part.start + part.vectors, part.rows)
 
     def rows(self, part: _Part) -> list[Any]:
-        return [documents.json_value(line) for line in self.read(part.rows_at, part.rows).decode().split("\n")[:-1]]
+        return [documents.json_value(line) for line in self.lines(part).decode().split("\n")[:-1]]
 
-    def _copy(self, start: int, size: int, target: Any) -> None:
-        target.write(self.read(start, size))
+    def _read(self, start: int, size: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(size)
 
 
 def _npy(form: ArrayForm, parts: _Parts, whole: Path) -> None:
@@ -180,7 +166,7 @@ def _npz(form: ArrayForm, parts: _Parts, whole: Path) -> None:
             with _member(archive, f"{LENGTHS}.npy") as target:
                 np.save(target, np.array(lengths, np.int32))
         with _member(archive, ROWS) as target:
-            parts.copy_rows(target)
+            target.writelines(map(parts.lines, parts))
         with _member(archive, ENCODING) as target:
             target.write(documents.to_json(form.encoding, indent=1).encode())
 
@@ -195,7 +181,7 @@ def _write_array(form: ArrayForm, parts: _Parts, target: Any) -> None:
     header = {"descr": dtype.str, "fortran_order": False, "shape": (vectors, form.width)}
     layout: Any = np.lib.format  # typed in some versions of NumPy only
     layout.write_array_header_1_0(target, header)
-    parts.copy_vectors(target)
+    target.writelines(map(parts.vectors, parts))
 
 
 def _parquet(form: ArrayForm, parts: _Parts, whole: Path) -> None:
@@ -205,7 +191,7 @@ def _parquet(form: ArrayForm, parts: _Parts, whole: Path) -> None:
     schema = _schema(form, tokens=parts.are_of_tokens)
     with pyarrow.parquet.ParquetWriter(whole, schema, **_PARQUET) as writer:
         for part in parts:
-            values = np.frombuffer(parts.read(part.vectors_at, part.vectors), form.dtype)
+            values = np.frombuffer(parts.vectors(part), form.dtype)
             writer.write_table(_table(schema, values, parts.rows(part), form.width), row_group_size=_ROWS_OF_GROUP)
 
 

@@ -9,15 +9,16 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents, extras, files
+from bert_tf import extras
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import POOLINGS
+from bert_tf.io import documents, files
 from bert_tf.settings import fields_of, read
 from bert_tf.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.vectors.options import layer_numbers
@@ -30,24 +31,6 @@ _BLOCK = 1 << 13  # vectors that are compared at a time: they stay in the cache
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a member of a zip file: bytes of its name, and of what else is said
 _KEPT = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
 _LARGEST_ENCODING = 1 << 20  # bytes
-
-
-class VectorIndex(Protocol):
-    """Vectors of texts in a file."""
-
-    @property
-    def width(self) -> int:
-        """Numbers of a vector."""
-
-    @property
-    def encoding(self) -> Mapping[str, Any]:
-        """Model and settings, as recorded by `operations.encode`; empty if unknown."""
-
-    def blocks(self) -> Iterator[Array]:
-        """Yields vectors [n, W] in order; see `readable_errors`."""
-
-    def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
-        """Returns `id`, `text` and perhaps `text_b` by number from 0; see `readable_errors`."""
 
 
 def opened(path: str, source: str | None) -> VectorIndex:
@@ -112,8 +95,7 @@ def _array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
 
 
 def _blocks_of(vectors: Array) -> Iterator[Array]:
-    for start in range(0, len(vectors), _BLOCK):
-        yield vectors[start : start + _BLOCK]
+    return (vectors[start : start + _BLOCK] for start in range(0, len(vectors), _BLOCK))
 
 
 def _encoding(said: Any) -> Mapping[str, Any]:
@@ -272,4 +254,7 @@ class _Parquet:
         return found
 
 
+# Of each: `width`, numbers of a vector; `encoding`, model and settings as `operations.encode` records them, empty if
+# unknown; `blocks`, vectors [n, W] in order; `rows`, id, text and perhaps text_b by number from 0.
+VectorIndex = Union[_Npy, _Npz, _Parquet]
 _OPENED: Mapping[str, Callable[[str], VectorIndex]] = {".npz": _Npz, ".parquet": _Parquet, ".npy": _Npy}

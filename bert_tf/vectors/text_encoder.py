@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.session import Session
+from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features import sentences

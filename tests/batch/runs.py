@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING

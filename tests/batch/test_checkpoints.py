@@ -6,88 +6,65 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.batch.checkpoints import Named, named
+from bert_tf.batch.checkpoints import named
 
-
-def save(prefix: str) -> None:
-    path = Path(prefix)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (".index", ".data-00000-of-00001"):
-        path.with_name(path.name + suffix).touch()
-    path.with_name("checkpoint").write_text(f'model_checkpoint_path: "{path.name}"\n')
+STEPS = ["run/model.ckpt-9", "run/model.ckpt-20", "run/model.ckpt-100"]
+SEEDS = ["seed-1/model.ckpt-5", "seed-2/model.ckpt-6"]
 
 
 @pytest.fixture(autouse=True)
 def _folders(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for prefix in ("run/model.ckpt-9", "run/model.ckpt-100", "run/model.ckpt-20", "seed-1/model.ckpt-5", "seed-2/model.ckpt-6"):
-        save(prefix)
-    save("base/bert_model.ckpt")
-    save("base/model.ckpt-1")
+    others = ["base/bert_model.ckpt", "base/model.ckpt-1", "kept/model.ckpt-9", "kept/best/model.ckpt-3"]
+    for path in map(Path, [STEPS[0], STEPS[2], STEPS[1], *SEEDS, *others]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in (".index", ".data-00000-of-00001"):
+            path.with_name(path.name + suffix).touch()
+        path.with_name("checkpoint").write_text(f'model_checkpoint_path: "{path.name}"\n')
     Path("empty").mkdir()
     Path("run/features").mkdir()
-    save("kept/model.ckpt-9")
-    save("kept/best/model.ckpt-3")
-
-
-STEPS = ["run/model.ckpt-9", "run/model.ckpt-20", "run/model.ckpt-100"]
 
 
 @pytest.mark.parametrize(
     ("name", "prefixes"),
     [
-        ("run/model.ckpt-9", ["run/model.ckpt-9"]),
-        ("run/model.ckpt-9.index", ["run/model.ckpt-9"]),
-        ("run/model.ckpt-9.data-00000-of-00001", ["run/model.ckpt-9"]),
-        ("run", ["run/model.ckpt-20"]),  # the last to be saved
-        ("run/", ["run/model.ckpt-20"]),
+        *((f"run/model.ckpt-9{suffix}", STEPS[:1]) for suffix in ("", ".index", ".data-00000-of-00001")),
+        *((name, STEPS[1:2]) for name in ("run", "run/")),  # the last to be saved
         ("base", ["base/bert_model.ckpt"]),
-        ("run:all", STEPS),
-        ("run/*", STEPS),
+        *((name, STEPS) for name in ("run:all", "run/*", "run/model.ckpt-*", "run/model.ckpt-*.index")),
+        ("run/model.ckpt-[12]*", STEPS[1:]),
         ("kept", ["kept/best/model.ckpt-3"]),
         ("kept:all", ["kept/model.ckpt-9"]),
         ("kept/*", ["kept/model.ckpt-9", "kept/best/model.ckpt-3"]),
-        ("run/model.ckpt-*", STEPS),
-        ("run/model.ckpt-*.index", STEPS),
-        ("run/model.ckpt-[12]*", STEPS[1:]),
-        ("seed-*", ["seed-1/model.ckpt-5", "seed-2/model.ckpt-6"]),
-        ("seed-*:all", ["seed-1/model.ckpt-5", "seed-2/model.ckpt-6"]),
+        *((name, SEEDS) for name in ("seed-*", "seed-*:all")),
+        *((name, SEEDS[:1]) for name in ("./seed-1", "seed-1//model.ckpt-5", "seed-2/../seed-1:all", "./seed-1/*")),
+        ("run/model.ckpt-8", ["run/model.ckpt-8"]),  # whether it exists is found out by reading it
     ],
 )
 def test_names(name, prefixes):
-    assert [str(Path(found.prefix)) for found in named([name])] == prefixes
-    assert all(found.problem is None for found in named([name]))
+    found = named([name, prefixes[0], name])  # each checkpoint once
+    assert [checkpoint.prefix for checkpoint in found] == prefixes
+    assert all(checkpoint.problem is None for checkpoint in found)
 
 
-@pytest.mark.parametrize("name", ["./seed-1", "seed-1//model.ckpt-5", "seed-2/../seed-1:all", "./seed-1/*"])
-def test_a_checkpoint_has_one_name_however_its_path_is_spelled(name):
-    assert named(["seed-1", name]) == [Named("seed-1/model.ckpt-5")]
-
-
-def test_each_checkpoint_stands_once_in_the_order_of_the_names():
-    assert [found.prefix for found in named(["run/model.ckpt-100", "run:all"])] == [STEPS[2], *STEPS[:2]]
+def test_checkpoints_are_in_the_order_of_the_names():
+    found = named(["run/model.ckpt-100", "run:all", "base"])
+    assert [(one.prefix, one.step) for one in found] == [
+        *zip([STEPS[2], *STEPS[:2]], (100, 9, 20)),
+        ("base/bert_model.ckpt", None),
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("empty", "no checkpoint in the folder"),
-        ("empty:all", "no checkpoint in the folder"),
-        ("empty/*", "no checkpoint matches"),
-        ("other-*", "no checkpoint matches"),
-        ("other:all", "no checkpoint and no folder of this name"),
+        *((name, "no checkpoint in the folder") for name in ("empty", "empty:all")),
+        *((name, "no checkpoint matches") for name in ("empty/*", "other-*")),
+        ("other:all", "no checkpoint or folder of this name"),
     ],
 )
-def test_a_name_that_stands_for_nothing_says_so(name, problem):
-    assert named([name]) == [Named(name, f"{name}: {problem}")]
-
-
-def test_whether_a_plain_name_exists_is_told_by_reading_it():
-    assert named(["run/model.ckpt-8"]) == [Named("run/model.ckpt-8")]
-
-
-def test_steps_of_names():
-    assert [Named(prefix).step for prefix in ("a/model.ckpt-343", "a-7/bert_model.ckpt")] == [343, None]
+def test_a_name_without_checkpoints_has_a_problem(name, problem):
+    assert [tuple(found) for found in named([name])] == [(name, f"{name}: {problem}")]
 
 
 def test_all_leaves_out_what_a_killed_training_has_not_listed(caplog):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import types
 
 import pytest
 
 from bert_tf.batch import inputs, trained
+from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from tests.batch.runs import LENGTH, write_run
@@ -16,6 +15,7 @@ from tests.batch.runs import LENGTH, write_run
 PAIRS = [("rain .", "storm ."), ("bread .", "soup .")]
 HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 PUBLISHED = HEADER + "".join(f"{row}\t1\t2\t{a}\t{b}\n" for row, (a, b) in enumerate(PAIRS))
+TAGS = {"kind": "tags", "labels": ["O", "B-X", "I-X"], "word_column": 2, "constrained_decoding": True, "file_format": "jsonl"}
 
 
 def reader(folder, step=40, task_name=None, skip_bad_rows=False, **columns):
@@ -31,11 +31,6 @@ def test_a_file_of_the_task_needs_no_flags(run, tmp_path):
     (tmp_path / "test.data").write_text(PUBLISHED)
     found = examples(reader(run).chunks(str(tmp_path / "test.data")))
     assert found == [("test-1", *PAIRS[0]), ("test-2", *PAIRS[1])]
-
-
-def test_the_standard_input(run, monkeypatch):
-    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(PUBLISHED.encode())))
-    assert [texts for _, *texts in examples(reader(run).chunks("-"))] == [list(pair) for pair in PAIRS]
 
 
 @pytest.mark.parametrize(
@@ -54,43 +49,6 @@ def test_tables_of_one_s_own(run, tmp_path, name, text, columns):
     ]
 
 
-def test_columns_are_those_of_the_training_but_for_what_is_given(tmp_path, project):
-    record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "q", "text_b": "a"}
-    folder = write_run(tmp_path / "run", project, steps=[40], record={**record, "id_column": "key", "file_format": "csv"})
-    (tmp_path / "x.jsonl").write_text('{"key": 5, "q": "rain", "a": "soup", "other": "salt"}\n')
-    path = str(tmp_path / "x.jsonl")
-    made = reader(folder)
-    assert (made.family.head.num_labels, made.family.kind, made.family.labels, made.published) == (
-        3,
-        "multi_label",
-        ("a", "b", "c"),
-        None,
-    )
-    assert examples(made.chunks(path)) == [("5", "rain", "soup")]
-    assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
-    assert examples(reader(folder, text_a="other,q", text_b="a").chunks(path)) == [("5", "salt rain", "soup")]
-
-
-def test_columns_that_were_joined_in_training_are_joined(tmp_path, project):
-    record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "title,body"}
-    folder = write_run(tmp_path / "run", project, steps=[40], record=record)
-    (tmp_path / "x.csv").write_text("body,title\nsoup,rain\n")
-    assert examples(reader(folder).chunks(str(tmp_path / "x.csv"))) == [("test-2", "rain soup", None)]
-
-
-@pytest.mark.parametrize(("rows", "sizes"), [(1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3])])
-def test_chunks(run, tmp_path, monkeypatch, rows, sizes):
-    monkeypatch.setattr(inputs, "CHUNK", 3)
-    (tmp_path / "x.tsv").write_text("".join("rain\tsoup\n" for _ in range(rows)))
-    chunks = reader(run, text_a="1", text_b="2").chunks(str(tmp_path / "x.tsv"))
-    assert [len(chunk) for chunk in chunks] == sizes
-
-
-def test_a_table_without_rows_is_one_empty_chunk(run, tmp_path):
-    (tmp_path / "x.tsv").write_text(HEADER)
-    assert list(reader(run).chunks(str(tmp_path / "x.tsv"))) == [[]]
-
-
 def test_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
     (tmp_path / "x.tsv").write_text(PUBLISHED + "3\t1\t2\train\n4\t1\n5\t1\t2\tsalt\tpear\n")
     path = str(tmp_path / "x.tsv")
@@ -100,21 +58,62 @@ def test_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
     assert caplog.messages[-1] == f"{path}: rows left out, since they cannot be used: 2"
 
 
-def test_where_no_record_is_the_task_has_to_be_named(tmp_path, project):
+def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, project):
+    record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "q", "text_b": "a"}
+    folder = write_run(tmp_path / "run", project, steps=[40], record={**record, "id_column": "key", "file_format": "csv"})
+    (tmp_path / "x.jsonl").write_text('{"key": 5, "q": "rain", "a": "soup", "other": "salt"}\n')
+    path = str(tmp_path / "x.jsonl")
+    made = reader(folder)
+    assert (made.family.kind, made.family.labels, made.published) == ("multi_label", ("a", "b", "c"), None)
+    assert examples(made.chunks(path)) == [("5", "rain", "soup")]
+    assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
+    assert examples(reader(folder, text_a="other,q", text_b="a").chunks(path)) == [("5", "salt rain", "soup")]
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(0, [0]), (1, [1]), (3, [3]), (4, [3, 1])])
+def test_chunks(run, tmp_path, monkeypatch, rows, sizes):
+    monkeypatch.setattr(inputs, "CHUNK", 3)
+    (tmp_path / "x.tsv").write_text("a\tb\n" + "rain\tsoup\n" * rows)
+    chunks = reader(run, text_a="a", text_b="b").chunks(str(tmp_path / "x.tsv"))
+    assert [len(chunk) for chunk in chunks] == sizes
+
+
+def test_the_task_comes_from_the_record_or_from_its_flag(run, tmp_path, project):
+    assert reader(run, task_name="mrpc").published.name == "MRPC"
     folder = write_run(tmp_path / "run", project, steps=[40])
     (folder / "run_config.json").unlink()
-    with pytest.raises(CheckpointError, match=r"no run_config\.json beside it says what it was trained on; add --task_name"):
-        reader(folder)
     made = reader(folder, task_name="rte")
     assert (made.published.name, made.family.labels) == ("RTE", ("entailment", "not_entailment"))
-    with pytest.raises(CheckpointError, match="its head has 2 labels, the task 3"):
-        reader(folder, task_name="MNLI")
-    with pytest.raises(FlagError, match="unknown task"):
-        reader(folder, task_name="MRPK")
+    for checkpoint, name, message in [
+        (run, "RTE", r"--task_name=RTE: .*model\.ckpt-40 was trained on MRPC; leave the flag out"),
+        (folder, None, r"no run_config\.json beside it names its task; add --task_name"),
+        (folder, "MNLI", "its head has 2 labels, the task 3"),
+        (folder, "MRPK", "unknown task"),
+    ]:
+        with pytest.raises((CheckpointError, FlagError), match=message):
+            reader(checkpoint, task_name=name)
 
 
-def test_a_task_that_the_model_was_not_trained_on_is_refused(run):
-    model = trained.load(str(run / "model.ckpt-20"), ModelOverrides())
-    assert inputs.inputs(model, Columns(), task_name="mrpc", skip_bad_rows=False).published.name == "MRPC"
-    with pytest.raises(FlagError, match=r"--task_name=RTE: .*model\.ckpt-20 was trained on MRPC; leave the flag out"):
-        inputs.inputs(model, Columns(), task_name="RTE", skip_bad_rows=False)
+@pytest.mark.parametrize(
+    ("name", "columns", "words"),
+    [("a.conll", Columns(), ("a", "b")), ("a.txt", Columns(word_column=1, raw_text=True), ("1", "a"))],
+)
+def test_columns_are_those_of_the_training_unless_given(tmp_path, name, columns, words):
+    path = tmp_path / name
+    path.write_text("1 a\n2 b\n")
+    task = own_task(TAGS, columns, test_file=str(path))
+    assert next(task.stream(path, "test")).words == words
+    assert (task.family.constrained_decoding, task.family.labels) == (True, ("O", "B-X", "I-X"))
+
+
+@pytest.mark.parametrize(
+    ("record", "columns", "message"),
+    [
+        (TAGS, Columns(text_a="title"), "--text_a belongs to"),
+        ({"kind": "classification", "labels": ["a", "b"]}, Columns(word_column=2), "--word_column belongs to"),
+        ({"kind": "pretraining", "labels": []}, Columns(), "^task custom: masked words were learned, no labels; .*fill-mask"),
+    ],
+)
+def test_columns_of_another_kind_of_task_are_refused(record, columns, message):
+    with pytest.raises(FlagError, match=message):
+        own_task(record, columns, test_file="-")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import os
-import threading
 
 import pytest
 
 from bert_tf.batch.results_table import ResultsTable
-from bert_tf.batch.rows import Row
-from bert_tf.batch.rows_text import for_screen
+from bert_tf.batch.rows import Row, for_screen, glue_of
 from bert_tf.errors import OutputError
 
 SETTINGS = {"data_sha256": "5", "max_seq_length": 24}
@@ -27,6 +24,11 @@ OTHER = Row(
 BROKEN = Row("run/a-3", None, "MRPC", "dev", error="run/a-3: damaged\tcheckpoint")
 ROWS = (FIRST, BETTER, OTHER, BROKEN)
 ORDER = [row.key for row in ROWS]
+KEY = '"checkpoint": "a", "task": "MRPC", "split": "dev"'
+MRPC = Row("out/mrpc", 1, "MRPC", "dev", {"accuracy": 0.75, "f1": 0.85})  # 80
+COLA = Row("out/cola", 1, "CoLA", "dev", {"matthews_correlation": 0.5, "accuracy": 0.9})  # 50
+MATCHED = Row("out/mnli", 1, "MNLI", "dev_matched", {"accuracy": 0.7})
+MISMATCHED = Row("out/mnli", 1, "MNLI", "dev_mismatched", {"accuracy": 0.6})  # 65
 
 
 def table(folder, order=ORDER, rows=ROWS):
@@ -57,45 +59,10 @@ def test_a_label_or_name_of_several_lines_stays_in_its_row(tmp_path):
     assert for_screen([named]).count("\n") == 4
 
 
-def test_what_is_read_again_is_what_was_written(tmp_path):
-    table(tmp_path)
-    assert ResultsTable(tmp_path, ORDER).rows == list(ROWS)
-    assert len(json.loads((tmp_path / "results.json").read_text())["rows"]) == len(ROWS)
-
-
-def test_every_row_is_on_disk_at_once(tmp_path):
-    made = ResultsTable(tmp_path, ORDER)
-    for count, row in enumerate(ROWS, start=1):
-        made.put(row)
-        assert len(ResultsTable(tmp_path, ORDER).rows) == count
-        assert (tmp_path / "results.tsv").read_text().count("\n") == count + 1
-
-
 def test_rows_stand_in_the_order_of_the_job_below_those_of_earlier_jobs(tmp_path):
     earlier = Row("run/old", 9, "MRPC", "dev", {"accuracy": 0.1}, 1.0, 13, 1.0)
     table(tmp_path, [earlier.key], [earlier])
     assert table(tmp_path, rows=reversed(ROWS)).rows == [earlier, *ROWS]
-
-
-def test_a_row_is_of_its_settings_alone_and_of_none_with_an_error():
-    assert FIRST.is_of(SETTINGS)
-    assert not FIRST.is_of({**SETTINGS, "max_seq_length": 64})
-    assert not BROKEN.is_of({})
-
-
-def test_what_another_job_has_written_is_there(tmp_path):
-    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
-    assert first.stored(FIRST.key) is None
-    second.put(FIRST)
-    assert first.stored(FIRST.key) == FIRST
-
-
-def test_a_row_is_claimed_by_one_job(tmp_path):
-    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
-    with first.claiming(FIRST.key) as alone, second.claiming(FIRST.key) as other, second.claiming(BETTER.key) as another_row:
-        assert (alone, another_row) == (None, None)
-        assert other.startswith(f"process {os.getpid()} on ")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_path):
@@ -106,30 +73,6 @@ def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_
     other = dataclasses.replace(failed, settings={"data_sha256": "6"})
     assert made.put(other)
     assert made.rows[0] == other
-
-
-def test_jobs_at_a_time_keep_each_other_s_rows(tmp_path):
-    first, second = ResultsTable(tmp_path, [FIRST.key]), ResultsTable(tmp_path, [BETTER.key, OTHER.key])
-    for made, row in ((first, FIRST), (second, BETTER), (first, BROKEN), (second, OTHER)):
-        made.put(row)
-    assert {row.key for row in ResultsTable(tmp_path, []).rows} == {row.key for row in ROWS}
-
-
-def test_a_job_waits_while_another_writes(tmp_path):
-    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
-    thread = threading.Thread(target=second.put, args=[BETTER])
-    with first._shared():
-        thread.start()
-        thread.join(timeout=0.2)
-        first._rows[FIRST.key] = FIRST
-    thread.join()
-    assert ResultsTable(tmp_path, []).rows == [FIRST, BETTER]
-
-
-def test_rows_can_be_dropped(tmp_path):
-    made = table(tmp_path)
-    assert made.drop(lambda row: row.task == "MRPC") == 3
-    assert ResultsTable(tmp_path, []).rows == made.rows == [OTHER]
 
 
 @pytest.mark.parametrize(("loss", "marked"), [(0.4, ["run/b"]), (0.5, ["run/a-1", "run/b"]), (0.6, ["run/a-1"])])
@@ -158,9 +101,6 @@ def test_the_screen_has_the_best_first_and_errors_last():
     )
 
 
-KEY = '"checkpoint": "a", "task": "MRPC", "split": "dev"'
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -176,3 +116,42 @@ def test_an_unreadable_table_is_not_overwritten(tmp_path, text):
     with pytest.raises(OutputError, match=r"results\.json: unreadable table; move it away"):
         ResultsTable(tmp_path, [])
     assert (tmp_path / "results.json").read_text() == text
+
+
+def test_mean_over_tasks_of_the_mean_over_metrics_and_splits():
+    found = glue_of([MRPC, MATCHED, MISMATCHED, COLA])
+    assert found.score == pytest.approx((50 + 80 + 65) / 3)
+    assert str(found) == "GLUE score 65.0 over 3 of 9 tasks: CoLA (out/cola), MRPC (out/mrpc), MNLI (out/mnli)"
+
+
+def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics():
+    worse = Row("out/old", 1, "MRPC", "dev", {"accuracy": 0.8, "f1": 0.7})
+    found = glue_of([worse, MRPC, COLA])
+    assert found.score == pytest.approx(65)
+    assert found.checkpoints == {"CoLA": "out/cola", "MRPC": "out/mrpc"}
+
+
+def test_of_equals_the_one_with_less_loss_stands_for_a_task():
+    equals = [dataclasses.replace(MRPC, checkpoint=f"out/{loss}", loss=loss) for loss in (0.6, 0.4, 0.5)]
+    assert glue_of([*equals, COLA]).checkpoints["MRPC"] == "out/0.4"
+
+
+def test_a_task_counts_with_all_its_splits():
+    assert glue_of([MRPC, COLA, MATCHED]).checkpoints.keys() == {"CoLA", "MRPC"}
+    torn = Row("out/mnli", None, "MNLI", "dev_mismatched", error="damaged")
+    assert glue_of([MRPC, MATCHED, torn]) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Row("out/mrpc", 1, "MRPC", "train", {"accuracy": 1.0, "f1": 1.0}),
+        Row("out/torn", None, "MRPC", "dev", error="damaged"),
+        Row("out/xnli", 1, "XNLI", "dev-en", {"accuracy": 1.0}),
+        Row("out/mrpc", 1, "MRPC", "more.tsv", {"accuracy": 1.0, "f1": 1.0}),
+    ],
+    ids=["other split", "error", "no task of GLUE", "other file"],
+)
+def test_what_does_not_count(other):
+    assert glue_of([MRPC, other]) is None
+    assert glue_of([MRPC, other, COLA]).score == pytest.approx(65)

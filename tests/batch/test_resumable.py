@@ -7,19 +7,25 @@ import os
 
 import pytest
 
-from bert_tf.batch import resumable
-from bert_tf.batch.resumable import ResumableFile
+from bert_tf.batch.stream import ResumableFile
 from bert_tf.errors import OutputError
 
 SETTINGS = {"labels": ("a", "b"), "chunk": 2}
+CHUNKS = [b"header\nab\n", b"cd\n", b"\xc3\xa9\n", b"gh\n"]
+WHOLE = b"".join(CHUNKS)
 
 
 class Killed(BaseException):
     """Takes the place of a signal."""
 
 
-def write(path, chunks, *, until=None, settings=SETTINGS):
-    """Adds what is missing of the chunks; ends before the number `until` as a process does that is killed."""
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "x.tsv"
+
+
+def write(path, chunks=CHUNKS, *, until=None, settings=SETTINGS):
+    """Adds the missing chunks and returns how many were there; ends before the number `until` as a killed process does."""
     file = ResumableFile(path, settings)
     start = file.chunks
     with file:
@@ -30,79 +36,68 @@ def write(path, chunks, *, until=None, settings=SETTINGS):
     return start
 
 
-CHUNKS = [b"header\nab\n", b"cd\n", b"\xc3\xa9\n", b"gh\n"]
+def kill(path, until, **settings):
+    with pytest.raises(Killed):
+        write(path, until=until, **settings)
 
 
-def test_a_whole_file(tmp_path):
-    path = tmp_path / "new" / "x.tsv"
-    assert write(path, CHUNKS) == 0
-    assert path.read_bytes() == b"".join(CHUNKS)
-    assert sorted(found.name for found in path.parent.iterdir()) == ["x.tsv", "x.tsv.job.json"]
+def names(path):
+    return sorted(found.name for found in path.parent.iterdir())
+
+
+@pytest.mark.parametrize("until", [0, 1, 3])
+def test_finished_chunks_are_not_written_again(path, until):
+    kill(path, until)
+    assert names(path) == ["x.tsv.job.json", "x.tsv.part"][: 2 * until]
+    if until:
+        with open(f"{path}.part", "ab") as file:
+            file.write(b"half a li")  # of a chunk that was being written
+    assert write(path) == until
+    assert (path.read_bytes(), names(path)) == (WHOLE, ["x.tsv", "x.tsv.job.json"])
     again = ResumableFile(path, SETTINGS)
     assert (again.finished, again.rows, again.chunks) == (True, 8, 4)
 
 
-@pytest.mark.parametrize("until", [1, 3])
-def test_what_is_done_is_not_done_again(tmp_path, until):
-    path = tmp_path / "x.tsv"
-    with pytest.raises(Killed):
-        write(path, CHUNKS, until=until)
-    assert not path.exists()
-    with (tmp_path / "x.tsv.part").open("ab") as file:
-        file.write(b"half a li")  # of a chunk that was being written
-    assert write(path, CHUNKS) == until
-    assert path.read_bytes() == b"".join(CHUNKS)
-
-
-def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path):
-    path = tmp_path / "x.tsv"
-    write(path, CHUNKS)
+def test_a_file_stays_until_one_of_other_settings_is_whole(path):
+    write(path)
     other = {**SETTINGS, "chunk": 3}
-    with pytest.raises(Killed):
-        write(path, CHUNKS[1:], until=2, settings=other)
-    assert path.read_bytes() == b"".join(CHUNKS)
+    kill(path, 2, chunks=CHUNKS[1:], settings=other)
+    assert path.read_bytes() == WHOLE
     assert write(path, CHUNKS[1:], settings=other) == 2
     assert path.read_bytes() == b"".join(CHUNKS[1:])
 
 
-def test_other_settings_start_anew(tmp_path):
-    path = tmp_path / "x.tsv"
-    with pytest.raises(Killed):
-        write(path, CHUNKS, until=3)
-    assert write(path, [b"new\n"], settings={**SETTINGS, "labels": ("a", "c")}) == 0
-    assert path.read_bytes() == b"new\n"
-
-
-def test_a_file_that_was_changed_since_is_made_again(tmp_path):
-    path = tmp_path / "x.tsv"
-    write(path, CHUNKS)
+def test_a_file_that_was_changed_since_is_made_again(path):
+    write(path)
     path.write_bytes(b"cut")
     assert not ResumableFile(path, SETTINGS).finished
-    assert write(path, CHUNKS) == 0
-    path.write_bytes(b"".join(CHUNKS).upper())  # by another command, of the same size
+    assert write(path) == 0
+    path.write_bytes(WHOLE.upper())  # by another command, of the same size
     assert not ResumableFile(path, SETTINGS).finished
-    with pytest.raises(Killed):
-        write(path, CHUNKS, until=2, settings={})
-    (tmp_path / "x.tsv.part").write_bytes(b"cut")
+    kill(path, 2, settings={})
+    path.with_name("x.tsv.part").write_bytes(b"cut")
     assert ResumableFile(path, {}).chunks == 0
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"finished": 3}'])
-def test_an_unreadable_state_counts_as_none(tmp_path, text):
-    path = tmp_path / "x.tsv"
-    write(path, CHUNKS)
-    (tmp_path / "x.tsv.job.json").write_text(text)
+def test_an_unreadable_state_counts_as_none(path, text):
+    write(path)
+    path.with_name("x.tsv.job.json").write_text(text)
     assert ResumableFile(path, SETTINGS).chunks == 0
+
+
+CONTINUES = r"x\.tsv: cannot write: No space left on device; .*the same command continues where it stopped"
+
+
+def full(*_):
+    raise OSError(28, "No space left on device")
 
 
 class FullDisk:
     """Takes the place of an open file."""
 
     def __init__(self, file):
-        self.close = file.close
-
-    def write(self, _):
-        raise OSError(28, "No space left on device")
+        self.close, self.write = file.close, full
 
 
 def write_until_full(file):
@@ -112,62 +107,32 @@ def write_until_full(file):
         file.add(CHUNKS[1], rows=2)
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path):
-    path = tmp_path / "x.tsv"
-    with pytest.raises(OutputError, match=r"x\.tsv: cannot write: No space left on device; .*; the same command continues"):
+def test_a_full_disk_is_one_line_and_keeps_finished_chunks(path):
+    with pytest.raises(OutputError, match=CONTINUES):
         write_until_full(ResumableFile(path, SETTINGS))
-    assert json.loads((tmp_path / "x.tsv.job.json").read_text())["chunks"] == 1
-    assert write(path, CHUNKS) == 1
+    assert json.loads(path.with_name("x.tsv.job.json").read_text())["chunks"] == 1
+    assert write(path) == 1
 
 
 @pytest.mark.parametrize("last", [0, 1])
-def test_what_cannot_be_renamed_is_not_said_to_be_unchanged(tmp_path, monkeypatch, last):
-    path, replace, times = tmp_path / "x.tsv", os.replace, iter(range(9))
-
-    def full(*names):
-        if next(times) >= last:
-            raise OSError(28, "No space left on device")
-        replace(*names)
-
-    monkeypatch.setattr(os, "replace", full)  # of the notes after the first chunk, and after the second
-    with pytest.raises(OutputError, match=r"x.tsv: cannot write: No space .*; the same command continues where it stopped"):
-        write(path, CHUNKS)
+def test_what_cannot_be_renamed_is_not_said_to_be_unchanged(path, monkeypatch, last):
+    replace, times = os.replace, iter(range(9))
+    monkeypatch.setattr(os, "replace", lambda *paths: full() if next(times) >= last else replace(*paths))
+    with pytest.raises(OutputError, match=CONTINUES):
+        write(path)
     monkeypatch.undo()
-    assert write(path, CHUNKS) == last
-    assert path.read_bytes() == b"".join(CHUNKS)
+    assert write(path) == last
+    assert path.read_bytes() == WHOLE
 
 
-def test_what_stands_beside_a_file_can_be_forgotten(tmp_path):
-    path = tmp_path / "x.tsv"
-    write(path, CHUNKS)
-    with pytest.raises(Killed):
-        write(path, CHUNKS, until=2, settings={})
-    resumable.forget(path)
-    assert [found.name for found in tmp_path.iterdir()] == ["x.tsv"]
-
-
-def test_what_failed_before_its_first_chunk_leaves_nothing(tmp_path):
-    with pytest.raises(Killed):
-        write(tmp_path / "x.tsv", CHUNKS, until=0)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_of_two_jobs_at_a_time_the_second_is_refused(tmp_path):
-    path = tmp_path / "x.tsv"
+def test_of_two_jobs_at_a_time_the_second_is_refused(path):
+    late = ResumableFile(path, {})
+    running = rf"x\.tsv: process {os.getpid()} on .* since .*; wait until it ends, or name another output$"
     with ResumableFile(path, SETTINGS) as first:
         first.add(CHUNKS[0], rows=2)
-        with pytest.raises(
-            OutputError, match=rf"x\.tsv: process {os.getpid()} on .* since .*; wait until it ends, or name another output$"
-        ):
+        with pytest.raises(OutputError, match=running):
             write(path, [b"other\n"], settings={})
         first.add(CHUNKS[1], rows=2)
-    assert path.read_bytes() == b"".join(CHUNKS[:2])
-
-
-def test_a_job_that_another_has_overtaken_is_refused(tmp_path):
-    path = tmp_path / "x.tsv"
-    late = ResumableFile(path, {})
-    write(path, CHUNKS)
     with pytest.raises(OutputError, match="another job has written to it meanwhile"), late:
         pass
-    assert path.read_bytes() == b"".join(CHUNKS)
+    assert path.read_bytes() == b"".join(CHUNKS[:2])

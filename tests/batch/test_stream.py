@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import gzip
 import io
 import json
@@ -18,12 +17,11 @@ import numpy as np
 import pytest
 
 from bert_tf.batch import inputs, stream, trained
-from bert_tf.batch.file_pairs import FilePair
+from bert_tf.batch.file_pairs import FilePair, OutputForm
 from bert_tf.batch.job import Columns, ModelOverrides
-from bert_tf.batch.output_form import OutputForm
-from bert_tf.batch.prediction import Predictor
-from bert_tf.errors import CheckpointError, DataError, OutputError
-from tests.batch.runs import inference, torn
+from bert_tf.batch.session import Predictor
+from bert_tf.errors import DataError, OutputError
+from tests.batch.runs import inference
 from tests.tiny import FILLERS, HALVES
 
 ROWS = 11
@@ -99,9 +97,7 @@ def test_a_row_for_each_line_in_their_order(source, tmp_path, reads, predictor):
     assert len({row[2] for row in rows}) > CHUNK  # rows are not mistaken for others
 
 
-@pytest.mark.parametrize(
-    ("ending", "killed_at"), [(".tsv", 0), (".tsv", 1), (".tsv", 3), (".csv", 2), (".jsonl.gz", 1), (".csv.gz", 3)]
-)
+@pytest.mark.parametrize(("ending", "killed_at"), [(".tsv", 0), (".csv", 2), (".jsonl.gz", 1), (".csv.gz", 3)])
 def test_killed_and_started_again_gives_the_same_bytes(source, tmp_path, reads, predictor, ending, killed_at):
     out, whole = tmp_path / f"out{ending}", tmp_path / f"whole{ending}"
     predict(source, whole, reads, predictor)
@@ -126,14 +122,6 @@ def test_the_name_says_what_is_written(source, tmp_path, reads, predictor):
     objects = [json.loads(line) for line in plain["jsonl"].decode().splitlines()]
     assert ["\t".join(map(str, line.values())) for line in objects] == rows
     assert list(objects[0]) == header.split("\t")
-
-
-def test_what_is_asked_for_goes_before_the_name_and_makes_another_output(source, tmp_path, reads, predictor):
-    pair = FilePair(str(source), str(tmp_path / "out"))
-    stream.predict(pair, reads, predictor, {})
-    assert (tmp_path / "out").read_text().startswith("id\tlabel\t")
-    stream.predict(dataclasses.replace(pair, output_format="csv"), reads, predictor, {})
-    assert (tmp_path / "out").read_text().startswith("id,label,")
 
 
 def test_what_is_finished_is_left_alone_until_input_or_settings_change(source, tmp_path, reads, predictor):
@@ -180,14 +168,16 @@ def test_a_device_or_a_link_is_not_replaced(source, tmp_path, reads, predictor):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "in.tsv", "link"]
 
 
-def test_a_named_pipe_is_read_once(source, tmp_path, reads, predictor):
+def test_a_compressed_file_and_a_named_pipe_are_read(source, tmp_path, reads, predictor):
     predict(source, tmp_path / "whole.tsv", reads, predictor)
+    (tmp_path / "in.tsv.gz").write_bytes(gzip.compress(source.read_bytes()))
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(source.read_bytes(),))
     writer.start()
-    predict(tmp_path / "pipe", tmp_path / "out.tsv", reads, predictor)
+    for name in ("in.tsv.gz", "pipe"):
+        predict(tmp_path / name, tmp_path / "out.tsv", reads, predictor)
+        assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
     writer.join()
-    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
 def test_what_an_idle_pipe_has_said_is_predicted(reads, predictor, monkeypatch):
@@ -263,21 +253,3 @@ def test_rows_before_a_bad_one_are_kept(source, tmp_path, reads, predictor):
     with pytest.raises(DataError, match=r"in\.tsv:12: 1 cells where 2 are expected"):
         predict(source, tmp_path / "out.tsv", reads, predictor)
     assert (tmp_path / "out.tsv.part").read_text().count("\n") == 1 + 3 * CHUNK
-
-
-def test_a_compressed_file(source, tmp_path, reads, predictor):
-    predict(source, tmp_path / "whole.tsv", reads, predictor)
-    (tmp_path / "in.tsv.gz").write_bytes(gzip.compress(source.read_bytes()))
-    predict(tmp_path / "in.tsv.gz", tmp_path / "out.tsv", reads, predictor)
-    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
-
-
-def test_a_missing_file(tmp_path, reads, predictor):
-    with pytest.raises(DataError, match=r"none\.tsv: cannot read the file: No such file"):
-        predict(tmp_path / "none.tsv", tmp_path / "out.tsv", reads, predictor)
-
-
-def test_damaged_weights_are_told_at_once(run, tmp_path, reads):
-    folder = torn(tmp_path / "torn", run, 100)
-    with pytest.raises(CheckpointError, match=r"model\.ckpt-100: damaged at "):
-        Predictor(trained.load(str(folder / "model.ckpt-100"), ModelOverrides()), reads.family, inference()).load_weights()

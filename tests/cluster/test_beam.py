@@ -12,11 +12,13 @@ import pyarrow.parquet
 import pytest
 
 from bert_tf.batch import inputs
-from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.session import Predictor
 from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.errors import BertError, FlagError
-from bert_tf.jobs import beam_job, machine_settings
-from bert_tf.jobs.beam_job import Beam
+from bert_tf.settings import read
+from bert_tf.training import beam_job
+from bert_tf.training.beam_job import Beam
+from bert_tf.training.settings import MachineSettings, with_threads
 from tests import lines
 from tests.batch.runs import write_run
 from tests.integration import families
@@ -69,13 +71,6 @@ def _small_pieces(monkeypatch):
     monkeypatch.setattr(inputs, "CHUNK", 16)
 
 
-@pytest.mark.usefixtures("_small_pieces")
-def test_rows_are_those_of_a_local_job_to_the_last_digit(run, tmp_path):
-    (tmp_path / "in.tsv").write_text(HEADER + rows(300))
-    found, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
-    assert lines_of(found) == local.read_text().splitlines()
-
-
 def asked(random, count):
     """Contexts of up to 60 words, of which a window holds 19."""
     return [families.question(random, f"q{n}", int(words)) for n, words in enumerate(random.integers(1, 60, count))]
@@ -119,7 +114,7 @@ def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):
 
 
 @pytest.mark.usefixtures("_small_pieces")
-def test_a_bundle_that_fails_in_the_middle_is_computed_again_and_its_rows_are_there_once(run, tmp_path, monkeypatch):
+def test_rows_are_those_of_a_local_job_though_bundles_fail_in_the_middle(run, tmp_path, monkeypatch):
     (tmp_path / "in.tsv").write_text(HEADER + rows(300))
     plain, calls = Predictor.lines, itertools.count()
 
@@ -129,11 +124,10 @@ def test_a_bundle_that_fails_in_the_middle_is_computed_again_and_its_rows_are_th
         return plain(self, *args)
 
     monkeypatch.setattr(Predictor, "lines", failing)
-    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
-    assert next(calls) > 300 // 16 + 2
-    ids = [line.split("\t")[0] for line in lines_of(shards(tmp_path, "out-*"))[1:]]
-    assert ids == [f"test-{row}" for row in range(1, 301)]
-    assert len(list(tmp_path.iterdir())) == 1 + len(shards(tmp_path, "out-*"))
+    found, local = by_beam_and_here(tmp_path, checkpoint=run, input=tmp_path / "in.tsv", output="out.tsv")
+    assert next(calls) > 2 * (300 // 16) + 2
+    assert lines_of(found) == local.read_text().splitlines()
+    assert len(list(tmp_path.iterdir())) == len(found) + 3  # the input, and file and notes of the local job
 
 
 @pytest.mark.slow
@@ -173,24 +167,15 @@ def test_model_input_and_output_may_lie_on_another_file_system(memory, stored_ru
 @pytest.mark.usefixtures("_small_pieces")
 def test_rows_that_cannot_be_used_are_counted_and_named(run, tmp_path, caplog):
     good = rows(200).splitlines(keepends=True)
-    (tmp_path / "in.tsv").write_text(HEADER + "".join([*good[:20], "20\tshort\n", *good[20:], "221\n"]))
-    flags = {"checkpoint": run, "input": tmp_path / "in.tsv", "output": tmp_path / "out.tsv"}
+    (tmp_path / "in").mkdir()  # a folder stands for its files
+    (tmp_path / "in" / "1.tsv").write_text(HEADER + "".join([*good[:20], "20\tshort\n", *good[20:], "221\n"]))
+    flags = {"checkpoint": run, "input": f"{tmp_path}/in/", "output": tmp_path / "out.tsv"}
     assert run_command("--skip_bad_rows", **flags) == 0
     assert len(lines_of(shards(tmp_path, "out-*.tsv"))) == 1 + 200
     (left_out,) = shards(tmp_path, "out.tsv.left-out-*.jsonl")
     problems = sorted(json.loads(line)["problem"] for line in left_out.read_text().splitlines())
-    assert [problem.partition(": ")[0] for problem in problems] == [f"{tmp_path}/in.tsv:203", f"{tmp_path}/in.tsv:22"]
+    assert [problem.partition(": ")[0] for problem in problems] == [f"{tmp_path}/in/1.tsv:203", f"{tmp_path}/in/1.tsv:22"]
     assert "rows left out, since they cannot be used: 2" in caplog.text
-
-
-def test_a_folder_stands_for_its_files(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "in").mkdir()
-    for name in ("1.tsv", "2.tsv"):
-        (tmp_path / "in" / name).write_text(HEADER + rows(3))
-    assert run_command(checkpoint=run, input="in/", output="out.tsv") == 0
-    ids = [line.split("\t")[0] for line in lines_of(shards(tmp_path, "out-*"))[1:]]
-    assert sorted(ids) == [f"{file}.tsv:test-{row}" for file in (1, 2) for row in (1, 2, 3)]
 
 
 def test_an_input_without_rows_is_a_shard_with_a_header_whatever_shards_another_output_has(run, tmp_path):
@@ -204,12 +189,16 @@ def test_an_input_without_rows_is_a_shard_with_a_header_whatever_shards_another_
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"input": "{0}/no-such-*.tsv"}, "{0}/no-such-*.tsv: no file of this name, or that the pattern matches"),
+        ({"input": "{0}/no-such-*.tsv"}, "{0}/no-such-*.tsv: no such file, or no match for the pattern"),
         ({"input": "{0}/none.tsv"}, "{0}/none.tsv: cannot read the file: no such file"),
         ({"input": "nowhere://x.tsv"}, "nowhere://x.tsv: Apache Beam knows no file system nowhere"),
         ({"checkpoint": "nowhere://run"}, "nowhere://run.index: Apache Beam knows no file system nowhere"),
-        ({"checkpoint": "memory://run"}, "memory://run: no checkpoint and no run of this name"),
+        ({"checkpoint": "memory://run"}, "memory://run: no checkpoint or run of this name"),
         ({"output": "{0}/"}, "{0}/: is a folder; name a file, which shards are called after"),
+        *(
+            ({"output": f"{{0}}/{name}.tsv"}, "{0}/" + f"{name}.tsv: Apache Beam reads *, ? and [")
+            for name in ("[a]", "a?", "*")
+        ),
         ({"output": "{0}/in.tsv/out.tsv"}, "{0}/in.tsv/out: cannot write: "),
         ({"output": "{0}/earlier.tsv"}, "{0}/earlier-00000-of-00009.tsv: an earlier job has written"),
         ({"input": "{0}/bad.tsv"}, "{0}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"),
@@ -249,7 +238,7 @@ def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
 
 
 def test_threads_that_are_given_stay():
-    found = machine_settings.with_threads(machine_settings.configured(intra_op_threads=3), 2).devices
+    found = with_threads(read(MachineSettings, {"intra_op_threads": 3}), 2).devices
     assert (found.intra_op_threads, found.inter_op_threads) == (3, 2)
 
 
@@ -290,18 +279,6 @@ def test_of_a_traceback_that_a_server_hands_on_one_line_is_shown(caplog):
     assert [record.getMessage() for record in caplog.records] == ["a.tsv:2: 4 cells", "KeyError: 'a'"]
 
 
-def test_a_server_may_know_options_that_beam_does_not():
-    assert beam_options.read(["--runner=FlinkRunner", "--of_the_server=2"]).get_all_options()["runner"] == "FlinkRunner"
-
-
-def test_processes_of_a_machine_share_its_cores(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
-    processes = ["--runner=DirectRunner", "--direct_running_mode=multi_processing"]
-    assert beam_options.threads([*processes, "--direct_num_workers=2"]) == 4
-    assert beam_options.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
-    assert beam_options.threads(["--runner=DirectRunner"]) is None
-
-
 @pytest.mark.parametrize("name", ["v.npz", "v.parquet", "v.jsonl.gz"])
 def test_vectors_go_to_shards_that_are_whole_files(run, tmp_path, monkeypatch, name):
     monkeypatch.setattr(slices, "PIECE", 64)
@@ -314,13 +291,6 @@ def test_vectors_go_to_shards_that_are_whole_files(run, tmp_path, monkeypatch, n
     found, expected = vectors_of(shard), vectors_of(tmp_path / f"local-{name}")
     assert found.shape == expected.shape
     np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(expected, axis=0))
-
-
-def test_vectors_without_ids_are_refused(run, tmp_path, capsys):
-    (tmp_path / "in.txt").write_text("rain\n")
-    flags = [f"--checkpoint={run}", f"--input={tmp_path / 'in.txt'}", f"--output={tmp_path / 'v.npy'}"]
-    assert lines.run("encode", *flags, "--beam", "--", *RUNNER) == 2
-    assert "shards are in no order, and npy has no ids" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -361,3 +331,15 @@ def vectors_of(path):
     if path.suffix == ".parquet":
         return np.stack(pyarrow.parquet.read_table(path).column("vector").to_numpy())
     return np.array([json.loads(line)["vector"] for line in gzip.decompress(path.read_bytes()).splitlines()])
+
+
+def test_options_of_a_runner(monkeypatch):
+    elsewhere = beam_options.read(["--runner=FlinkRunner", "--of_the_server=2"])  # which may know it
+    assert elsewhere.get_all_options()["runner"] == "FlinkRunner"
+    with pytest.raises(FlagError, match="^--beam: Unexpected pipeline runner: NoSuchRunner"):
+        beam.transfer([], None, None, ["--runner=NoSuchRunner"])
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
+    processes = ["--runner=DirectRunner", "--direct_running_mode=multi_processing"]
+    assert beam_options.threads([*processes, "--direct_num_workers=2"]) == 4
+    assert beam_options.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
+    assert beam_options.threads(["--runner=DirectRunner"]) is None

@@ -72,13 +72,8 @@ def test_a_line_that_is_longer_than_a_piece_is_one_row():
     assert [row for part in cut(data, TSV, 1) for row in part] == [(2, "x" * 100), (3, "y")]
 
 
-def test_a_compressed_file_is_not_cut():
-    source = Whole("x.tsv.gz", lambda _: io.BytesIO(gzip.compress(b"a\nb\n")))
-    assert rows(source, TSV) == [(2, "b")]
-    assert not source.has_rows_of_lines
-
-
-def test_csv_is_not_cut_since_a_cell_may_hold_lines():
-    source = Whole("x.csv", lambda _: io.BytesIO(b"a\nb\n"))
-    tables.open_table(source)
+@pytest.mark.parametrize(("name", "data"), [("x.tsv.gz", gzip.compress(b"a\nb\n")), ("x.csv", b"a\nb\n")])
+def test_compressed_files_and_csv_are_not_cut(name, data):
+    source = Whole(name, lambda _: io.BytesIO(data))
+    assert tables.open_table(source).read(["a"], lambda line, cells: (line, cells[0]))
     assert not source.has_rows_of_lines

@@ -12,7 +12,6 @@ import numpy as np
 import psutil
 import pyarrow.parquet
 import pytest
-from pyspark.errors import PythonException
 
 import bert_tf
 from bert_tf.cluster.spark import Column, with_column
@@ -108,19 +107,6 @@ def test_each_process_loads_once_however_many_tasks_it_has(spark, tmp_path):
     frame = with_column(spark.range(64, numPartitions=16), column)
     by = {row.by for _ in range(2) for row in frame.collect()}
     assert len(list(tmp_path.iterdir())) == len(by)
-
-
-def test_a_bad_row_has_a_problem_in_the_place_of_a_prediction(spark, run):
-    frame = spark.createDataFrame([("rain .", "soup ."), ("rain .", None)], ["text_a", "text_b"])
-    good, bad = (row.prediction for row in bert_tf.predict_frame(frame, run, skip_bad_rows=True).collect())
-    assert (good.label in "01", good.problem) == (True, None)
-    assert (bad.label, bad.problem) == (None, "a text is None")
-
-
-def test_a_bad_row_stops_the_job_with_the_row(spark, run):
-    frame = spark.createDataFrame([("rain .", None)], "text_a string, text_b string")
-    with pytest.raises(PythonException, match=r"a text is None; the row is {'text_a': 'rain .', 'text_b': None}"):
-        bert_tf.predict_frame(frame, run).collect()
 
 
 def test_metrics_are_those_of_one_process(spark, table, run):

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -47,31 +46,6 @@ def test_the_status_says_that_a_checkpoint_is_broken(project, run, tmp_path, cap
     assert main(task_name="MRPC", data_dir=project.data_dir, checkpoints=f"{folder}:all", output_dir=tmp_path / "e") == 3
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"error: {folder}/model.ckpt-40: damaged at ")
     assert len(rows(tmp_path / "e")) == 3
-
-
-def test_an_error_that_is_not_in_the_table_is_on_the_screen(project, run, tmp_path, capsys):
-    folder = shutil.copytree(run, tmp_path / "run")
-    checkpoint = folder / "model.ckpt-40"
-    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": checkpoint, "output_dir": tmp_path / "e"}
-    assert main(**flags) == 0
-    whole = rows(tmp_path / "e")
-    data = Path(f"{checkpoint}.data-00000-of-00001")
-    data.write_bytes(data.read_bytes()[:1000])
-    capsys.readouterr()
-    assert main(**flags, max_seq_length=16) == 3
-    assert rows(tmp_path / "e") == whole
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.startswith("error: ") for line in lines] == [False] * (len(lines) - 1) + [True]
-
-
-def test_an_error_of_a_name_leaves_when_the_name_stands_for_checkpoints(project, run, tmp_path, capsys):
-    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": f"{tmp_path}/run:all", "output_dir": tmp_path}
-    assert main(**flags) == 3
-    shutil.copytree(run, tmp_path / "run")
-    capsys.readouterr()
-    assert main(**flags) == 0
-    assert "error: " not in capsys.readouterr().out
-    assert [row["step"] for row in rows(tmp_path)] == [20, 40, 100]
 
 
 def test_a_damaged_record_does_not_stop_the_other_checkpoints(project, tmp_path):
@@ -154,24 +128,6 @@ def test_what_is_wrong_with_the_data_stops_the_job(task, message, project, tmp_p
     assert message in captured.err
     assert captured.out == ""
     assert not (tmp_path / "e").exists()
-
-
-def test_all_rows_that_cannot_be_used_are_named(project, tmp_path, capsys):
-    record = {"task_name": "custom", "kind": "regression", "labels": [], "text_a": "said", "label_column": "mood"}
-    run = write_run(tmp_path / "run", project, steps=[7], record=record)
-    path = table_of(tmp_path / "more.csv", "said,mood\nrain .,x\n,-2\nbread salt .,0\n")
-    job = {"checkpoints": str(run), "tasks": {"name": "custom", "file": str(path)}, "output_dir": str(tmp_path / "e")}
-    assert main(job=table_of(tmp_path / "job.json", json.dumps(job))) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        f"error: {path}:2: the label 'x' is not a number",
-        f"error: {path}:3: the text in column 'said' is empty",
-        f"error: {path}: 2 rows cannot be used",
-    ]
-
-
-def table_of(path: Path, text: str) -> Path:
-    path.write_text(text)
-    return path
 
 
 def test_data_of_one_s_own_needs_the_record_of_a_run(project, tmp_path, capsys):

@@ -32,7 +32,7 @@ def hostile(tmp_path):
 WANTED = {
     "pipe": "it is a pipe, which can be read only once",
     "loop": "leads to itself",
-    "device": "it is a device, which need not end",
+    "device": "it is a device, which may never end",
     "long name": "File name too long",
 }
 READERS = {

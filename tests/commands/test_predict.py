@@ -42,26 +42,15 @@ def test_several_files_with_one_graph(project, run, tmp_path, monkeypatch):
     (tmp_path / "more.jsonl").write_text('{"text_a": "rain .", "text_b": "soup ."}\n')
     files = [
         {"input": str(project.data_dir / "test.tsv"), "output": str(tmp_path / "out" / "test.tsv")},
-        {"input": str(tmp_path / "more.jsonl"), "output": str(tmp_path / "out" / "more.tsv")},
+        {"input": str(tmp_path / "more.jsonl"), "output": str(tmp_path / "out" / "more"), "output_format": "csv"},
     ]
     (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files}))
     assert main(job=tmp_path / "job.json") == 0
     assert len(graphs) == 1
     assert (tmp_path / "out" / "test.tsv").read_bytes().startswith(HEADER + b"test-1\t")
-    assert (tmp_path / "out" / "more.tsv").read_bytes().startswith(HEADER + b"test-1\t")
-
-
-def test_each_file_is_written_as_its_name_or_the_job_says(project, run, tmp_path):
-    source = str(project.data_dir / "test.tsv")
-    files = [
-        {"input": source, "output": str(tmp_path / "a.tsv")},
-        {"input": source, "output": str(tmp_path / "b"), "output_format": "csv"},
-    ]
-    (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files, "output_format": "jsonl"}))
-    assert main(job=tmp_path / "job.json") == 0
-    assert [(tmp_path / name).read_text()[:4] for name in "a.tsv b".split()] == ['{"id', "id,l"]
-    assert main(job=tmp_path / "job.json", output_format="tsv") == 0
-    assert (tmp_path / "a.tsv").read_bytes().startswith(HEADER)
+    assert (tmp_path / "out" / "more").read_text().startswith("id,label,")
+    assert main(job=tmp_path / "job.json", output_format="jsonl") == 0
+    assert (tmp_path / "out" / "test.tsv").read_text().startswith('{"id')
 
 
 ROWS = [
@@ -72,39 +61,27 @@ ROWS = [
 USED = [ROWS[0], ROWS[2]]
 
 
-@pytest.fixture
-def rows_of(run, tmp_path):
-    """Returns a function that predicts a table and returns its output, and that without the columns of the input."""
-
-    def predicted(form: str) -> tuple[str, str]:
-        source = tmp_path / "in.jsonl"
-        source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-        flags = {"checkpoint": run, "input": source, "skip_bad_rows": True}
-        assert main("--keep_columns", **flags, output=tmp_path / f"with.{form}") == 0
-        assert main(**flags, output=tmp_path / f"without.{form}") == 0
-        return tuple((tmp_path / f"{name}.{form}").read_bytes().decode() for name in ("with", "without"))
-
-    return predicted
-
-
-def test_columns_of_the_input_follow_the_predictions_as_csv(rows_of, monkeypatch):
+def test_columns_of_the_input_follow_the_predictions(run, tmp_path, monkeypatch):
     monkeypatch.setattr("bert_tf.batch.inputs.CHUNK", 1)
-    (head, *found), (plain_head, *plain) = (list(csv.reader(io.StringIO(text, newline=""))) for text in rows_of("csv"))
+    source, found = tmp_path / "in.jsonl", {}
+    source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    for form in ("csv", "tsv", "jsonl"):
+        for name, flags in (("with", ["--keep_columns"]), ("without", [])):
+            output = tmp_path / f"{name}.{form}"
+            assert main("--skip_bad_rows", *flags, checkpoint=run, input=source, output=output) == 0
+            found[name, form] = output.read_bytes().decode()
+    (head, *rows), (plain_head, *plain) = (
+        list(csv.reader(io.StringIO(found[name, "csv"], newline=""))) for name in ("with", "without")
+    )
     assert head == [*plain_head, "text_a", "input_label", "text_b", "note"]
     kept = [["" if value is None else str(value) for value in row.values()] for row in USED]
-    assert found == [[*one, *row] for one, row in zip(plain, kept)]
-
-
-def test_columns_of_the_input_follow_the_predictions_as_tsv(rows_of):
-    (head, *found), (plain_head, *plain) = (text.splitlines() for text in rows_of("tsv"))
+    assert rows == [[*one, *row] for one, row in zip(plain, kept)]
+    (head, *rows), (plain_head, *plain) = (found[name, "tsv"].splitlines() for name in ("with", "without"))
     assert head == f"{plain_head}\ttext_a\tinput_label\ttext_b\tnote"
-    assert found == [f'{plain[0]}\train .\tn/a\ta, "b"\t', f"{plain[1]}\tsoup .\t\tc d\t2.5"]
-
-
-def test_columns_of_the_input_follow_the_predictions_as_json_lines(rows_of):
-    found, plain = ([json.loads(line) for line in text.splitlines()] for text in rows_of("jsonl"))
+    assert rows == [f'{plain[0]}\train .\tn/a\ta, "b"\t', f"{plain[1]}\tsoup .\t\tc d\t2.5"]
+    rows, plain = ([json.loads(line) for line in found[name, "jsonl"].splitlines()] for name in ("with", "without"))
     named = [{"input_label" if name == "label" else name: value for name, value in row.items()} for row in USED]
-    assert found == [{**one, **row} for one, row in zip(plain, named)]
+    assert rows == [{**one, **row} for one, row in zip(plain, named)]
 
 
 def test_columns_of_a_file_of_the_task_are_kept_too(project, run, tmp_path):
@@ -143,34 +120,23 @@ def test_the_row_that_stops_a_prediction_is_named_with_the_flag_that_leaves_it_o
         ("{run}:all", [("a", "b")], "3 checkpoints; name one"),
         ("{run}/none-*", [("a", "b")], "no checkpoint matches"),
         ("{run}", [("a", "b"), ("c", "./b")], "error: b: two inputs would be written there"),
-        ("{run}", [("a", "b"), ("b", "c")], "b: is an input and an output"),
-        ("{run}", [("-", "b"), ("-", "c")], "the standard input can be read once"),
+        ("{run}", [("in.tsv", "link.tsv")], "in.tsv: is an input and an output"),
         ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),
         ("{run}", [("a", "b.parquet")], "b.parquet: cannot write that; name it .tsv, .csv, .jsonl"),
         ("{run}", [("a", "b/")], "b/: is a folder; name a file to write"),
         ("{run}", [("a", "{run}")], "run: is a folder; name a file to write"),
     ],
 )
-def test_what_cannot_be_is_one_line(checkpoint, files, message, run, tmp_path, capsys):
+def test_what_cannot_be_is_one_line(checkpoint, files, message, run, tmp_path, monkeypatch, capsys):
     job = {"checkpoint": checkpoint.format(run=run), "files": [{"input": a, "output": b.format(run=run)} for a, b in files]}
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.tsv").write_text("rain .\n")
+    (tmp_path / "link.tsv").symlink_to("in.tsv")
     (tmp_path / "job.json").write_text(json.dumps(job))
     assert main(job=tmp_path / "job.json") == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert len(captured.err.splitlines()) == 1
-
-
-def test_an_input_is_not_written_over_by_another_name(run, tmp_path, capsys):
-    (tmp_path / "in.tsv").write_text("rain .\n")
-    (tmp_path / "link.tsv").symlink_to("in.tsv")
-    assert main(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "link.tsv") == 2
-    assert capsys.readouterr().err == f"error: {tmp_path}/in.tsv: is an input and an output\n"
-    assert (tmp_path / "in.tsv").read_text() == "rain .\n"
-
-
-def test_beam_cannot_use_pipes(run, capsys):
-    assert main("--beam", checkpoint=run, input="-", output="x.tsv") == 2
-    assert capsys.readouterr().err == "error: --beam: workers cannot read or write the pipes of this process; name files\n"
 
 
 def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
@@ -184,6 +150,9 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     assert main("--beam", checkpoint=run, input="a.tsv", output="b.tsv") == 2
     assert capsys.readouterr().err == f"error: --beam needs Apache Beam: {extras.install('beam')}\n"
+    monkeypatch.undo()
+    assert main("--beam", checkpoint=run, input="-", output="x.tsv") == 2
+    assert capsys.readouterr().err == "error: --beam: workers cannot read or write the pipes of this process; name files\n"
 
 
 def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):

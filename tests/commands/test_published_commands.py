@@ -10,8 +10,8 @@ import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
-from bert_tf.jobs import fine_tune
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS
+from bert_tf.training import fine_tune
 from tests import classifier, lines
 from tests.tiny import random_weights
 
@@ -77,9 +77,9 @@ def model(tmp_path_factory) -> Path:
 
 
 def test_the_published_xnli_command_trains_on_the_published_chinese_vocabulary(model, xnli, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(fine_tune.report, "at_end", lambda _: None)
+    monkeypatch.setattr(fine_tune.results, "write_page", lambda _: None)
     assert classifier.main(command(model, xnli, tmp_path / "out", "--use_tpu=false", "--num_tpu_cores=8")) == 0
-    assert "there is no TPU here, so these change nothing: --use_tpu, --num_tpu_cores" in caplog.messages
+    assert "there is no TPU here, so these have no effect: --use_tpu, --num_tpu_cores" in caplog.messages
     assert not [message for message in caplog.messages if "do_lower_case" in message]
     examples = (tmp_path / "out" / "examples.txt").read_text(encoding="utf-8").splitlines()
     tokens = next(line for line in examples if line.startswith("tokens: "))

@@ -1,11 +1,8 @@
-"""Exports in Hugging Face's layout as `transformers` computes them; for its environment see test_transformers_oracle.py."""
+"""Exports in Hugging Face's layout as `transformers` computes them; for its environment see peers.py."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +10,7 @@ import pytest
 from bert_tf.export import graph
 from bert_tf.export.huggingface import writer
 from bert_tf.fields import INPUTS
+from tests.conformance import peers
 from tests.engines.models import rows
 from tests.export import test_pretraining
 from tests.export.models import RECORDS, exported
@@ -42,9 +40,6 @@ def expected(trained, batch):
 @pytest.fixture(scope="module", name="compared")
 def fixture_compared(tmp_path_factory):
     """Ours and theirs by name, the batch, and ids of texts by both."""
-    python = os.environ.get("BERT_TF_PEERS_PYTHON")
-    if not python:
-        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("exports")
     features = rows()
     whole = features.batch(np.arange(len(features)), int(features.lengths.max()))
@@ -62,8 +57,7 @@ def fixture_compared(tmp_path_factory):
     ours["pretraining"] = expected(pretrained.trained, batch)
     np.savez(folder / "batch.npz", **batch)
     (folder / "texts.json").write_text(json.dumps(TEXTS))
-    script = Path(__file__).with_name("transformers_logits.py")
-    subprocess.run([python, script, folder], check=True, timeout=600, stdout=subprocess.DEVNULL)
+    peers.run("transformers_logits.py", folder)
     tokenizer = model.trained.tokenizer
     ids = [model.trained.vocabulary.ids(["[CLS]", *_pieces(tokenizer, text), "[SEP]"]) for text in TEXTS]
     return ours, dict(np.load(folder / "logits.npz")), batch, ids, json.loads((folder / "ids.json").read_text())

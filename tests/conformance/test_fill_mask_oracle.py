@@ -1,4 +1,4 @@
-"""Masked words against the fill-mask pipeline of `transformers`; for its environment see test_transformers_oracle.py.
+"""Masked words against the fill-mask pipeline of `transformers`; for its environment see peers.py.
 
 The encoder and the words are those of the default checkpoint; the head, which it lacks, is drawn.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +17,16 @@ import bert_tf
 from bert_tf.checkpoints import default, names, reader
 from bert_tf.config import BertConfig
 from bert_tf.export.exported import Exported
-from bert_tf.export.formats import ExportOptions
 from bert_tf.export.huggingface import writer
-from bert_tf.filling.word_filler import WordFiller
+from bert_tf.export.options import ExportOptions
+from bert_tf.filling import WordFiller
 from bert_tf.tasks import families
 from bert_tf.tasks.in_memory import RowsTask
 from tests.batch.runs import inference
+from tests.conformance import peers
 
 pytestmark = pytest.mark.slow
 
-CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 TOP = 5
 OURS = ("checkpoint", "exported")
 TEXTS = (
@@ -36,18 +34,11 @@ TEXTS = (
     "The old man walked [MASK] the river.",
     "[MASK] is the largest planet.",
     "She put the bread into the [MASK]",
-    "He [MASK] the door and went [MASK].",
-    "It rained all [MASK], so we stayed at [MASK].",
     "The [MASK] barked at the [MASK] of the house.",
-    "Two and two are [MASK].",
     "Water boils at one hundred [MASK].",
-    "My [MASK] lives in a small village near the sea.",
-    "The train to the [MASK] leaves at noon.",
     "I have never [MASK] such a thing before!",
     "What is your [MASK]?",
     "They were [MASK]: nobody had told them.",
-    "In the [MASK], leaves turn red.",
-    "The doctor gave her some [MASK] for the pain.",
     "Un[MASK]able",
     "The word play[MASK] has two parts.",
     "[MASK][MASK] are two places side by side.",
@@ -58,26 +49,10 @@ TEXTS = (
     "Café [MASK] à la carte",
     "The price was $[MASK] in 2019.",
     "3 [MASK] 4 = 12",
-    "He speaks [MASK], French and Italian.",
     "The bridge was [MASK] in 1890 and [MASK] in 1944.",
-    "This book was written by a famous [MASK].",
-    "We drank [MASK] from small cups.",
-    "The moon goes around the [MASK].",
     "The farmer keeps [MASK] and [MASK] and a few hens.",
-    "After the war, the [MASK] was rebuilt.",
-    "It is too [MASK] to swim.",
-    "The teacher asked the [MASK] a question.",
-    "Nobody knows where the [MASK] is buried.",
-    "Snow fell on the [MASK] during the night.",
-    "You should [MASK] more often.",
-    "The ship sank [MASK] the coast of Norway.",
-    "Her hair was as black as [MASK].",
     "Wood burns, but [MASK] does not.",
-    "The judge found him not [MASK].",
-    "An apple a day keeps the [MASK] away.",
     "One [MASK] later, the letter arrived.",
-    "The violin is a [MASK] instrument.",
-    "I would rather [MASK] than sing.",
     "北京 is the [MASK] of China.",
     "Tom's [MASK] isn't here; it's over there.",
     "e-mail: [MASK]@example.com",
@@ -88,16 +63,12 @@ TEXTS = (
 @pytest.fixture(scope="module", name="filled")
 def fixture_filled(tmp_path_factory):
     """Of each text its places, of each the ids and probabilities of the best words, by who says them."""
-    python = os.environ.get("BERT_TF_PEERS_PYTHON")
-    if not python:
-        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("masked")
     checkpoint, exported = write_checkpoint(folder / "checkpoint"), folder / "exported"
     exported.mkdir()
     writer.write(as_exported(checkpoint), exported)
     (exported / "texts.json").write_text(json.dumps(TEXTS))
-    script = Path(__file__).with_name("transformers_fill.py")
-    subprocess.run([python, script, exported, str(TOP)], check=True, timeout=600, stdout=subprocess.DEVNULL)
+    peers.run("transformers_fill.py", exported, TOP)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERT_TF_HOME", str(folder / "home"))
         ours = {name: filled(bert_tf.word_filler(folder / name).trained) for name in OURS}
@@ -114,7 +85,7 @@ def filled(model):
 
 def write_checkpoint(folder: Path) -> Path:
     """Writes the default checkpoint with a head, in the published layout; returns the folder."""
-    published = default.ensure(CHECKPOINTS)
+    published = default.ensure(peers.CHECKPOINTS)
     shutil.copytree(published, folder, ignore=shutil.ignore_patterns("bert_model.ckpt*"))
     config = BertConfig.from_json_file(published / "bert_config.json")
     encoder = reader.CheckpointReader(published / "bert_model.ckpt")

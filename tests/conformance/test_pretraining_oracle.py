@@ -1,13 +1,9 @@
 """Losses and gradients of pre-training against BertForPreTraining of `transformers`, from the same weights.
 
-For the environment of the other side see test_transformers_oracle.py.
+For the environment of the other side see peers.py.
 """
 
 from __future__ import annotations
-
-import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +12,7 @@ from bert_tf.checkpoints import huggingface, huggingface_export, other_names
 from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
 from tests import masked
+from tests.conformance import peers
 from tests.tiny import random_weights
 
 pytestmark = pytest.mark.slow
@@ -38,13 +35,10 @@ BATCH = masked.batch(masked.features(13, words=CONFIG.vocab_size, longest=40))
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     """Losses and gradients by their names, and the folder of the model."""
-    python = os.environ.get("BERT_TF_PEERS_PYTHON")
-    if not python:
-        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("oracle")
     huggingface_export.write(folder, WEIGHTS, CONFIG)
     np.savez(folder / "batch.npz", **BATCH)
-    subprocess.run([python, Path(__file__).with_name("transformers_pretraining.py"), folder], check=True, timeout=600)
+    peers.run("transformers_pretraining.py", folder)
     return dict(np.load(folder / "found.npz")), folder
 
 

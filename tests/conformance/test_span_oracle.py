@@ -1,35 +1,31 @@
 """Answers with the real default weights against BertForQuestionAnswering of `transformers`, on the same windows.
 
-For the environment of the other side see test_transformers_oracle.py.
+For the environment of the other side see peers.py.
 """
 
 from __future__ import annotations
-
-import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf import home
-from bert_tf.checkpoints import default, huggingface
+from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.span import SpanHead
+from bert_tf.modeling.heads.tokens import SpanHead
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from tests.conformance import peers
 from tests.graphs import evaluate
 
 pytestmark = pytest.mark.slow
 
-CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 TOKENS = 40  # so that contexts have several windows
 FAMILY = SpanFamily(doc_stride=12)
 
@@ -47,12 +43,8 @@ def logits_of(batch, config, weights):
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     """Questions, their features, and the logits of their tokens by both."""
-    python = os.environ.get("BERT_TF_PEERS_PYTHON")
-    if not python:
-        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("oracle")
-    published = default.ensure(CHECKPOINTS)
-    default._extract(default._download(folder), folder)  # the same weights as they came
+    published = peers.default_checkpoint(folder)
     config = BertConfig.from_json_file(published / huggingface.PUBLISHED_CONFIG_NAME)
     reader = CheckpointReader(published / huggingface.CHECKPOINT_NAME)
     random = np.random.default_rng(0)
@@ -65,8 +57,7 @@ def compared(tmp_path_factory):
     ours = logits_of(batch, config, {**{name: reader[name] for name in reader.shapes}, **head})
 
     np.savez(folder / "batch.npz", **batch, weights=head["cls/squad/output_weights"], bias=head["cls/squad/output_bias"])
-    script = Path(__file__).with_name("transformers_answer.py")
-    subprocess.run([python, script, folder, folder / "batch.npz", folder / "theirs.npz"], check=True, timeout=600)
+    peers.run("transformers_answer.py", folder, folder / "batch.npz", folder / "theirs.npz")
     theirs = np.load(folder / "theirs.npz")["logits"]
     real = batch["input_mask"] == 1
     return examples, features, ours[real], theirs[real]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.jobs import results
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.training import results
 from tests.submission_layout import problems
 
 _BINARY, _ENTAILMENT = {"0", "1"}, {"entailment", "not_entailment"}

@@ -1,29 +1,24 @@
 """The encoder with the real default weights against an independent one: the PyTorch BertModel of `transformers`.
 
-PyTorch does not live with TensorFlow: the environment variable BERT_TF_PEERS_PYTHON names the Python of a virtual
-environment with benchmarks/peers/transformers.txt, which encodes the same batch in a process of its own.
+The other side encodes the same batch in an environment of its own, see peers.py.
 """
 
 from __future__ import annotations
-
-import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints import default, huggingface
+from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
+from tests.conformance import peers
 from tests.graphs import Vectors, evaluate
 
 pytestmark = pytest.mark.slow
 
-CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 LENGTHS = (128, 97, 64, 33, 17, 8, 3, 1)
 
 
@@ -42,12 +37,8 @@ def random_batch(config: BertConfig) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory):
     """Ours and theirs, sequence (padding left out) and pooled, by name."""
-    python = os.environ.get("BERT_TF_PEERS_PYTHON")
-    if not python:
-        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("oracle")
-    published = default.ensure(CHECKPOINTS)
-    default._extract(default._download(folder), folder)  # the same weights as they came
+    published = peers.default_checkpoint(folder)
     config = BertConfig.from_json_file(published / huggingface.PUBLISHED_CONFIG_NAME)
     batch = random_batch(config)
     reader = CheckpointReader(published / huggingface.CHECKPOINT_NAME)
@@ -55,8 +46,7 @@ def outputs(tmp_path_factory):
     ours = evaluate(lambda: Vectors.of(bert(*map(tf.constant, batch.values()), config, Execution())), weights)._asdict()
 
     np.savez(folder / "batch.npz", **batch)
-    script = Path(__file__).with_name("transformers_encode.py")
-    subprocess.run([python, script, folder, folder / "batch.npz", folder / "theirs.npz"], check=True, timeout=600)
+    peers.run("transformers_encode.py", folder, folder / "batch.npz", folder / "theirs.npz")
     theirs = dict(np.load(folder / "theirs.npz"))
     real = batch["input_mask"] == 1
     return [{"sequence": out["sequence"][real], "pooled": out["pooled"]} for out in (ours, theirs)]

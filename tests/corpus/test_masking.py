@@ -22,20 +22,6 @@ def batch(tokenizer):
     return ids * mask, mask
 
 
-def words(ids, vocabulary):
-    """Returns the words of a row as lists of places."""
-    found, inside = [], False
-    for place, number in enumerate(ids.tolist()):
-        if number in (vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id):
-            inside = False
-        elif inside and vocabulary.tokens[number].startswith("##"):
-            found[-1].append(place)
-        else:
-            found.append([place])
-            inside = True
-    return found
-
-
 def is_within(share, expected, count):
     return abs(share - expected) < 3 * np.sqrt(expected * (1 - expected) / count)
 
@@ -56,40 +42,40 @@ def test_shares(batch, tokenizer, whole_words):
         assert abs(count - wanted) < 3 * np.sqrt(ROWS) / 2
 
 
-@pytest.mark.parametrize("whole_words", [False, True])
-def test_true_pieces_are_given_back_and_the_rest_is_as_it_was(batch, tokenizer, whole_words):
-    ids, mask = batch
-    found = Masking(tokenizer.vocabulary, whole_words=whole_words)(ids, mask, rows=np.arange(ROWS))
-    restored = found.input_ids.copy()
-    for row, slots in enumerate(found.slots):
-        places = found.positions[row, :slots]
-        assert (np.diff(places) > 0).all()
-        restored[row, places] = found.ids[row, :slots]
-        assert not found.positions[row, slots:].any()
-        assert not found.ids[row, slots:].any()
-    assert (restored == ids).all()
-
-
-def test_no_special_piece_is_masked_or_drawn(batch, tokenizer):
+@pytest.mark.parametrize("masking", [{}, {"whole_words": True}, {"probability": 0.9, "max_predictions_per_seq": 99}])
+def test_masks_hold_the_true_pieces_and_no_special_piece_is_masked_or_drawn(batch, tokenizer, masking):
     ids, mask = batch
     vocabulary = tokenizer.vocabulary
-    found = Masking(vocabulary, probability=0.9, max_predictions_per_seq=99)(ids, mask, rows=np.arange(ROWS))
-    few = Masking(vocabulary, 0.5, max_predictions_per_seq=3)(ids, mask, rows=np.arange(ROWS))
-    assert (few.slots.max(), few.positions.shape) == (3, (ROWS, 3))  # no row has more masks than allowed
-    special = np.isin(ids, [vocabulary.cls_id, vocabulary.sep_id]) | (mask == 0)
-    assert (found.input_ids[special] == ids[special]).all()
-    drawn = found.input_ids[(found.input_ids != ids) & (found.input_ids != vocabulary.mask_id)]
-    assert drawn.min() == 6  # behind the special ones and [unused0]
+    found = Masking(vocabulary, **masking)(ids, mask, rows=np.arange(ROWS))
     real = np.arange(found.ids.shape[1]) < found.slots[:, None]
-    assert not special[np.nonzero(real)[0], found.positions[real]].any()
+    assert (np.diff(found.positions, axis=1)[real[:, 1:]] > 0).all()
+    assert not found.positions[~real].any()
+    assert not found.ids[~real].any()
+    row = np.nonzero(real)[0]
+    restored = found.input_ids.copy()
+    restored[row, found.positions[real]] = found.ids[real]
+    assert (restored == ids).all()
+    special = np.isin(ids, [vocabulary.cls_id, vocabulary.sep_id]) | (mask == 0)
+    assert not special[row, found.positions[real]].any()
+    drawn = found.input_ids[(found.input_ids != ids) & (found.input_ids != vocabulary.mask_id)]
+    assert drawn.min() == 6  # after the special ones and [unused0]
+
+
+def test_no_row_has_more_masks_than_allowed(batch, tokenizer):
+    few = Masking(tokenizer.vocabulary, 0.5, max_predictions_per_seq=3)(*batch, rows=np.arange(ROWS))
+    assert (few.slots.max(), few.positions.shape) == (3, (ROWS, 3))
 
 
 def test_whole_words_are_masked_whole(batch, tokenizer):
     ids, mask = batch
     found = Masking(tokenizer.vocabulary, 0.3, whole_words=True)(ids, mask, rows=np.arange(ROWS))
     for row in range(0, ROWS, 7):
-        masked = set(found.positions[row, : found.slots[row]].tolist())
-        assert all(len(masked & set(word)) in (0, len(word)) for word in words(ids[row], tokenizer.vocabulary))
+        masked, word = set(found.positions[row, : found.slots[row]].tolist()), set()
+        for place, piece in enumerate([*(tokenizer.vocabulary.tokens[number] for number in ids[row]), "[SEP]"]):
+            if not (piece.startswith("##") and word):
+                assert len(masked & word) in (0, len(word))
+                word = set()
+            word |= set() if piece in ("[CLS]", "[SEP]", "[PAD]") else {place}
     assert (found.slots <= np.ceil(mask.sum(axis=1) * 0.3)).all()
 
 

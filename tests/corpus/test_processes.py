@@ -13,10 +13,6 @@ from bert_tf.corpus.processes import mapped
 from bert_tf.errors import BertError, DataError
 
 
-def _double(number):
-    return 2 * number
-
-
 def _refuse(number):
     raise DataError("is odd", "x.txt", number)
 
@@ -25,17 +21,14 @@ def _process(_):
     return os.getpid()
 
 
-def _sleep(seconds):
-    time.sleep(seconds)
-
-
-def _die(_):
-    os._exit(1)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-def test_results_have_the_order_of_the_tasks(workers):
-    assert list(mapped(_double, iter(range(50)), workers=workers)) == list(range(0, 100, 2))
+@pytest.mark.parametrize("workers", [1, 3, 300])
+def test_results_have_the_order_of_the_tasks_and_no_process_is_without_a_task(workers, monkeypatch):
+    started, worker = [], processes._Worker
+    monkeypatch.setattr(processes, "_Worker", lambda work: started.append(worker(work)) or started[-1])
+    count = 3 if workers == 300 else 50
+    assert list(mapped(abs, iter(range(0, -count, -1)), workers=workers)) == list(range(count))
+    assert len(started) <= min(workers, count)
+    assert bool(started) == (workers > 1)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -46,33 +39,24 @@ def test_an_error_of_a_worker_is_that_of_the_work(workers):
 
 def test_few_tasks_are_read_ahead():
     read = []
-    results = mapped(_double, map(read.append, range(100)), workers=1)
-    with pytest.raises(TypeError):  # 2 * None
-        next(results)
+    with pytest.raises(TypeError):  # abs(None)
+        next(mapped(abs, map(read.append, range(100)), workers=1))
     assert len(read) == 1
 
 
 def test_a_worker_that_is_gone_is_one_line():
     with pytest.raises(BertError, match="a worker process died; is there too little memory"):
-        list(mapped(_die, [1, 2], workers=2))
+        list(mapped(os._exit, [1, 2], workers=2))
 
 
 def test_one_task_needs_no_other_process():
     assert list(mapped(_process, [1], workers=4)) == [os.getpid()]
 
 
-def test_there_are_never_more_processes_than_tasks(monkeypatch):
-    started = []
-    worker = processes._Worker
-    monkeypatch.setattr(processes, "_Worker", lambda work: started.append(worker(work)) or started[-1])
-    assert list(mapped(_double, iter(range(3)), workers=300)) == [0, 2, 4]
-    assert 1 <= len(started) <= 3
-
-
 def test_an_error_ends_tasks_that_take_long():
     begun = time.monotonic()
     with pytest.raises(TypeError):
-        list(mapped(_sleep, ["no number", 500], workers=2))
+        list(mapped(time.sleep, ["no number", 500], workers=2))
     assert time.monotonic() - begun < 100
 
 

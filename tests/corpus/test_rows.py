@@ -111,37 +111,27 @@ def test_documents_that_are_held_out_are_in_no_row(tmp_path, tokens):
 
 
 @pytest.mark.parametrize(("a", "b", "most"), [(9, 3, 8), (3, 9, 8), (6, 6, 7), (10, 9, 2), (2, 3, 5)])
-def test_what_is_too_much_is_cut_off_the_longer(a, b, most):
-    first, second = list(range(a)), list(range(100, 100 + b))
+def test_a_surplus_is_cut_off_the_longer(a, b, most):
     lengths = [a, b]
     while sum(lengths) > most:
         lengths[0 if lengths[0] > lengths[1] else 1] -= 1
     draws = module._draws(1)
-    starts = set()
-    for _ in range(50):
-        a_start, a_length, b_start, b_length = module._truncated((0, a), (100, 100 + b), most, draws)
-        assert [a_length, b_length] == lengths
-        assert a_start in first
-        assert b_start + b_length - 1 in second
-        starts.add((a_start, b_start))
-    assert len(starts) > 1 or sum(lengths) == a + b
+    found = [module._truncated((0, a), (100, 100 + b), most, draws) for _ in range(50)]
+    assert {(a_length, b_length) for _, a_length, _, b_length in found} == {tuple(lengths)}
+    assert all(0 <= start <= a - lengths[0] and 100 <= second <= 100 + b - lengths[1] for start, _, second, _ in found)
+    assert len({(start, second) for start, _, second, _ in found}) > 1 or sum(lengths) == a + b
 
 
-def test_a_batch_is_padded(tmp_path, tokens, tokenizer):
-    rows = build(tmp_path / "rows", tokens, RowSettings(16), workers=1)
+@pytest.mark.parametrize("next_sentence", [True, False])
+def test_a_batch_is_padded(tmp_path, tokens, tokenizer, next_sentence):
+    rows = build(tmp_path / "rows", tokens, RowSettings(16, next_sentence=next_sentence), workers=1)
     cls_id, sep_id = tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id
     batch = rows.batch(np.array([3, 0]), 18, cls_id=cls_id, sep_id=sep_id)
     a, a_length, b, b_length, _ = rows.table[3].tolist()
-    pieces = [cls_id, *tokens.ids[a : a + a_length], sep_id, *tokens.ids[b : b + b_length], sep_id]
-    padding = 18 - len(pieces)
-    assert batch.input_ids[0].tolist() == pieces + [0] * padding
-    assert batch.input_mask[0].tolist() == [1] * len(pieces) + [0] * padding
-    assert batch.segment_ids[0].tolist() == [0] * (a_length + 2) + [1] * (b_length + 1) + [0] * padding
-
-
-def test_a_batch_without_b_has_one_segment(tmp_path, tokens, tokenizer):
-    rows = build(tmp_path / "rows", tokens, RowSettings(16, next_sentence=False), workers=1)
-    batch = rows.batch(np.arange(2), 16, cls_id=tokenizer.vocabulary.cls_id, sep_id=tokenizer.vocabulary.sep_id)
-    assert batch.input_mask.sum(axis=1).tolist() == rows.lengths(np.arange(2)).tolist()
-    assert not batch.segment_ids.any()
-    assert (batch.input_ids == tokenizer.vocabulary.sep_id).sum(axis=1).tolist() == [1, 1]
+    second = [*tokens.ids[b : b + b_length], sep_id] if next_sentence else []
+    pieces = [cls_id, *tokens.ids[a : a + a_length], sep_id, *second]
+    padding = [0] * (18 - len(pieces))
+    assert batch.input_ids[0].tolist() == pieces + padding
+    assert batch.input_mask[0].tolist() == [1] * len(pieces) + padding
+    assert batch.segment_ids[0].tolist() == [0] * (a_length + 2) + [1] * len(second) + padding
+    assert batch.input_mask.sum(axis=1).tolist() == rows.lengths(np.array([3, 0])).tolist()

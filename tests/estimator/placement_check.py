@@ -5,8 +5,6 @@ Nothing is placed on the first CPU, which is where operations run that nobody pl
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import json
 import sys
 import tempfile
@@ -21,16 +19,16 @@ from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
-from bert_tf.estimator import api
-from bert_tf.estimator.model_fn import Model, make_model_fn
+from bert_tf.estimator import run
+from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.trace_hooks import PlacementHook
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
-from bert_tf.features.columns import Features
-from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime import placement
-from tests.labelled import HEAD_VARIABLES, labelled
+from bert_tf.runtime.machine import Machine, Plan
+from tests.estimator import toy
+from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
@@ -41,8 +39,7 @@ SCHEDULE = Schedule(rows=24, batch_size=4, epochs=1)
 PLACE = "embeddings:/CPU:1,encoder/layer_0:/CPU:2,encoder/layer_1:/CPU:3,pooler:/CPU:1,head:/CPU:2"
 VARIANTS = {
     "deferred, fused": {},
-    "operation by operation": {"defer_embeddings": False, "adamw": AdamWConfig(fused=False)},
-    "loss scaling": {"loss_scaling": True},
+    "operation by operation, loss scaling": {"adamw": AdamWConfig(fused=False), "loss_scaling": True},
 }
 
 Placed = tuple[str, str, str]  # name, type, device
@@ -77,44 +74,23 @@ def travelling_gradients(graph: tf1.GraphDef) -> Iterator[str]:
             yield node.name
 
 
-def features() -> Features:
-    random = np.random.default_rng(0)
-    lengths = random.integers(6, 13, SCHEDULE.rows).astype(np.int32)
-    ids = random.integers(5, CONFIG.vocab_size, int(lengths.sum())).astype(np.int32)
-    labels = random.integers(0, 2, SCHEDULE.rows).astype(np.int32)
-    return labelled(ids, lengths, np.full(SCHEDULE.rows, 4, np.int32), labels)
-
-
 def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | None, *, soft: bool = True, **optimization: Any):
-    """Trains in a folder; returns what a `Watch` saw."""
+    """Trains in a folder; returns what ran where."""
     model = Model(
         CONFIG,
-        HeadSpec(2),
+        toy.HEAD,
         seed=1,
         optimization=Optimization(learning_rate=0.01, warmup_steps=2, total_steps=SCHEDULE.steps, **optimization),
         restore=plan_restore(CheckpointReader(pretrained), CONFIG, HEAD_VARIABLES),
     )
-    config = api.RunConfig(
-        model_dir=str(folder),
-        tf_random_seed=1,
-        device_fn=function,
-        session_config=tf1.ConfigProto(allow_soft_placement=soft, device_count={"CPU": CPUS}),
-    )
+    config = tf1.ConfigProto(allow_soft_placement=soft, device_count={"CPU": CPUS})
+    estimator = run.make_estimator(model, folder, Machine(config, Plan(device_function=function)))
     watch = Watch()
     saves = tf1.train.CheckpointSaverHook(str(folder), save_steps=SCHEDULE.steps)
-    estimator = api.Estimator(make_model_fn(model), config=config)
-    estimator.train(train_input_fn(features(), SCHEDULE, seed=1), hooks=[PlacementHook(folder), watch, saves])
-    return watch
-
-
-def rows(folder: Path) -> list[Placed]:
+    data = train_input_fn(toy.features(SCHEDULE.rows), SCHEDULE, seed=1)
+    estimator.train(data, hooks=[PlacementHook(folder), watch, saves])
     _, *lines = (folder / run_layout.PLACEMENT).read_text(encoding="utf-8").splitlines()
-    return [tuple(line.split("\t")) for line in lines]
-
-
-def weights(folder: Path) -> dict[str, np.ndarray]:
-    reader = CheckpointReader(tf.train.latest_checkpoint(str(folder)))
-    return {name: reader[name] for name in reader.shapes}
+    return {"rows": [line.split("\t") for line in lines], **vars(watch)}
 
 
 def largest_difference(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> float:
@@ -131,34 +107,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_checkpoint(folder / "start", start)
-        run = functools.partial(train, pretrained=folder / "start")
         for variant, optimization in VARIANTS.items():
             here, there = folder / variant / "one", folder / variant / "placed"
-            run(here, function=None, **optimization)
-            watch = run(there, function=by_part, **optimization)
-            report[variant] = {
-                **dataclasses.asdict(Outcome.of(watch, there)),
-                "difference": largest_difference(weights(here), weights(there)),
-                "change": largest_difference(weights(there), start),
-                "variables": sorted(start),
-            }
-        watch = run(folder / "whole", function=placement.whole("/CPU:1", existing), soft=False)
-        report["whole"] = dataclasses.asdict(Outcome.of(watch, folder / "whole"))
+            train(here, folder / "start", None, **optimization)
+            found = train(there, folder / "start", by_part, **optimization)
+            alone, placed = (toy.entries(place, SCHEDULE.steps) for place in (here, there))
+            distances = {"difference": largest_difference(alone, placed), "change": largest_difference(placed, start)}
+            report[variant] = {**found, **distances, "variables": sorted(start)}
+        report["whole"] = train(folder / "whole", folder / "start", placement.whole("/CPU:1", existing), soft=False)
     json.dump(report, sys.stdout)
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What a training tells of its devices."""
-
-    rows: list[Placed]
-    graphs_of_steps: list[int]
-    travelling: list[str]
-    before_saving: list[Placed]
-
-    @classmethod
-    def of(cls, watch: Watch, folder: Path) -> Outcome:
-        return cls(rows(folder), watch.graphs_of_steps, watch.travelling, watch.before_saving)
 
 
 if __name__ == "__main__":

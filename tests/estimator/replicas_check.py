@@ -52,13 +52,11 @@ TWO = ("mirrored", 2, "reduce_to_one", {})
 RUNS = {
     "one": ("one_device", 1, None, {}),
     "three": ("mirrored", 3, None, {}),
-    "four": ("mirrored", 4, "hierarchical", {}),
     "central": ("central_storage", 2, None, {}),
     "one, plain": ("one_device", 1, None, {"fused": False}),
-    "two, plain, in micro-batches": (*TWO[:3], {"fused": False, "micro_batches": 3}),  # a replica's 5 are 1, 2 and 2
+    "four, plain, in micro-batches": ("mirrored", 4, "hierarchical", {"fused": False, "micro_batches": 3}),
     "one, float16": ("one_device", 1, None, {"dtype": tf.float16}),
     "two, float16": ("mirrored", 2, None, {"dtype": tf.float16}),
-    "central, float16": ("central_storage", 2, None, {"dtype": tf.float16}),
     "two, dropout": ("mirrored", 2, None, {"dropout": True}),
     "two, dropout, again": ("mirrored", 2, None, {"dropout": True}),
     # Of each replica's rows and micro-batches another number of words is hidden.

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError
 from bert_tf.estimator import kept, run
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import POOLER
@@ -22,11 +21,6 @@ RUNS = {
     "word vectors put off": {},
     "loss scaling, micro-batches, a frozen pooler": {"loss_scaling": True, "micro_batches": 2, "frozen": frozenset({POOLER})},
 }
-
-
-@pytest.fixture(scope="module")
-def pretrained(tmp_path_factory):
-    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +107,3 @@ def test_the_mean_of_checkpoints_is_a_model_of_its_own(runs):
         mean = np.mean([part[variable] for part in parts], axis=0, dtype=np.float64).astype(np.float32)
         np.testing.assert_allclose(found[variable], mean, rtol=2e-7)
     assert found["global_step"] == 16
-
-
-def test_an_average_that_is_damaged_is_one_line(runs, tmp_path):
-    folder = shutil.copytree(runs["word vectors put off"], tmp_path / "copy")
-    (folder / "model.ckpt-3.data-00000-of-00001").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="damaged"):
-        kept.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 3)], 3)

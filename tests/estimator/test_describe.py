@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from bert_tf import log_form
 from bert_tf.estimator.describe import VariablesHook, examples_lines, keep_examples, log_graph, log_writing
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.io import log_form
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily

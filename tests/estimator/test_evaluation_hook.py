@@ -147,11 +147,6 @@ def test_a_failure_leaves_the_best_checkpoint_before_it_whole(tmp_path, monkeypa
     assert sorted(path.name for path in (tmp_path / "best").iterdir()) == ["checkpoint", "model.ckpt-6.index"]
 
 
-def test_training_ends_when_patience_does(tmp_path):
-    assert follow(tmp_path, UP_AND_DOWN, patience=2)[1] == 8
-    assert steps(tmp_path) == [2, 4, 6, 8]
-
-
 def test_several_machines_are_asked_and_end_later(tmp_path):
     stop = Stop(at_once=False)
     assert follow(tmp_path, UP_AND_DOWN, patience=2, until=6, stop=stop)[1] is None
@@ -230,11 +225,6 @@ def train(folder, pretrained, *, save_every=6, measure=measure, metric="eval_los
 
 
 @pytest.fixture(scope="module")
-def pretrained(tmp_path_factory):
-    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
-
-
-@pytest.fixture(scope="module")
 def evaluated(tmp_path_factory, pretrained):
     folder = tmp_path_factory.mktemp("evaluated")
     train(folder, pretrained)
@@ -277,19 +267,6 @@ def test_evaluation_changes_no_bit_of_training(evaluated, tmp_path, pretrained):
         assert {k: v.tobytes() for k, v in ours.items()} == {k: v.tobytes() for k, v in theirs.items()}
     losses = [[line["loss"] for line in toy.metrics_lines(folder)] for folder in (evaluated, tmp_path)]
     assert losses[0] == losses[1]
-
-
-def test_a_run_that_was_killed_while_it_was_evaluated_ends_in_the_same_place(evaluated, tmp_path, pretrained):
-    measures = iter((measure, fail))
-    with pytest.raises(RuntimeError):  # the second evaluated checkpoint is there, its evaluation not
-        train(tmp_path, pretrained, measure=lambda forward: next(measures)(forward))
-    assert [line["step"] for line in clock(tmp_path)] == [6, 12]  # the time to a checkpoint counts, whatever becomes of that
-    assert train(tmp_path, pretrained) == run.Outcome(LAST)
-    assert (tmp_path / "evaluations.jsonl").read_bytes() == (evaluated / "evaluations.jsonl").read_bytes()
-    ours, theirs = (Path(kept.checkpoint(folder, "best")) for folder in (tmp_path, evaluated))
-    assert ours.name == theirs.name
-    for end in ("index", "data-00000-of-00001"):
-        assert Path(f"{ours}.{end}").read_bytes() == Path(f"{theirs}.{end}").read_bytes()
 
 
 def planted(values):

@@ -45,11 +45,6 @@ def test_a_damaged_line_is_named(tmp_path, line):
         evaluations.read(tmp_path, up_to=20)
 
 
-def test_a_line_without_the_metric_is_named():
-    with pytest.raises(OutputError, match="step 10 has no eval_f1; restore the line, or delete it"):
-        evaluations.best(lines(0.5), "eval_f1")
-
-
 def test_what_is_no_number_is_null(tmp_path):
     evaluations.write(tmp_path, [evaluations.line(10, {"eval_f1": 0.5, "eval_loss": math.inf, "eval_accuracy": math.nan})])
     expected = '{"step": 10, "eval_f1": 0.5, "eval_loss": null, "eval_accuracy": null}\n'
@@ -170,3 +165,8 @@ def test_a_clock_that_is_lost_leaves_the_step(tmp_path, now, text):
     process(tmp_path, now, [20], start=10)
     evaluations.write(tmp_path, lines(0.1, 0.9))
     assert reached(tmp_path) == (20, None, None)  # the time from step 10 on would be too little
+
+
+def test_a_line_without_the_metric_is_named():
+    with pytest.raises(OutputError, match="step 10 has no eval_f1; restore the line, or delete it"):
+        evaluations.best(lines(0.5), "eval_f1")

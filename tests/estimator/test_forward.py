@@ -69,7 +69,7 @@ def expected(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"batch_size": 1}, {"batch_size": 5}, {"batching": Batching(pad_to=16)}],
+    [{}, {"batch_size": 1}, {"batch_size": 5}, {"batching": Batching(pad_to=15, multiple=16)}],
     ids=["default", "1", "5", "padded"],
 )
 def test_logits_are_those_of_each_example_alone_in_the_order_of_the_examples(forward, checkpoints, expected, settings):

@@ -9,13 +9,12 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from bert_tf import log_form
 from bert_tf.errors import LostPeerError
 from bert_tf.estimator.hooks import EndHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.progress_hook import ProgressHook, RatesHook, log_interval
 from bert_tf.estimator.saver import CheckpointHook, SaverHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
-from bert_tf.runtime.memory_use import MemoryUse
+from bert_tf.io import log_form
 from tests.estimator import toy
 
 tf1 = tf.compat.v1
@@ -58,17 +57,14 @@ def take_steps(hooks, *, until=6, start=0, on_step=lambda _: None, build=lambda 
 
 
 class Saved(tf1.train.CheckpointSaverListener):
-    """Hears of checkpoints, and ends training with the last that it wants."""
+    """Hears of checkpoints."""
 
-    def __init__(self, last=None, finds=list):
-        self.steps, self.found = [], []
-        self._last, self._finds = last, finds
+    def __init__(self):
+        self.steps = []
 
     def after_save(self, session, global_step_value):
         del session
         self.steps.append(global_step_value)
-        self.found.append(self._finds())
-        return global_step_value == self._last
 
 
 def progress(folder, *, every=1, total=6):
@@ -98,15 +94,6 @@ def test_a_report_has_what_was_watched_and_is_on_disk_and_in_tensorboard_at_once
     tags = {"loss", "learning_rate", "gradient_norm", "examples_per_second", "host_memory_mb"}
     assert toy.summary_tags(tmp_path) == tags
     assert capsys.readouterr().err == ""  # no bar where the standard error is no terminal
-
-
-def test_a_report_has_the_memory_of_a_gpu_where_there_is_one(tmp_path, monkeypatch):
-    used = iter([5.0, 7.0])
-    monkeypatch.setattr(MemoryUse, "read", lambda _: {"gpu_memory_mb": next(used), "gpu_memory_peak_mb": 9.0})
-    take_steps([progress(tmp_path, every=3)])
-    found = [(line["gpu_memory_mb"], line["gpu_memory_peak_mb"]) for line in toy.metrics_lines(tmp_path)]
-    assert found == [(5.0, 9.0), (7.0, 9.0)]
-    assert {"gpu_memory_mb", "gpu_memory_peak_mb"} <= toy.summary_tags(tmp_path)
 
 
 def test_reports_come_at_multiples_and_at_the_end_and_the_log_says_how_far_it_is(tmp_path, caplog):
@@ -155,20 +142,6 @@ def test_a_run_reports_20_times_and_every_50_steps_at_least(steps, expected):
     assert steps // log_interval(steps) >= min(steps, 20)
 
 
-def test_lines_of_steps_that_are_taken_again_are_dropped_and_steps_of_earlier_runs_counted(tmp_path):
-    take_steps([progress(tmp_path)], until=5)
-    hook = progress(tmp_path)
-    take_steps([hook], start=3)
-    assert hook.step == 6
-    assert steps_reported(tmp_path) == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_line_that_was_cut_off_is_dropped(tmp_path):
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 1.0}\n{"step": 2, "lo')
-    take_steps([progress(tmp_path)], start=2)
-    assert steps_reported(tmp_path) == [1, 3, 4, 5, 6]
-
-
 def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path, caplog):
     os.mkfifo(tmp_path / "metrics.jsonl")
     assert take_steps([progress(tmp_path, every=2)]) == 6
@@ -199,12 +172,6 @@ def test_checkpoints_are_saved_on_the_way_and_at_the_end(tmp_path, every, settin
     assert saved.steps == steps_on_disk(tmp_path) == expected
 
 
-def test_who_hears_of_a_checkpoint_finds_it_and_may_end_training(tmp_path):
-    saved = Saved(last=4, finds=lambda: steps_on_disk(tmp_path))
-    assert take_steps([*saver(tmp_path, listeners=[saved])]) == 4
-    assert saved.found == [[2], [2, 4]]
-
-
 def test_the_list_of_checkpoints_survives_a_move_of_the_folder_and_tensorboard_gets_the_graph(tmp_path):
     take_steps([*saver(tmp_path / "here")])
     there = (tmp_path / "here").rename(tmp_path / "there")
@@ -213,12 +180,6 @@ def test_the_list_of_checkpoints_survives_a_move_of_the_folder_and_tensorboard_g
     events = (event for path in there.glob("events*") for event in tf1.train.summary_iterator(str(path)))
     *_, graph = (tf1.GraphDef.FromString(event.graph_def) for event in events if event.HasField("graph_def"))
     assert "weight" in {node.name for node in graph.node}
-
-
-def test_a_failed_run_saves_nothing_more(tmp_path):
-    with pytest.raises(RuntimeError, match="as if the machine had failed"):
-        take_steps([*saver(tmp_path), FailAfter(3)])
-    assert steps_on_disk(tmp_path) == [2]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -232,14 +193,6 @@ def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(numbe
     again = StopOnSignalHook()
     assert (take_steps([again]), again.stopped_by) == (6, None)
     assert signal.getsignal(number) is before
-
-
-def test_release_gives_the_handlers_of_a_failed_run_back():
-    before, hook = signal.getsignal(signal.SIGINT), StopOnSignalHook()
-    with pytest.raises(RuntimeError):
-        take_steps([hook, FailAfter(1)])
-    hook.release()
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(("stopped_by", "done"), [(None, 1), (signal.SIGTERM, 0)])

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import tensorflow as tf
 
 from bert_tf import run_layout
-from bert_tf.estimator.trace_hooks import Moved, Placed, PlacementHook, placed_operations, summary
+from bert_tf.estimator.trace_hooks import PlacementHook, placed_operations, summary
 from tests import processes
 from tests.estimator.placement_check import VARIANTS
 
@@ -37,14 +38,22 @@ def report():
     return json.loads(result.stdout)
 
 
+APART = pytest.mark.several_machines
+VARIANT = pytest.mark.parametrize("variant", VARIANTS)
+
+
+class Placed(NamedTuple):
+    name: str
+    type: str
+    device: str
+
+
 def computing(rows: list[list[str]]) -> list[Placed]:
     """Leaves out what carries tensors from device to device and to the caller: it has the name of what it carries."""
     return [row for row in (Placed(*row) for row in rows) if not row.type.endswith(("Send", "Recv", "_Retval"))]
 
 
-VARIANT = pytest.mark.parametrize("variant", VARIANTS)
-
-
+@APART
 @VARIANT
 def test_parts_run_where_they_are_placed(report, variant):
     rows = computing(report[variant]["rows"])
@@ -55,6 +64,7 @@ def test_parts_run_where_they_are_placed(report, variant):
         assert {name: found for name, found in devices.items() if found != device} == {}
 
 
+@APART
 @VARIANT
 def test_variables_and_their_moments_are_on_the_device_of_their_part(report, variant):
     handles = {row.name: row.device for row in computing(report[variant]["rows"]) if row.type == "VarHandleOp"}
@@ -64,6 +74,7 @@ def test_variables_and_their_moments_are_on_the_device_of_their_part(report, var
         assert {handles[f"{name}{suffix}"] for suffix in ("", "/adam_m", "/adam_v")} == {device}
 
 
+@APART
 @VARIANT
 @pytest.mark.parametrize("layer", [0, 1])
 def test_matrix_products_forward_and_backward_run_on_the_device_of_their_layer(report, variant, layer):
@@ -73,6 +84,7 @@ def test_matrix_products_forward_and_backward_run_on_the_device_of_their_layer(r
     assert (len(products) - len(backward), len(backward)) == (FORWARD, BACKWARD)
 
 
+@APART
 @VARIANT
 def test_nothing_large_runs_or_travels_where_nobody_placed_it_and_weights_are_those_of_one_device(report, variant):
     found = report[variant]
@@ -86,6 +98,7 @@ def test_nothing_large_runs_or_travels_where_nobody_placed_it_and_weights_are_th
     assert found["difference"] < 1e-6
 
 
+@APART
 def test_deferred_rows_are_made_current_on_the_device_of_the_table(report):
     rows = [row for row in computing(report["deferred, fused"]["before_saving"]) if row.type not in ("Const", "Identity")]
     in_loop = [row for row in rows if row.name.startswith("while/body/")]
@@ -93,6 +106,7 @@ def test_deferred_rows_are_made_current_on_the_device_of_the_table(report):
     assert {row.device for row in in_loop} == {"/CPU:1"}
 
 
+@APART
 def test_without_soft_placement_one_device_computes_everything_but_the_input(report):
     rows = computing(report["whole"]["rows"])
     elsewhere = {row.type for row in rows if row.device != "/CPU:1"}
@@ -158,7 +172,7 @@ def test_the_summary_counts_by_device():
         Placed("e", "_Recv", "/GPU:0"),
         *(Placed(f"f{i}", kind, "/GPU:0") for i, kind in enumerate(["Add", "Add", "Sub", "Neg", "Exp"])),
     ]
-    moved = [Moved(f"a{i}", "/GPU:0", "/CPU:0") for i in range(4)]
+    moved = [(f"a{i}", "/GPU:0", "/CPU:0") for i in range(4)]
     assert summary(placed, moved) == [
         "  /CPU:0: 8 operations, matrix products: 0, received tensors: 0; most often 3 Mul",
         "  /GPU:0: 8 operations, matrix products: 2, received tensors: 1;"

@@ -140,7 +140,7 @@ def test_a_run_that_is_to_be_longer_says_what_to_do(tmp_path):
     claim(tmp_path, other(num_train_steps=40), overwrite=False)
     with pytest.raises(OutputError) as caught:
         claim(tmp_path, other(num_train_steps=120), overwrite=False)
-    assert "holds another run (num_train_steps was 40, now 120); a run cannot be made longer" in str(caught.value)
+    assert "holds another run (num_train_steps was 40, now 120); a run cannot be extended" in str(caught.value)
     assert f"Start a new run from its encoder (--init_checkpoint={tmp_path} --output_dir=NEW), name" in str(caught.value)
     with pytest.raises(OutputError) as caught:
         claim(tmp_path, other(num_train_steps=120, seed=2), overwrite=False)
@@ -174,12 +174,6 @@ def test_overwriting_deletes_what_a_run_writes_and_keeps_what_people_put_there(c
     assert left == {"run_config.json", *MINE}
     assert {path.name for path in claimed.iterdir() if path.is_dir()} == {"data", "seed-1"}
     assert load_record(claimed)["training"]["seed"] == 2
-
-
-def test_overwriting_leaves_alone_what_no_run_wrote(tmp_path):
-    (tmp_path / "vocab.txt").write_text("published")
-    claim(tmp_path, RECORD, overwrite=True)
-    assert (tmp_path / "vocab.txt").read_text() == "published"
 
 
 def test_another_machine_goes_on_once_the_chief_has_claimed_the_folder(tmp_path):

@@ -11,7 +11,6 @@ import pytest
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import LayerDecay
 from tests.estimator import toy, wide
@@ -68,26 +67,11 @@ def test_rows_that_no_batch_used_moved_nevertheless(deferred):
     np.testing.assert_allclose(after, before * np.prod(1.0 - 0.01 * np.array(rates)), rtol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def corrected(tmp_path_factory, train):
-    """Runs with bias correction: deferred, and at once with the loss scale of float16."""
-    adamw = AdamWConfig(bias_correction=True)
-    return [train(tmp_path_factory.mktemp("corrected"), loss_scaling=scaled, adamw=adamw) for scaled in (False, True)]
-
-
-def test_bias_correction_is_made_up_for_as_well(corrected):
-    found, expected = (toy.entries(folder, LAST) for folder in corrected)
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
-
-
-def test_checkpoints_hold_what_is_trained_under_published_names_and_moments_on_request(deferred, corrected):
+def test_checkpoints_hold_what_is_trained_under_published_names_and_moments_on_request(deferred):
     shape = r"bert/(embeddings|encoder/layer_\d+/(attention/(self|output)|intermediate|output)|pooler)/.+|output_(weights|bias)"
     assert [name for name in WEIGHTS if not re.fullmatch(shape, name)] == []
     for step in (7, LAST):
         assert toy.entries(deferred, step).keys() == {*WEIGHTS, *MOMENTS, "global_step"}
-    for folder in corrected:
-        assert toy.entries(folder, LAST).keys() == {*WEIGHTS, "global_step"}
 
 
 def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred):

@@ -179,12 +179,6 @@ def listed(folder):
     return [int(prefix.rpartition("-")[2]) for prefix in saved.listed(folder)]
 
 
-@pytest.mark.parametrize("keep_max", [0, 2])
-def test_every_kept_checkpoint_that_holds_moments_has_its_rows(tmp_path, keep_max):
-    train(tmp_path, until=6, total=8, build=put_off, saver={"keep_max": keep_max, "keep_slots": True})
-    assert beside(tmp_path) == [f"rows-{step}" for step in listed(tmp_path)]
-
-
 def test_a_second_ctrl_c_while_a_checkpoint_is_deleted_leaves_moments(tmp_path, monkeypatch):
     """With --keep_checkpoint_max=1 there is no other checkpoint to go on from."""
     remove = checkpoint_management.remove_checkpoint

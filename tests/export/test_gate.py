@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bert_tf.conversion import onnx_model
-from bert_tf.engines import onnxruntime
+from bert_tf.engines import converted
 from bert_tf.export import gate
 from bert_tf.export.gate import GateError
 from bert_tf.tasks.base import DEV
@@ -16,14 +16,15 @@ from tests.export.models import exported
 TEXTS = ("the old rain", "new bread and soup", "a red wind", "storm over the salt")
 
 
-@pytest.fixture(name="model")
-def fixture_model(tmp_path):
+@pytest.fixture(name="model", scope="module")
+def fixture_model(tmp_path_factory):
     """Of three labels; the examples have the label that it gives them, but for a few."""
     import onnx
 
-    made = exported(tmp_path / "run", precision="int8")
-    onnx.save(onnx_model.build(made.trained), tmp_path / "model.onnx")
-    compute = onnxruntime.open_file(tmp_path / "model.onnx", "float32", 1)
+    folder = tmp_path_factory.mktemp("model")
+    made = exported(folder / "run", precision="int8")
+    onnx.save(onnx_model.build(made.trained), folder / "model.onnx")
+    compute = converted.open_onnx(folder / "model.onnx", "float32", 1)
     texts = [f"{first} {second}" for first in TEXTS for second in TEXTS for _ in range(3)]
     labels = made.family.labels
     family = made.family
@@ -52,12 +53,8 @@ def test_no_change_passes(model, tmp_path):
     found = json.loads((tmp_path / "gate.json").read_text())
     assert found["precision"] == "int8"
     assert found["data"][DEV]["examples"] == 48
-    assert found["data"][DEV]["metrics"]["accuracy"] == {
-        "float32": 100.0,
-        "reduced": 100.0,
-        "change": 0.0,
-        "interval_95": [0.0, 0.0],
-    }
+    unchanged = {"float32": 100.0, "reduced": 100.0, "change": 0.0, "interval_95": [0.0, 0.0]}
+    assert found["data"][DEV]["metrics"]["accuracy"] == unchanged
 
 
 def test_too_great_a_loss_is_refused(model, tmp_path):

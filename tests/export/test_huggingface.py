@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from bert_tf.checkpoints import huggingface_classes
+from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.huggingface import read_weights
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -138,4 +138,4 @@ def test_writes_the_same_bytes_each_time_that_do_not_say_where(tmp_path):
 
 def test_a_head_that_transformers_has_not_is_named():
     with pytest.raises(FlagError, match="kind of head of transformers 'toy'.*--format=saved_model"):
-        huggingface_classes.of("toy")
+        huggingface_export.class_of("toy")

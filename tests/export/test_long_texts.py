@@ -12,8 +12,8 @@ import tokenizers
 
 from bert_tf.errors import DataError
 from bert_tf.export import tokenizer_json
-from bert_tf.export.formats import ExportOptions
 from bert_tf.export.huggingface import long_texts
+from bert_tf.export.options import ExportOptions
 from bert_tf.features import sentences
 from bert_tf.features.long_text import longest_first
 from bert_tf.tasks.sentence.example import SentenceExample

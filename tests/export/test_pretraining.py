@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
@@ -10,17 +9,11 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.engines.base import step_of
 from bert_tf.errors import FlagError
 from bert_tf.export import formats, graph
-from bert_tf.export.exported import Exported
-from bert_tf.export.formats import ExportOptions
-from bert_tf.export.opening import OPENERS
-from bert_tf.tasks import families
-from bert_tf.tasks.in_memory import RowsTask
-from tests.engines.models import trained
+from bert_tf.export.formats import OPENERS
+from tests.export import models
 
-RECORD = {"kind": "pretraining", "labels": [], "nsp": True, "sampled_softmax": 0}
 BATCH = {
     "input_ids": np.array([[2, 9, 4, 7, 3, 8, 3], [2, 4, 4, 3, 0, 0, 0]], np.int32),
     "input_mask": np.array([[1] * 7, [1] * 4 + [0] * 3], np.int32),
@@ -31,14 +24,12 @@ BATCH = {
 }
 
 
-def exported(folder, **record) -> Exported:
-    task = RowsTask(families.of_record({**RECORD, **record}))
-    model = dataclasses.replace(trained(folder / "run", task.family.head), record=task.family.record())
-    return Exported(model, task, step_of(model.prefix), ExportOptions())
+def exported(folder, nsp=True):
+    return models.exported(folder / "run", "pretraining", record={"labels": [], "nsp": nsp, "sampled_softmax": 0})
 
 
-def written(folder, form, **record):
-    model = exported(folder, **record)
+def written(folder, form, nsp=True):
+    model = exported(folder, nsp)
     (folder / "out").mkdir()
     formats.FORMATS[form].write(model, folder / "out")
     return model, folder / "out"

@@ -85,8 +85,3 @@ def test_every_row_fits_and_holds_its_option(long_text, max_seq_length):
     for row, option in zip(rows(features), features.targets["option_ids"].tolist()):
         assert row.count(SAT) == min(lengths[option], most)
         assert row.count(SEP) == 2
-
-
-def test_no_questions_are_no_rows():
-    features = build([], [], TOKENIZER, max_seq_length=8)
-    assert (len(features), features.units, features.truncated) == (0, 0, 0)

@@ -7,9 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf.features.columns import Features, ranges
-from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, TOKEN, Field
-from tests.labelled import relabelled
+from bert_tf.features.columns import Features
+from bert_tf.fields import INPUTS, SLOT, SLOTS, TOKEN, Field
 
 LABEL = Field("label_ids")
 TAGS = Field("tags", TOKEN, padding=-1)
@@ -76,35 +75,11 @@ def test_longer_example_is_refused():
         features().batch(np.array([1, 2]), 5)
 
 
-@pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        (Field("x"), (None,)),
-        (Field("x", ROW, width=5), (None, 5)),
-        (Field("x", TOKEN), (None, 8)),
-        (Field("x", SLOT, width=2), (None, 3, 2)),
-    ],
-)
-def test_shape_may_leave_a_size_open(field, expected):
-    assert field.shape(None, 8, 3) == expected
-
-
 @pytest.mark.parametrize("original", [features(), tagged()], ids=["rows", "tokens and slots"])
 def test_columns_make_the_features_again(original):
     again = Features.from_columns(original.columns(), original.fields, truncated=4)
     assert again.truncated == 4
     assert {k: v.tolist() for k, v in again.columns().items()} == {k: v.tolist() for k, v in original.columns().items()}
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [np.array([1, 0, 2], np.int32), np.array([1.5, 0, 2], np.float32), np.eye(3, 5, dtype=np.float32)],
-)
-def test_labels_of_any_kind_stay_with_their_rows(labels):
-    labelled = relabelled(features(), labels)
-    found = labelled.batch(np.array([2, 0]), 6)["label_ids"]
-    assert (found.shape, found.dtype) == (labelled.fields[0].shape(2, 6), labels.dtype)
-    np.testing.assert_array_equal(found, labels[[2, 0]])
 
 
 def test_values_of_tokens_and_slots_are_padded():
@@ -119,27 +94,10 @@ def test_values_of_tokens_and_slots_are_padded():
         assert (array.shape, array.dtype) == (field.shape(2, 8, 2), field.dtype)
 
 
-@pytest.mark.parametrize(
-    ("axis", "places"),
-    [(ROW, [2, 0]), (TOKEN, [9, 10, 11, 12, 13, 14, 0, 1, 2, 3, 4, 5]), (SLOT, [2, 0, 1])],
-)
-def test_places_are_where_the_values_of_rows_lie(axis, places):
-    assert tagged().places(axis, np.array([2, 0])).tolist() == places
-
-
-def test_an_empty_column_has_room_for_the_values_of_all_rows():
-    shapes = {field.name: tagged().empty(field).shape for field in (LABEL, TAGS, HOT)}
-    assert shapes == {"label_ids": (3,), "tags": (15,), "hot": (3, 2)}
-
-
 def test_a_row_weighs_one_where_nothing_else_is_said():
     assert features().weight(np.array([0, 2])) == 2
     weighed = dataclasses.replace(features(), weights=np.array([5, 0, 3], np.int32))
     assert weighed.weight(np.array([0, 1, 2, 2])) == 11
-
-
-def test_ranges_follow_each_other():
-    assert ranges(np.array([7, 3, 0]), np.array([2, 0, 3])).tolist() == [7, 8, 0, 1, 2]
 
 
 def test_rows_are_examples_unless_several_are_of_one():

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.features import long_text
-from bert_tf.features.long_text import CUTS, truncated_lengths
-from bert_tf.jobs.settings import LONG_TEXTS
+from bert_tf.features.long_text import CUTS
+from bert_tf.training.settings import LONG_TEXTS
 
 LENGTHS = st.integers(0, 40)
 EXAMPLES = st.lists(st.tuples(LENGTHS, LENGTHS, st.integers(2, 20)), min_size=1, max_size=6)
@@ -66,12 +66,6 @@ def test_the_flag_knows_every_way():
     assert tuple(CUTS) == LONG_TEXTS
 
 
-def test_truncation_keeps_what_the_published_loop_keeps():
-    first, second, limit = (x.ravel() for x in np.meshgrid(range(10), range(10), range(21), indexing="ij"))
-    for a, b, most, *lengths in zip(first, second, limit, *truncated_lengths(first, second, limit)):
-        assert [list(range(length)) for length in lengths] == list(token_by_token(a, b, most))
-
-
 @given(EXAMPLES)
 def test_truncate_keeps_the_beginnings(examples):
     assert kept("truncate", examples)[0] == [[token_by_token(*example)] for example in examples]
@@ -95,19 +89,6 @@ def test_head_tail_keeps_128_of_510_from_the_head():
 @given(EXAMPLES)
 def test_windows_slide_over_the_longer_text(examples):
     assert kept("windows", examples)[0] == [sliding(*example) for example in examples]
-
-
-@given(EXAMPLES)
-def test_windows_hold_every_token_of_the_longer_text_and_fit(examples):
-    for (first, second, limit), rows in zip(examples, kept("windows", examples)[0]):
-        longer = 0 if first > second else 1
-        assert {number for row in rows for number in row[longer]} == set(range(max(first, second)))
-        assert all(len(row[0]) + len(row[1]) <= limit for row in rows)
-
-
-def test_windows_overlap_by_a_half():
-    (rows,), _ = kept("windows", [(10, 0, 4)])
-    assert [row[0] for row in rows] == [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [6, 7, 8, 9]]
 
 
 @given(EXAMPLES)

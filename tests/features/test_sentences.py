@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.features.long_text import CUTS
-from bert_tf.features.sentences import build
+from bert_tf.features.long_text import CUTS, WINDOWS
+from bert_tf.features.sentences import build, build_pairs
 from bert_tf.fields import Field
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -61,29 +61,11 @@ def test_a_second_text_without_pieces_is_none_as_published(second, long_text):
     assert cut.truncated == (long_text != "windows")
 
 
-def test_padded_pair_worked_out_by_hand():
-    batch = one("The cats", "sat.").batch(np.array([0]), 9)
-    assert batch["input_ids"].tolist() == [[2, 5, 6, 8, 3, 7, 9, 3, 0]]
-    assert batch["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0]]
-    assert batch["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 0]]
-
-
 @pytest.mark.parametrize("labels", [np.array([1, 0], np.int32), np.array([0.5, 4], np.float32), np.eye(2, 3, dtype=np.float32)])
 def test_labels_of_any_kind_stay_with_their_texts(labels):
     features = build([("the", None), ("cat", None)], (LABEL, labels), TOKENIZER, max_seq_length=8)
     np.testing.assert_array_equal(features.targets["label_ids"], labels)
     assert features.targets["label_ids"].dtype == labels.dtype
-
-
-def test_labels_must_be_as_many_as_texts():
-    with pytest.raises(ValueError, match="columns of different lengths"):
-        build([("the", None), ("cat", None)], (LABEL, np.zeros(1, np.int32)), TOKENIZER, max_seq_length=8)
-
-
-@pytest.mark.parametrize("long_text", CUTS)
-def test_no_texts_make_no_features(long_text):
-    features = build([], (LABEL, np.zeros(0, np.int32)), TOKENIZER, max_seq_length=8, long_text=long_text)
-    assert (len(features), features.examples) == (0, 0)
 
 
 @pytest.mark.parametrize("long_text", CUTS)
@@ -107,3 +89,17 @@ def test_the_shorter_text_of_a_pair_is_in_every_window():
     features = one("the cat", "sat . sat the", max_seq_length=7, long_text="windows")
     assert rows(features) == [[2, 5, 6, 3, 7, 9, 3], [2, 5, 6, 3, 9, 7, 3], [2, 5, 6, 3, 7, 5, 3]]
     assert features.first_lengths.tolist() == [4, 4, 4]
+
+
+def test_each_text_is_a_row_and_pairs_stay_together():
+    features = build_pairs([("the cat", "sat"), ("sat", ".")], [0.5, 1.0], TOKENIZER, max_seq_length=8)
+    assert rows(features) == [[2, 5, 6, 3], [2, 7, 3], [2, 7, 3], [2, 9, 3]]
+    assert features.targets["sides"].tolist() == [0, 1, 0, 1]
+    assert features.targets["scores"].tolist() == [0.5, 0.5, 1.0, 1.0]
+    assert (features.units, features.batch(np.arange(4), 4)["groups"].tolist()) == (2, [0, 0, 1, 1])
+
+
+def test_windows_of_a_long_text_are_rows_of_its_side():
+    features = build_pairs([("the cat sat .", "cat")], [1.0], TOKENIZER, max_seq_length=5, long_text=WINDOWS)
+    assert features.targets["sides"].tolist() == [0, 0, 1]
+    assert features.units == 1

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from bert_tf.features import spans
-from bert_tf.fields import TOKEN
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -60,12 +59,6 @@ def test_each_token_counts_in_the_window_that_shows_most_around_it():
     # c has one word on its poorer side in the first window, and none in the second; d none, and one.
     widest = [[int(one) for one in row] for row in rows(build(("a?", TEXT)), spans.WIDEST)]
     assert widest == [[0] * 4 + [1, 1, 1, 0, 0], [0] * 4 + [0, 1, 1, 0, 0], [0] * 4 + [0, 1, 1, 1, 0]]
-
-
-def test_of_equal_windows_the_longer_counts_as_published():
-    # The windows are "abcd", "de": d has nothing on one side in both.
-    widest = [[int(one) for one in row] for row in rows(build(("a?", "a b c d e"), stride=3), spans.WIDEST)]
-    assert widest == [[0] * 4 + [1, 1, 1, 1, 0], [0] * 4 + [0, 1, 0]]
 
 
 def published_widest(starts_and_lengths, position):
@@ -122,9 +115,3 @@ def test_a_text_that_several_questions_share_is_cut_once(monkeypatch):
     monkeypatch.setattr(WordPieceTokenizer, "pieces", lambda self, text: cut.append(text) or pieces(self, text))
     build(("a", TEXT), ("b", TEXT), ("c", "d"))
     assert cut == [TEXT, "d"]
-
-
-def test_only_what_the_loss_reads_is_in_batches():
-    features = build(("a", "b"))
-    assert {field.name for field in features.fields if field.in_batches} == {spans.START, spans.END, spans.COUNTED}
-    assert {field.name for field in features.fields if field.axis == TOKEN} == {spans.FIRST, spans.AFTER, spans.WIDEST}

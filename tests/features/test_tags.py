@@ -44,12 +44,6 @@ def test_a_word_counts_in_the_window_of_most_context():
     assert features.weights.tolist() == [1, 4, 3]
 
 
-def test_words_are_known_by_their_number_in_the_sentence():
-    features = built("a", "a b c a b c a", limit=7)
-    found = features.targets["word_ids"]
-    assert found[found >= 0].tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
-
-
 @pytest.mark.parametrize("limit", range(5, 20))
 def test_every_word_with_pieces_has_one_tag_whatever_the_limit(limit):
     random = np.random.default_rng(limit)
@@ -72,7 +66,3 @@ def test_words_without_pieces_and_sentences_without_words_have_a_row_without_tag
     features = tags.build([[CONTROL], [], ["a"]], np.zeros(2, np.int32), TOKENIZER, max_seq_length=8)
     assert rows(features) == [("[CLS] [SEP]", [-1, -1])] * 2 + [("[CLS] a [SEP]", [-1, 0, -1])]
     assert features.weights.tolist() == [0, 0, 1]
-
-
-def test_windows_overlap_by_half_and_the_last_one_ends_with_the_sentence():
-    assert list(tags.overlapping(np.arange(12), 4)) == [(0, 4), (2, 6), (4, 8), (6, 10), (7, 11)]

@@ -31,12 +31,6 @@ def test_nor_is_what_strategies_put_between_the_reader_and_each_replica():
     assert found == [("multi_device_iterator_init", False), *[("make_iterator", False)] * 2]
 
 
-def test_what_is_read_without_options_is_tuned():
-    with tf.Graph().as_default(), datasets.readers() as found:
-        tf1.data.make_initializable_iterator(tf.data.Dataset.range(3))
-    assert found == [("make_iterator", True)]
-
-
 def threads_of_an_iterator(session, dataset):
     """Returns how many threads of the system are there for an iterator that were not before."""
     before = set(os.listdir("/proc/self/task"))

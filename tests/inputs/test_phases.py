@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from bert_tf.estimator.run import Training
 from bert_tf.features.columns import Drawn, Features
-from bert_tf.inputs.pipeline import Batching, Phase, Schedule, train_input_fn, training_draws
+from bert_tf.inputs.pipeline import Batching, Phase, Schedule, train_input_fn
 from tests.labelled import labelled
 
 LENGTHS = np.random.default_rng(0).integers(3, 9, 9).astype(np.int32)
@@ -65,29 +63,10 @@ def test_each_epoch_draws_each_row_in_that_epoch(grouped):
     assert {(row, 0) for row in range(ROWS)} | {(row, 1) for row in range(ROWS)} <= set(found)
 
 
-def test_rows_are_numbered_as_in_the_source():
-    for batch in batches(train_input_fn(Anew(), SCHEDULE, seed=5)):
-        assert batch["rows"].tolist() == [row for row, _ in drawn([batch])]
-        assert batch["label_ids"].tolist() == batch["rows"].tolist()
-
-
 @pytest.mark.parametrize("start", range(6))
 def test_a_run_that_goes_on_sees_the_epochs_it_would_have_seen(start):
     whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5))
     assert equal(batches(train_input_fn(Anew(), SCHEDULE, seed=5, start_step=start)), whole[start:])
-
-
-def test_replicas_share_what_is_drawn_once():
-    whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5))
-    dealt = batches(train_input_fn(Anew(), SCHEDULE, seed=5), tf.distribute.InputContext(1, 0, 2))
-    for batch, parts in zip(whole, zip(dealt[::2], dealt[1::2])):
-        assert sorted(drawn(parts)) == sorted(drawn([batch]))
-
-
-def test_static_features_ignore_the_epoch():
-    features = labelled(np.repeat(np.arange(ROWS), LENGTHS), LENGTHS, np.ones(ROWS, np.int32), np.arange(ROWS))
-    units = np.array([3, 1, 4])
-    assert features.drawn(units, np.array([0, 7, 2])) == (features, units)
 
 
 THEN = Phase(Anew(LENGTHS + 20), Schedule(ROWS, 2, 1.0, fixed_steps=5), Batching(pad_to=40))
@@ -120,10 +99,3 @@ def test_a_training_counts_what_its_phases_draw(step, units):
     assert training.steps == 11
     assert training.units(step) == units
     assert training.mean_batch(6) == 2
-
-
-def test_epochs_follow_the_order_of_the_draws():
-    draws = list(training_draws(Schedule(5, 2, 2.0), seed=1))
-    units, epochs = (list(itertools.chain(*part)) for part in zip(*draws))
-    assert epochs == [0] * 5 + [1] * 5
-    assert sorted(units[:5]) == sorted(units[5:]) == list(range(5))

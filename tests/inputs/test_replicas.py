@@ -50,21 +50,9 @@ def test_replicas_share_the_batches_of_one(replicas, machines):
         assert {int(part["global_weight"]) for part in step} == {len(batch)}
 
 
-@pytest.mark.parametrize(("replicas", "machines"), CLUSTERS)
-def test_rows_say_which_examples_a_part_holds(replicas, machines):
-    for part in itertools.chain.from_iterable(parts(INPUT_FN, replicas, machines)):
-        np.testing.assert_array_equal(part["input_mask"].sum(axis=1), LENGTHS[part["rows"]])
-        np.testing.assert_array_equal(part["label_ids"], part["rows"] % 2)
-
-
 def test_each_part_is_as_long_as_its_own_longest_example():
     for part in itertools.chain.from_iterable(parts(train_input_fn(FEATURES, SCHEDULE, seed=3), 2, 1)):
         assert part["input_ids"].shape[1] == LENGTHS[part["rows"]].max()
-
-
-def test_without_a_strategy_a_batch_is_whole():
-    (first, *_) = INPUT_FN().as_numpy_iterator()
-    assert len(first["rows"]) == first["global_weight"] == 5
 
 
 def test_a_batch_without_terms_of_the_loss_weighs_one():

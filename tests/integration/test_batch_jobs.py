@@ -14,8 +14,8 @@ import tensorflow as tf
 
 from bert_tf.__main__ import main
 from bert_tf.cli.command_line import BEAM, VERBOSITY, flags_of
-from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.settings import settings_of
+from bert_tf.training.settings import MachineSettings
 from tests import classifier, lines
 from tests.integration.commands import PROJECT
 

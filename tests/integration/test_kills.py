@@ -16,10 +16,11 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.batch import inputs
-from bert_tf.modeling.heads import choice
+from bert_tf.modeling.heads import sentence
 from tests import processes
 from tests.integration import commands, families
 
+pytestmark = pytest.mark.several_machines  # dozens of processes
 STEPS, EVERY, CHUNK = 10, 4, 4
 SIZES = {"train": 60, "dev": 20, "test": 19}
 
@@ -60,9 +61,9 @@ MOMENTS = {
     "before a checkpoint is listed": Moment(
         "tensorflow.python.checkpoint.checkpoint_management", "update_checkpoint_state_internal", 2
     ),
-    "after the last step": Moment("bert_tf.jobs.inference", "Inference.evaluate"),
+    "after the last step": Moment("bert_tf.training.inference", "Inference.evaluate"),
     "in the evaluation": Moment("bert_tf.estimator.forward", "Forward.outputs"),
-    "before predictions are written": Moment("bert_tf.jobs.results", "write_predictions"),
+    "before predictions are written": Moment("bert_tf.training.results", "write_predictions"),
 }
 
 
@@ -160,7 +161,7 @@ def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
 
 def without_dropout():
     """The rate of the head is not a setting."""
-    choice._DROPOUT_RATE = 0.0
+    sentence._DROPOUT_RATE = 0.0
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +217,7 @@ def check_killed_job(tmp_path, command, output, computes):
 
 @pytest.mark.slow
 def test_a_prediction_of_a_file_goes_on_to_the_same_bytes(trained, data, tmp_path):
-    computes = Moment("bert_tf.batch.computer", "Computer.outputs")
+    computes = Moment("bert_tf.batch.tensorflow_engine", "TensorFlowEngine.outputs")
     check_killed_job(tmp_path, ["predict", f"--checkpoint={trained}", f"--input={data}/test.jsonl"], ".jsonl", computes)
 
 
@@ -229,4 +230,4 @@ def test_an_encoding_goes_on_to_the_same_bytes(output, one_layer, tmp_path):
     files = {"vocab_file": one_layer.vocab_file, "bert_config_file": one_layer.bert_config_file, "max_seq_length": 24}
     model = [f"--{name}={value}" for name, value in files.items()]
     command = ["encode", f"--checkpoint={one_layer.init_checkpoint}", f"--input={texts}", *model]
-    check_killed_job(tmp_path, command, output, Moment("bert_tf.batch.computer", "Computer.outputs"))
+    check_killed_job(tmp_path, command, output, Moment("bert_tf.batch.tensorflow_engine", "TensorFlowEngine.outputs"))

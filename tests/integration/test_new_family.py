@@ -98,12 +98,14 @@ def test_nothing_of_it_outlives_its_run(tmp_path, trained, monkeypatch):
     assert [path.name for path in folder.iterdir()] == ["run_config.json"]
 
 
+@pytest.mark.several_machines
 def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, one_layer):
     plain = functools.partial(flags, bert_config_file=families_of_tests.without_dropout(tmp_path, one_layer))
     run(plain(tmp_path / "whole", num_train_steps=1))
     families_of_tests.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", before=toy_tags.register)
 
 
+@pytest.mark.several_machines
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
     often = functools.partial(flags, eval_every_n_steps=20, save_checkpoints_steps=10)
     families_of_tests.check_killed_run(tmp_path / "out", often, trained, killed_at=33, steps=STEPS, before=toy_tags.register)

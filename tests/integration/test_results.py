@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 
 import numpy as np
 
-from tests.integration import commands
 from tests.tiny import SIZES
 
 LAST = 60
@@ -70,22 +68,3 @@ def test_the_log_says_what_is_done_in_one_form(finished):
     assert [line for line in LINES if line not in finished[1].stderr] == []
     strangers = [line for line in finished[1].stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d ", line)]
     assert strangers == []
-
-
-def test_the_recorded_command_repeats_the_run(finished, tmp_path):
-    program, script, *flags = shlex.split(json.loads((finished[0] / "run_config.json").read_text())["command"])
-    assert (program, script) == ("python", "run_classifier.py")
-    result = commands.run([*flags, "--do_train", "--do_eval", f"--output_dir={tmp_path / 'again'}"])
-    assert result.returncode == 0, result.stderr
-    assert commands.same_bits(commands.weights(tmp_path / "again", LAST), commands.weights(finished[0], LAST))
-    assert (tmp_path / "again" / "eval_results.txt").read_text() == (finished[0] / "eval_results.txt").read_text()
-
-
-def test_a_trained_folder_is_enough_to_evaluate_and_predict(copy, project):
-    kept = {name: (copy / name).read_text() for name in ("eval_results.txt", "predictions.tsv", "test_results.tsv")}
-    for name in kept:
-        (copy / name).unlink()
-    flags = ["--task_name=MRPC", f"--data_dir={project.data_dir}", f"--output_dir={copy}", "--do_eval", "--do_predict"]
-    result = commands.run(flags)
-    assert result.returncode == 0, result.stderr
-    assert {name: (copy / name).read_text() for name in kept} == kept

@@ -7,7 +7,6 @@ import json
 import pytest
 
 import bert_tf
-from bert_tf.estimator import run_folder
 from tests.integration import families
 
 STEPS = 60
@@ -51,9 +50,6 @@ def test_it_learns(trained):
     results = json.loads((trained / "eval_results.json").read_text())
     assert results["eval_entity_f1"] > 0.9
     assert results["splits"]["dev"]["decoding"]["constrained"]["illegal_tags"] == 0
-
-
-def test_it_is_reported(trained):
     page = (trained / "report.html").read_text(encoding="utf-8")
     assert all(text in page for text in ("Errors by kind", "wrong border", "By length of sentence", "Decoding"))
 
@@ -69,9 +65,12 @@ def test_batch_jobs_reach_and_predict_the_same(tmp_path, trained, data):
     results = json.loads((trained / "eval_results.json").read_text())
     assert not table.failed
     assert table.rows[0].metrics["entity_f1"] == pytest.approx(results["eval_entity_f1"])
-    output = tmp_path / "tags.tsv"
-    bert_tf.predict_files(checkpoint=trained, input=data / "eng.testb", output=output)
-    assert output.read_text() == (trained / "predictions.conll").read_text()
+    for name, rules in (("tags.tsv", {}), ("tags.jsonl", {"constrained_decoding": True})):
+        bert_tf.predict_files(checkpoint=trained, input=data / "eng.testb", output=tmp_path / name, **rules)
+    assert (tmp_path / "tags.tsv").read_text() == (trained / "predictions.conll").read_text()
+    for line in (tmp_path / "tags.jsonl").read_text().splitlines():
+        tags = ["O", *json.loads(line)["tags"]]
+        assert all(tag[0] != "I" or before[1:] == tag[1:] for before, tag in zip(tags, tags[1:]))
 
 
 def test_a_program_predicts_texts_and_words(trained):
@@ -84,12 +83,3 @@ def test_a_program_predicts_texts_and_words(trained):
         assert of_words.label == ("O", "B-PER")
         assert of_nothing.entities == ()
         assert model.evaluate([(["the", "storm"], ["O", "I-PER"])]).metrics["entity_f1"] == 1.0
-
-
-def test_decoding_is_a_setting_of_the_one_who_predicts(tmp_path, trained, data):
-    assert not run_folder.trained(trained)["constrained_decoding"]
-    output = tmp_path / "tags.jsonl"
-    bert_tf.predict_files(checkpoint=trained, input=data / "eng.testb", output=output, constrained_decoding=True)
-    for line in output.read_text().splitlines():
-        tags = ["O", *json.loads(line)["tags"]]
-        assert all(tag[0] != "I" or before[1:] == tag[1:] for before, tag in zip(tags, tags[1:]))

@@ -12,9 +12,8 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import FlagError
-from bert_tf.jobs import seeds as seeds_job
-from bert_tf.jobs.seeds import Series
-from bert_tf.jobs.seeds_table import SeedResult
+from bert_tf.training import seeds as seeds_job
+from bert_tf.training.seeds import SeedResult, Series
 
 RESULTS = (
     SeedResult(1, "seed-1", 4, {"eval_accuracy": 0.5, "eval_loss": 0.7}, None),
@@ -31,30 +30,10 @@ def test_checkpoints_are_evaluated_to_rows(run, project, tmp_path):
     assert f"<td>{row.checkpoint}</td>" in table._repr_html_()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"task_name": ["MRPC", ""]}, "a name is empty"),
-        (
-            {"task_name": "custom", "checkpoints": "x", "output_dir": "x"},
-            r"does not say which file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",
-        ),
-    ],
-)
-def test_what_an_evaluation_lacks_is_named_as_a_flag(settings, message):
-    with pytest.raises(FlagError, match=message):
-        bert_tf.evaluate(**settings)
-
-
 def test_files_are_predicted(run, project, tmp_path):
     (path,) = bert_tf.predict_files(checkpoint=run, input=project.data_dir / "test.tsv", output=tmp_path / "out.csv")
     assert path == tmp_path / "out.csv"
     assert path.read_text().startswith("id,label,probability_0,probability_1\n")
-
-
-def test_arguments_of_beam_are_a_list():
-    with pytest.raises(FlagError, match="expected a list of arguments"):
-        bert_tf.predict_files(beam="--runner=DirectRunner")
 
 
 def test_several_seeds_are_a_table(monkeypatch, tmp_path):
@@ -89,13 +68,6 @@ def test_seeds_are_whole_numbers(seeds, message):
             call(seeds=seeds)
 
 
-def test_seeds_that_were_stopped_are_a_keyboard_interrupt(monkeypatch):
-    stopped = SimpleNamespace(stopped_by=signal.SIGINT, results=RESULTS[:1])
-    monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: stopped)
-    with pytest.raises(KeyboardInterrupt, match="after 1 seeds"):
-        bert_tf.fine_tune("MRPC", seeds="1-2")
-
-
 def test_none_is_a_setting_that_is_not_given(monkeypatch, project, run):
     given = []
     monkeypatch.setattr("bert_tf.operations.fine_tune._seed_runs", lambda config, _: given.append(config.given))
@@ -114,10 +86,6 @@ _PATHS = [
 ]
 
 
-def test_the_calls_that_take_a_path_are_known():
-    assert {("load", "path"), ("load", "data_dir"), ("diff_checkpoints", "b"), ("evaluate", "checkpoints")} < {*_PATHS}
-
-
 @pytest.mark.parametrize(("name", "parameter"), _PATHS)
 @pytest.mark.parametrize("value", [5, b"run", object(), "", "a\0b", "\ud800", "a" * 5000])
 def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
@@ -128,14 +96,30 @@ def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
         function(value) if parameter == "folders" else function(**{**given, parameter: value})
 
 
-@pytest.mark.parametrize("function", [bert_tf.load, bert_tf.inspect_checkpoint, bert_tf.word_filler])
-def test_none_is_no_path_where_one_is_required(function):
-    with pytest.raises(FlagError, match="=None: expected a path"):
-        function(None)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bert_tf.evaluate(task_name=["MRPC", ""]), "a name is empty"),
+        (
+            lambda: bert_tf.evaluate(task_name="custom", checkpoints="x", output_dir="x"),
+            r"does not say which file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",
+        ),
+        (lambda: bert_tf.predict_files(beam="--runner=DirectRunner"), "expected a list of arguments"),
+        (lambda: bert_tf.load(None), "=None: expected a path"),
+        (lambda: bert_tf.inspect_checkpoint(None), "=None: expected a path"),
+        (lambda: bert_tf.strip_checkpoint("run", output="a\0b"), r"--output='a\\x00b': holds a NUL character"),
+        (lambda: bert_tf.strip_checkpoint("run", output=b"out"), "--output=b'out': expected a text"),
+        (lambda: bert_tf.load("run", gpu_growth=True), "unknown setting 'gpu_growth'; did you mean gpu_memory_growth"),
+    ],
+)
+def test_what_a_call_lacks_is_one_line(call, message):
+    assert {("load", "path"), ("load", "data_dir"), ("diff_checkpoints", "b"), ("evaluate", "checkpoints")} < {*_PATHS}
+    with pytest.raises(FlagError, match=message):
+        call()
 
 
-def test_a_text_of_a_setting_is_checked_alike():
-    with pytest.raises(FlagError, match=r"--output='a\\x00b': holds a NUL character"):
-        bert_tf.strip_checkpoint("run", output="a\0b")
-    with pytest.raises(FlagError, match="--output=b'out': expected a text"):
-        bert_tf.strip_checkpoint("run", output=b"out")
+def test_seeds_that_were_stopped_are_a_keyboard_interrupt(monkeypatch):
+    stopped = SimpleNamespace(stopped_by=signal.SIGINT, results=RESULTS[:1])
+    monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: stopped)
+    with pytest.raises(KeyboardInterrupt, match="after 1 seeds"):
+        bert_tf.fine_tune("MRPC", seeds="1-2")

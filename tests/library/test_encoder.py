@@ -14,7 +14,7 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
 from bert_tf.vectors.text_encoder import Encoder
-from tests import huggingface, lines
+from tests import lines
 from tests.batch.runs import inference
 
 TEXTS = ["rain came", "the old wind went over", "soup", "bread and salt near the pear"]
@@ -46,6 +46,9 @@ def index(tmp_path_factory, project):
 
 
 def test_a_vector_for_each_text(encoder):
+    assert encoder.encode([]).shape == (0, WIDTH)
+    assert encoder.encode([], tokens=True) == []
+    assert [len(tokens) for tokens in encoder.encode([("rain", "wind"), ("rain",)], tokens=True)] == [5, 3]
     found = encoder.encode(TEXTS)
     assert (found.shape, found.dtype) == ((4, WIDTH), np.float32)
     np.testing.assert_allclose(found, [encoder.encode([text])[0] for text in TEXTS], atol=1e-5)
@@ -62,15 +65,6 @@ def test_options_change_what_a_vector_is(encoder):
     np.testing.assert_allclose(encoder.encode(TEXTS, pooling="cls"), [one[0] for one in of_tokens], atol=1e-6)
 
 
-def test_a_pair_is_one_sequence(encoder):
-    assert [len(tokens) for tokens in encoder.encode([("rain", "wind"), ("rain",)], tokens=True)] == [5, 3]
-
-
-def test_no_texts_have_no_vectors(encoder):
-    assert encoder.encode([]).shape == (0, WIDTH)
-    assert encoder.encode([], tokens=True) == []
-
-
 @pytest.mark.parametrize(
     ("texts", "options", "error", "message"),
     [
@@ -85,29 +79,21 @@ def test_what_cannot_be_encoded(encoder, texts, options, error, message):
         encoder.encode(texts, **options)
 
 
-def test_a_trained_model_encodes_with_its_encoder(run):
+def test_a_trained_model_encodes_with_its_encoder(run, project):
     with bert_tf.load(run) as model:
         assert model.encode(TEXTS, normalize=True).shape == (4, WIDTH)
     with pytest.raises(ClosedError, match="was closed"):
         model.encode(TEXTS)
-
-
-def test_a_pretrained_model_has_vectors_and_no_predictions(project):
-    assert bert_tf.encoder(project.init_checkpoint, max_seq_length=LENGTH).encode(TEXTS[:1]).shape == (1, WIDTH)
-    with pytest.raises(CheckpointError, match="pretrained model, it has no task head; train it first, or take its vectors"):
+    with pytest.raises(CheckpointError, match="pretrained model without a task head; train it first, or take its vectors"):
         bert_tf.load(project.init_checkpoint, max_seq_length=LENGTH)
-
-
-def test_a_hugging_face_folder_is_a_model(tmp_path, monkeypatch):
-    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
-    folder = huggingface.write_folder(tmp_path / "hf")
-    assert bert_tf.encoder(folder, max_seq_length=LENGTH).encode(TEXTS).shape[0] == 4
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
 def test_a_text_is_nearest_to_itself(index, kind):
     query = TEXTS[1]
-    (found,) = bert_tf.search(index=index / f"index.{kind}", query=query, texts=index / "texts.txt" if kind == "npy" else None)
+    (found,) = bert_tf.search(
+        index=index / f"index.{kind}", query=query, top=2**31 - 1, texts=index / "texts.txt" if kind == "npy" else None
+    )
     best = found.hits[0]
     assert (best.row, best.id, best.text) == (TEXTS.index(query), str(TEXTS.index(query) + 1), query)
     assert best.score == pytest.approx(1.0)
@@ -128,7 +114,10 @@ def test_the_commands_do_the_same(index, tmp_path, project, capsys):
     assert (hit["text"], hit["row"]) == ("soup", 2)
 
 
-@pytest.mark.parametrize("beam", [[], ["--beam", "--", "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"]])
+BEAM = ["--beam", "--", "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"]
+
+
+@pytest.mark.parametrize("beam", [[], pytest.param(BEAM, marks=pytest.mark.several_machines)])
 @pytest.mark.parametrize("form", ["npz", "jsonl"])
 def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, project, monkeypatch):
     monkeypatch.setattr(inputs, "CHUNK", 3)
@@ -144,24 +133,37 @@ def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, 
         assert (tmp_path / "all" / f"{name}{shard}.{form}").read_bytes() == (tmp_path / f"{name}.{form}").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no.npz", "no.npz: no such file"),
+        ("a.jsonl", "a.jsonl: is not an index: encode the texts into .npz, .parquet, .npy"),
+        ("narrow.npy", "vectors of 5 numbers"),
+        ("index.npz", "was made with another checkpoint than that of .*; name it with --checkpoint"),
+    ],
+)
+def test_what_is_no_index_of_the_model_is_named(index, run, tmp_path, name, message):
+    np.save(tmp_path / "narrow.npy", np.ones((3, 5), np.float32))
+    (tmp_path / "a.jsonl").write_text("{}")
+    with pytest.raises(BertError, match=message):
+        bert_tf.search(index=(index if name == "index.npz" else tmp_path) / name, query="rain", checkpoint=run)
+
+
 def test_an_empty_file_among_several_is_left_out_with_bad_rows(tmp_path, project, caplog):
-    texts = {"a": "rain came\n", "b": "\n", "c": "soup\n"}
-    for name, text in texts.items():
+    for name, text in {"a": "rain came\n", "b": "\n"}.items():
         (tmp_path / f"{name}.txt").write_text(text)
-    wanted = {"checkpoint": project.init_checkpoint, "max_seq_length": LENGTH, "output_format": "npz"}
-    several = {"input": f"{tmp_path}/*.txt", "output": f"{tmp_path}/all/", **wanted}
-    with pytest.raises(DataError, match="b.txt: the file is empty"):
-        bert_tf.encode_file(**several)
-    bert_tf.encode_file(**several, skip_bad_rows=True)
-    assert sorted(path.name for path in (tmp_path / "all").glob("*.npz")) == ["a.npz", "c.npz"]
+    wanted = {
+        "checkpoint": project.init_checkpoint,
+        "max_seq_length": LENGTH,
+        "output_format": "npz",
+        "output": f"{tmp_path}/all/",
+    }
+    for source, skips in (("*", False), ("b", True)):
+        with pytest.raises(DataError, match="b.txt: the file is empty"):
+            bert_tf.encode_file(**wanted, input=f"{tmp_path}/{source}.txt", skip_bad_rows=skips)
+    bert_tf.encode_file(**wanted, input=f"{tmp_path}/*.txt", skip_bad_rows=True)
+    assert [path.name for path in (tmp_path / "all").glob("*.npz")] == ["a.npz"]
     assert f"left out: {tmp_path}/b.txt: the file is empty" in caplog.text
-    with pytest.raises(DataError, match="b.txt: the file is empty"):
-        bert_tf.encode_file(**{**several, "input": f"{tmp_path}/b.txt"}, skip_bad_rows=True)
-
-
-def test_more_than_there_is_costs_nothing(index):
-    (found,) = bert_tf.search(index=index / "index.npz", query="rain", top=2**31 - 1)
-    assert len(found.hits) == len(TEXTS)
 
 
 def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
@@ -170,58 +172,6 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
     assert lines.run("encode", *line, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}") == 0
     assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", "--query=rain"]) == 0
     assert capsys.readouterr().out == "1.0000\ta b c\train\n"
-
-
-def test_texts_of_another_file_are_refused(index, tmp_path):
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[::-1]) + "\n")
-    with pytest.raises(DataError, match="is not the file that became"):
-        bert_tf.search(index=index / "index.npy", query="rain", texts=tmp_path / "texts.txt")
-
-
-def test_damage_is_noticed_before_anything_is_found(index, tmp_path):
-    data = (index / "index.npz").read_bytes()
-    place = data.index(b"NUMPY") + 130
-    (tmp_path / "a.npz").write_bytes(data[:place] + bytes(4) + data[place + 4 :])
-    with pytest.raises(DataError, match=r"a.npz: .*the checksum of vectors.npy is another one; encode the texts again"):
-        bert_tf.search(index=tmp_path / "a.npz", query="rain")
-
-
-def spoiled(index, folder, name):
-    """Writes a file that is no index, and returns its name."""
-    path = folder / name
-    if name == "tokens.npz":
-        np.savez(path, vectors=np.ones((2, 2), np.float32), lengths=np.array([2]))
-    elif name == "numbers.npy":
-        np.save(path, np.ones(3, np.int64))
-    elif name == "narrow.npy":
-        np.save(path, np.ones((3, 5), np.float32))
-    elif name == "half.npz":
-        path.write_bytes((index / "index.npz").read_bytes()[:-30])
-    elif name == "a.jsonl":
-        path.write_text("{}")
-    return path
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no.npz", "no.npz: no such file"),
-        ("tokens.npz", "tokens.npz: holds no vectors of texts, or is damaged: these are vectors of tokens"),
-        ("numbers.npy", "numbers.npy: holds no vectors of texts, or is damaged: an array of int64 with 1 axes"),
-        ("half.npz", "half.npz: holds no vectors of texts, or is damaged"),
-        ("a.jsonl", "a.jsonl: is not an index: encode the texts into .npz, .parquet, .npy"),
-    ],
-)
-def test_what_is_no_index_is_named(index, tmp_path, name, message):
-    with pytest.raises(DataError, match=message):
-        bert_tf.search(index=spoiled(index, tmp_path, name), query="rain")
-
-
-def test_an_index_of_another_model_is_refused(index, run, tmp_path):
-    with pytest.raises(FlagError, match="was made with another checkpoint than that of .*; name it with --checkpoint"):
-        bert_tf.search(index=index / "index.npz", query="rain", checkpoint=run)
-    with pytest.raises(BertError, match="vectors of 5 numbers"):
-        bert_tf.search(index=spoiled(index, tmp_path, "narrow.npy"), query="rain", checkpoint=run)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,15 +13,13 @@ import bert_tf
 from bert_tf.batch import inputs, trained
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
-from bert_tf.cli import command_line
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.filling.word_filler import WordFiller
+from bert_tf.filling import WordFiller
 from tests import lines, pretrained, reference
 from tests.batch.runs import inference
 from tests.tiny import TOKENS
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "fill_mask.md").read_text(encoding="utf-8")
 TEXTS = ["rain [MASK] over the [MASK].", "[MASK] came", "a red [MASK], a blue one"]
 
 
@@ -58,6 +54,9 @@ def test_words_are_those_of_the_reference(filler, model):
 
 
 def test_each_text_has_its_places(filler):
+    assert filler.fill_mask([]) == []
+    ((continued,),) = filler.fill_mask(["rain[MASK]"], top=10)
+    assert all(word.continues_word == word.piece.startswith("##") for word in continued.words)
     found = filler.fill_mask(TEXTS, top=3)
     assert [[(place.start, place.end) for place in of_text] for of_text in found] == [[(5, 11), (21, 27)], [(0, 6)], [(6, 12)]]
     assert {len(place.words) for of_text in found for place in of_text} == {3}
@@ -71,16 +70,6 @@ def test_a_text_has_the_same_words_alone(filler):
         ((first, *_),) = filler.fill_mask([text])
         assert [word.piece for word in first.words] == [word.piece for word in found[0].words]
         np.testing.assert_allclose([w.probability for w in first.words], [w.probability for w in found[0].words], atol=1e-6)
-
-
-def test_pieces_that_continue_a_word_are_told(filler):
-    words = filler.fill_mask(["rain[MASK]"], top=10)[0][0].words
-    assert {word.continues_word for word in words} <= {True, False}
-    assert all(word.continues_word == word.piece.startswith("##") for word in words)
-
-
-def test_no_texts_have_no_words(filler):
-    assert filler.fill_mask([]) == []
 
 
 @pytest.mark.parametrize(
@@ -113,34 +102,26 @@ def test_a_model_of_pretraining_says_what_predicts_and_evaluates(tmp_path, ask):
     assert re.match("Pretraining: .*fill-mask predicts them, .* pretrain --do_eval measures them", str(refused.value))
 
 
-def test_files_are_not_predicted_by_a_model_of_pretraining(tmp_path):
-    files = {"input": tmp_path / "rows.tsv", "output": tmp_path / "predictions.tsv"}
-    with pytest.raises(CheckpointError, match=r"run/bert_model.ckpt: masked words were learned, no labels; .*fill-mask"):
-        bert_tf.predict_files(checkpoint=pretrained.write_run(tmp_path / "run"), **files)
-
-
-def test_a_model_of_pretraining_fills_in_words(tmp_path, filler):
-    with bert_tf.load(pretrained.write_run(tmp_path / "run")) as run:
-        found = run.fill_mask(TEXTS, top=2)
+def test_a_model_of_pretraining_fills_in_words_until_it_is_closed(tmp_path, filler, run):
+    folder = pretrained.write_run(tmp_path / "run")
+    with bert_tf.load(folder) as model:
+        found = model.fill_mask(TEXTS, top=2)
     assert [len(place.words) for of_text in found for place in of_text] == [2] * 4
     assert found[1][0].words[0].piece == filler.fill_mask(TEXTS)[1][0].words[0].piece
-
-
-def test_a_model_of_another_kind_does_not(run):
-    with bert_tf.load(run) as model, pytest.raises(CheckpointError, match="it has no head for masked words"):
+    with pytest.raises(ClosedError, match="was closed"):
         model.fill_mask(TEXTS)
+    files = {"input": tmp_path / "rows.tsv", "output": tmp_path / "predictions.tsv"}
+    with pytest.raises(CheckpointError, match=r"run/bert_model.ckpt: masked words were learned, no labels; .*fill-mask"):
+        bert_tf.predict_files(checkpoint=folder, **files)
+    with bert_tf.load(run) as other, pytest.raises(CheckpointError, match="it has no head for masked words"):
+        other.fill_mask(TEXTS)
+    with pytest.raises(CheckpointError, match="none: no checkpoint of this name"):
+        bert_tf.fill_mask(tmp_path / "none", text="[MASK]")
 
 
 def test_a_run_is_read_at_the_length_of_its_training(tmp_path):
     for folder, length in ((pretrained.write_run(tmp_path / "run"), 24), (pretrained.write(tmp_path / "model"), 64)):
         assert bert_tf.word_filler(folder).trained.max_seq_length == length
-
-
-def test_a_closed_filler_says_so(model):
-    closed = bert_tf.word_filler(model)
-    closed.close()
-    with pytest.raises(ClosedError, match="was closed; make another"):
-        closed.fill_mask(["[MASK]"])
 
 
 def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
@@ -155,16 +136,6 @@ def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
         )
     ]
     assert (status, out.splitlines()) == (0, lines)
-
-
-@pytest.mark.parametrize("line", re.findall(r"python -m bert_tf (fill-mask .+?)(?: >.*)?$", PAGE, re.MULTILINE))
-def test_a_command_of_the_page_is_understood(line):
-    assert lines.parse(*shlex.split(line)).settings.top in (1, 5)
-
-
-def test_flags_that_the_page_mentions_exist():
-    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGE)) - {"format", "nsp"}  # of export and of pretrain
-    assert mentioned <= {row.name for row in command_line.flags_of(lines.command("fill-mask"))}
 
 
 def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkeypatch, filler):
@@ -191,7 +162,7 @@ def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--text=rain"], "--text: has no [MASK]; write [MASK] where words are wanted"),
+        (["--text=rain"], "--text: has no [MASK]; write [MASK] where a word is to be filled in"),
         (["--text=[MASK]", "--max_seq_length=2"], "--max_seq_length=2"),
         (["--input=in.txt", "--output=out.tsv"], "--output=out.tsv: words are written as JSON lines"),
         (["--input=no.txt", "--output=out.jsonl"], "no.txt: cannot read the file: No such file"),
@@ -214,11 +185,6 @@ def test_a_model_without_a_head_is_one_line(capsys, project):
     status, out, err = command(capsys, project.init_checkpoint, "--text=[MASK]")
     assert (status, out) == (2, "")
     assert "no cls/predictions/output_bias: it has no head for masked words" in err
-
-
-def test_a_name_of_no_checkpoint_is_said_to_be_one(tmp_path):
-    with pytest.raises(CheckpointError, match="none: no checkpoint of this name"):
-        bert_tf.fill_mask(tmp_path / "none", text="[MASK]")
 
 
 def test_a_head_of_another_size_is_refused(tmp_path):

@@ -155,7 +155,7 @@ def test_a_closed_model_says_so(run):
 
 
 def test_nothing_is_read_before_it_is_asked(run, monkeypatch):
-    monkeypatch.setattr("bert_tf.batch.computer.InferenceOptions.engine", lambda _: pytest.fail("a graph was built"))
+    monkeypatch.setattr("bert_tf.batch.tensorflow_engine.InferenceOptions.engine", lambda _: pytest.fail("a graph was built"))
     assert "MRPC: 0, 1; " in repr(made(run))
 
 

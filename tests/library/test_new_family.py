@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.batch import own_data
+from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.report import drawing
-from bert_tf.tasks import families
+from bert_tf.tasks import families, registry
 from bert_tf.tasks import registry as tasks
 from bert_tf.tasks.in_memory import RowsTask
 from tests import toy_tags
@@ -95,6 +95,6 @@ def test_a_model_that_learned_something_else_is_refused(folder, run):
 
 def test_tables_of_sentences_are_not_for_it():
     record = {"task_name": "custom", **toy_tags.TagFamily().record()}
-    assert not own_data.can_be(record)
+    assert not registry.reads_own(record["kind"])
     with pytest.raises(FlagError, match="task custom has no files of toy-tags, which the model has learned; name"):
-        own_data.task(record, Columns(), dev_file="rows.tsv")
+        own_task(record, Columns(), dev_file="rows.tsv")

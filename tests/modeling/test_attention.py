@@ -8,10 +8,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling.attention import _self_attention, _Sequences, attention, mask_bias
+from bert_tf.modeling.attention import _self_attention, _Sequences, mask_bias
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.packing import Packed, Padded
-from bert_tf.modeling.selection import all_tokens, first_tokens
+from bert_tf.modeling.packing import Padded, all_tokens, first_tokens
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 
@@ -61,29 +60,6 @@ def test_padding_gets_no_attention(execution):
     np.testing.assert_array_equal(out, [[1, 2]] * 3)
 
 
-def test_sequences_do_not_see_each_other(execution):
-    rows = [[1.0, 1.0], [1.0, 1.0], [7.0, 7.0], [7.0, 7.0]]
-    np.testing.assert_allclose(attend(rows, [[1, 1], [1, 1]], execution), rows, rtol=1e-6)
-
-
-def test_packed_sequences_do_not_see_each_other(execution):
-    rows = [[1.0, 1.0], [7.0, 7.0], [7.0, 7.0]]
-    np.testing.assert_allclose(attend(rows, [[1, 0], [1, 1]], execution, layout=Packed), rows, rtol=1e-6)
-
-
-@pytest.mark.parametrize("layout", [Packed, Padded])
-def test_the_first_token_alone_asks_of_all(execution, layout):
-    rows = [[0.0, 0.0], [math.log(3), 0.0], [5.0, 5.0], [5.0, 5.0]]
-    out = attend(rows, [[1, 1], [1, 1]], execution, layout=layout, first_only=True)
-    np.testing.assert_allclose(out, [[0.75 * math.log(3), 0], [5, 5]], rtol=1e-6)
-
-
-def test_scores_are_divided_by_the_root_of_the_head_size(execution):
-    config = dataclasses.replace(CONFIG, num_attention_heads=1)
-    out = attend([[0.0, 0.0], [math.sqrt(2) * math.log(3), 0.0]], [[1, 1]], execution, config=config)
-    np.testing.assert_allclose(out[0, 0], 0.75 * math.sqrt(2) * math.log(3), rtol=1e-6)
-
-
 @pytest.mark.parametrize(("first_only", "queries"), [(False, 3), (True, 1)])
 def test_drops_attention_weights_of_every_head_and_pair_of_tokens(execution, first_only, queries):
     recorder = Recorder()
@@ -97,17 +73,3 @@ def test_a_dropped_weight_takes_its_value_away(execution):
     recorder = Recorder(kept=np.array([[[[0, 4]], [[1, 0]]]], np.float32))  # [B, H, Q, T]
     out = attend([[1.0, 3.0], [1.0, 3.0]], [[1, 1]], dataclasses.replace(execution, dropout=recorder), first_only=True)
     np.testing.assert_allclose(out, [[2, 1.5]], rtol=1e-6)  # weights are one half
-
-
-def test_projects_adds_its_input_and_normalizes(execution):
-    def build():
-        mask = tf.constant([[1]])
-        return attention(tf.constant([[3.0, 1.0]]), mask_bias(mask), Padded(mask), all_tokens(Padded(mask)), CONFIG, execution)
-
-    weights = {
-        "attention/self/value/kernel": IDENTITY,
-        "attention/output/dense/kernel": IDENTITY,
-        "attention/output/dense/bias": [-6.0, 0.0],
-        "attention/output/LayerNorm/gamma": [2.0, 2.0],
-    }
-    np.testing.assert_allclose(evaluate(build, weights), [[-2, 2]], rtol=1e-6)  # 3 + 3 - 6 is less than 1 + 1

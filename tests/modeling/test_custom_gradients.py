@@ -71,29 +71,13 @@ def test_the_slope_of_gelu_is_that_of_a_small_step(name):
 
 
 @pytest.mark.parametrize("name", GELUS)
-def test_gelu_in_float32_is_as_exact_as_the_plain_one(name):
-    exact = with_gradients(getattr(custom_gradients, name), POINTS)
-    found, plain = (with_gradients(getattr(room, name), POINTS, dtype=tf.float32) for room in (custom_gradients, layers))
-    for ours, theirs, expected in zip(found, plain, exact):
-        assert np.abs(ours - expected).max() <= max(1.5 * np.abs(theirs - expected).max(), 5e-7)
-
-
-@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.float16])
-@pytest.mark.parametrize("name", GELUS)
-def test_gelu_of_extreme_inputs_is_zero_or_the_input(name, dtype):
-    value, gradient = evaluate_at_extremes(getattr(custom_gradients, name), dtype)
+def test_gelu_of_extreme_inputs_is_zero_or_the_input(name):
+    value, gradient = evaluate_at(EXTREMES, getattr(custom_gradients, name), tf.float32)
     far = np.abs(EXTREMES) >= 10
     np.testing.assert_allclose(value[far], np.maximum(EXTREMES, 0)[far], atol=1e-6)
     np.testing.assert_allclose(gradient[far], np.greater(EXTREMES, 0)[far], atol=1e-6)
     np.testing.assert_allclose(value[~far], 0, atol=1e-6)
     np.testing.assert_allclose(gradient[~far], 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", GELUS)
-def test_gelu_in_float16_has_a_slope_as_far_as_the_plain_one(name):
-    value, gradient = evaluate_at_extremes(getattr(custom_gradients, name), tf.float16, [-250.0, -100.0, 100.0, 250.0])
-    np.testing.assert_array_equal(value, [0, 0, 100, 250])
-    np.testing.assert_array_equal(gradient, [0, 0, 1, 1])
 
 
 @pytest.mark.parametrize(("dtype", "epsilon"), [(tf.float16, 2**-10), (tf.bfloat16, 2**-7)])
@@ -102,12 +86,12 @@ def test_gelu_in_float16_has_a_slope_as_far_as_the_plain_one(name):
 def test_gelu_in_half_precision_is_that_in_float64_over_the_whole_range(name, room, dtype, epsilon):
     powers = np.geomspace(1e-4, 65504, 400)
     points = np.concatenate([-powers, [0], powers]).astype(dtype.as_numpy_dtype).astype(np.float64)
-    exact = evaluate_at_extremes(getattr(custom_gradients, name), tf.float64, points)
-    for found, expected in zip(evaluate_at_extremes(getattr(room, name), dtype, points), exact):
+    exact = evaluate_at(points, getattr(custom_gradients, name), tf.float64)
+    for found, expected in zip(evaluate_at(points, getattr(room, name), dtype), exact):
         np.testing.assert_allclose(found, expected, rtol=4 * epsilon, atol=4 * epsilon)
 
 
-def evaluate_at_extremes(function, dtype, points=EXTREMES):
+def evaluate_at(points, function, dtype):
     def build():
         x = tf.constant(points, dtype)
         out = function(x)
@@ -143,23 +127,6 @@ def test_attention_and_its_gradients_agree_with_autodiff(queries, drops, pads):
     found = with_gradients(lean_attention(bias, kept), *inputs, dtype=tf.float32)
     for value, expected in zip(found, with_gradients(attention_of(bias, kept), *inputs)):
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=3e-6)
-
-
-@pytest.mark.parametrize("part", [1, 2], ids=["key", "value"])
-def test_padding_gets_no_gradient_of_attention(part):
-    bias = np.zeros([B, 1, 1, T])
-    bias[0, ..., 3:] = -10000
-    inputs = [RANDOM.normal(size=[B, H, T, K]) for _ in range(3)]
-    gradient = with_gradients(lean_attention(bias, None), *inputs, dtype=tf.float32)[1 + part]
-    assert (gradient[0, :, 3:] == 0).all()
-    assert (gradient[0, :, :3] != 0).all()
-
-
-@pytest.mark.parametrize("size", [0.0, 20.0, -20.0])
-def test_attention_of_extreme_inputs_is_finite(size):
-    inputs = [np.full([1, 1, 3, K], size) * [[1], [-1], [1]] for _ in range(3)]
-    found = with_gradients(lean_attention(np.zeros([1, 1, 1, 3]), None), *inputs, dtype=tf.float32)
-    assert all(np.isfinite(value).all() for value in found)
 
 
 @pytest.mark.parametrize("kind", ["bias", "kept"])

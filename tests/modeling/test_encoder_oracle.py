@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.selection import Tokens
+from bert_tf.modeling.packing import Tokens
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1

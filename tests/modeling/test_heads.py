@@ -1,3 +1,5 @@
+"""Heads over one vector per sequence, and what all heads share."""
+
 from __future__ import annotations
 
 import math
@@ -9,11 +11,12 @@ from scipy import special
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import base, registry
 from bert_tf.modeling.heads import sentence as heads
+from bert_tf.modeling.heads.sentence import choice_loss
 from bert_tf.tasks.sentence import scores
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
@@ -35,22 +38,11 @@ def test_scores_are_products_with_a_row_for_each_label():
     np.testing.assert_array_equal(classify([[2.0, 3.0]], weights), [[2, 3.5, 4]])
 
 
-def test_owns_the_variables_it_says():
-    with tf.Graph().as_default():
-        logits(tf.ones([1, 2]), 3, Execution())
-        found = {variable.op.name: tuple(variable.shape) for variable in tf1.global_variables()}
-    assert found == heads.ClassificationHead(3).variables(CONFIG) == {"output_weights": (3, 2), "output_bias": (3,)}
-
-
 def test_drops_the_pooled_vector_by_the_published_rate():
     recorder = Recorder(factor=10.0)
     weights = {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
     np.testing.assert_array_equal(classify([[1.0, 1.0]], weights, 1, dropout=recorder), [[30.5]])
     assert recorder.rates == [0.1]
-
-
-def test_starts_without_a_preference():
-    np.testing.assert_array_equal(classify([[0.0, 0.0]]), [[0, 0, 0]])
 
 
 def test_loss_is_the_cross_entropy_of_each_example_in_nats():
@@ -80,15 +72,6 @@ def test_smoothing_mixes_the_label_with_all_classes(smoothing):
     target = (1 - smoothing) * np.eye(3)[CLASSES] + smoothing / 3  # [4, 3]
     losses = evaluate(lambda: heads.classification_loss(tf.constant(LOGITS), tf.constant(CLASSES), label_smoothing=smoothing))
     np.testing.assert_allclose(losses, -(target * log_softmax(LOGITS)).sum(axis=-1), rtol=1e-5)
-
-
-def test_a_class_weight_counts_for_the_smoothed_loss_too():
-    def both():
-        shared = {"logits": tf.constant(LOGITS), "label_ids": tf.constant(CLASSES), "label_smoothing": 0.1}
-        return heads.classification_loss(**shared), heads.classification_loss(**shared, class_weights=WEIGHTS)
-
-    plain, weighted = evaluate(both)
-    np.testing.assert_allclose(weighted, plain * np.array(WEIGHTS)[CLASSES], rtol=1e-6)
 
 
 def test_the_loss_of_a_number_is_its_squared_error():
@@ -136,3 +119,41 @@ def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
 def test_a_head_that_is_not_registered_is_one_line():
     with pytest.raises(FlagError, match="unknown kind of head 'tagz'; did you mean tags.*; register it"):
         registry.of(HeadSpec(2, "tagz"))
+
+
+GROUPS = [0, 0, 0, 1, 1]
+ANSWERS = [0.0, 1.0, 0.0, 1.0, 0.0]
+
+
+def choice_losses(logits, **options):
+    return evaluate(lambda: choice_loss(tf.constant(logits), tf.constant(ANSWERS), tf.constant(GROUPS), **options))
+
+
+def test_an_option_has_one_score():
+    head = registry.of(HeadSpec(1, CHOICE))
+    weights = {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
+    encoded = lambda: Encoded(tf.constant([[1.0, 1.0], [0.0, 3.0]]), None)  # noqa: E731
+    found = evaluate(lambda: head.compute(encoded(), {}, CONFIG, Execution()), weights)
+    assert found["logits"].tolist() == [3.5, 6.5]
+
+
+def test_large_scores_are_no_numbers_that_overflow():
+    np.testing.assert_allclose(choice_losses([1e4, 0.0, -1e4, -1e4, -1e4]), [0, 1e4, 0, math.log(2), 0], rtol=1e-6)
+
+
+def test_smoothing_spreads_over_the_options_of_a_question():
+    found = choice_losses([0.0, 0.0, 0.0, math.log(3), 0.0], label_smoothing=0.5)
+    expected = math.log(4) - 0.75 * math.log(3)  # three quarters of the target are on the first of two
+    np.testing.assert_allclose([found[:3].sum(), found[3:].sum()], [math.log(3), expected], rtol=1e-6)
+
+
+def test_the_gradient_is_that_of_numpy():
+    logits = np.random.default_rng(0).normal(0, 3, 5).astype(np.float32)
+
+    def gradient():
+        given = tf.constant(logits)
+        loss = choice_loss(given, tf.constant(ANSWERS), tf.constant(GROUPS))
+        return tf.gradients(tf.reduce_sum(loss), [given])[0]
+
+    parts = [np.exp(part) / np.exp(part).sum() for part in np.split(logits.astype(np.float64), [3])]
+    np.testing.assert_allclose(evaluate(gradient), np.concatenate(parts) - ANSWERS, rtol=1e-5, atol=1e-7)

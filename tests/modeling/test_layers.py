@@ -1,3 +1,5 @@
+"""Layers, and vectors of tokens."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -9,8 +11,10 @@ import tensorflow as tf
 
 from bert_tf.config import ACTIVATIONS, BertConfig
 from bert_tf.modeling import layers
+from bert_tf.modeling.embeddings import embeddings
 from bert_tf.modeling.execution import Execution
 from tests.graphs import evaluate
+from tests.modeling.recorder import Recorder
 
 tf1 = tf.compat.v1
 CONFIG = BertConfig.tiny()
@@ -19,12 +23,6 @@ CONFIG = BertConfig.tiny()
 @pytest.fixture(params=[True, False], ids=["lean", "plain"])
 def execution(request):
     return Execution(custom_gradients=request.param)
-
-
-def test_dense_multiplies_rows_with_the_kernel_and_adds_the_bias():
-    weights = {"d/kernel": [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]], "d/bias": [0.5, 0.0, -1.0]}
-    out = evaluate(lambda: layers.dense(tf.constant([[1.0, 1.0], [2.0, 0.0]]), 3, CONFIG, scope="d"), weights)
-    np.testing.assert_array_equal(out, [[11.5, 22, 32], [2.5, 4, 5]])
 
 
 def test_dense_starts_from_a_truncated_normal():
@@ -40,38 +38,20 @@ def test_layer_norm_of_a_hand_computed_row(execution):
     np.testing.assert_allclose(out, [[-1, 5, 10]], rtol=1e-6)  # mean 4.5, variance 1.5, root of 1.5 + 0.75 is 1.5
 
 
-def test_layer_norm_starts_as_plain_normalization(execution):
-    out = evaluate(lambda: layers.layer_norm(tf.constant([[1.0, 3.0], [5.0, -5.0]]), CONFIG, execution))
-    np.testing.assert_allclose(out, [[-1, 1], [1, -1]], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("activation", "expected"),
-    [
-        ("gelu_erf", [-0.15865525, 0, 0.84134475, 1.9544997]),
-        ("gelu_tanh", [-0.15880801, 0, 0.84119199, 1.9545977]),
-        ("relu", [0, 0, 1, 2]),
-        ("tanh", [math.tanh(-1), 0, math.tanh(1), math.tanh(2)]),
-        ("linear", [-1, 0, 1, 2]),
-    ],
-)
-def test_activation_at_known_points(activation, expected, execution):
-    config = dataclasses.replace(CONFIG, hidden_act=activation)
-    out = evaluate(lambda: layers.activation(tf.constant([-1.0, 0.0, 1.0, 2.0]), config, execution))
-    np.testing.assert_allclose(out, expected, atol=2e-7)
+KNOWN = {  # at -1, 0, 1 and 2
+    "gelu_erf": [-0.15865525, 0, 0.84134475, 1.9544997],
+    "gelu_tanh": [-0.15880801, 0, 0.84119199, 1.9545977],
+    "relu": [0, 0, 1, 2],
+    "tanh": [math.tanh(-1), 0, math.tanh(1), math.tanh(2)],
+    "linear": [-1, 0, 1, 2],
+}
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_every_activation_that_a_configuration_may_name_exists(activation, execution):
+def test_activation_at_known_points(activation, execution):
     config = dataclasses.replace(CONFIG, hidden_act=activation)
-    assert evaluate(lambda: layers.activation(tf.zeros([2]), config, execution)).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
-def test_dense_multiplies_in_the_type_of_its_rows_with_float32_variables(dtype):
-    with tf.Graph().as_default():
-        assert layers.dense(tf.ones([1, 2], dtype), 3, CONFIG, scope="d").dtype == dtype
-        assert {variable.dtype.base_dtype for variable in tf1.global_variables()} == {tf.float32}
+    out = evaluate(lambda: layers.activation(tf.constant([-1.0, 0.0, 1.0, 2.0]), config, execution))
+    np.testing.assert_allclose(out, KNOWN[activation], atol=2e-7)
 
 
 def test_layer_norm_of_half_precision_is_computed_in_float32(execution):
@@ -79,3 +59,40 @@ def test_layer_norm_of_half_precision_is_computed_in_float32(execution):
     out = evaluate(lambda: layers.layer_norm(tf.constant(row, tf.float16), CONFIG, execution))
     assert out.dtype == np.float16
     np.testing.assert_allclose(out, (row - 301.5) / math.sqrt(1.25), rtol=1e-3)
+
+
+# Two numbers a token; LayerNorm with a huge epsilon and its root as gamma does nothing but centre a row.
+EMBEDDING_CONFIG = dataclasses.replace(
+    BertConfig.tiny(), vocab_size=3, hidden_size=2, num_attention_heads=1, max_position_embeddings=4, layer_norm_eps=1e12
+)
+TABLES = {
+    "embeddings/word_embeddings": [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]],
+    "embeddings/token_type_embeddings": [[0.0, 0.0], [10.0, -10.0]],
+    "embeddings/position_embeddings": [[0.0, 0.0], [100.0, -100.0], [200.0, -200.0], [300.0, -300.0]],
+    "embeddings/LayerNorm/gamma": [1e6, 1e6],
+}
+
+
+def embed(token_ids, segment_ids=None, positions=None, **options):
+    """Returns the rows of some tokens, by default of segment 0 and at position 0."""
+    execution = Execution(dropout=options.pop("dropout", Execution.dropout), dtype=options.pop("dtype", tf.float32))
+    zeros = [0] * len(token_ids)
+    inputs = (tf.constant(x, tf.int32) for x in (token_ids, segment_ids or zeros, positions or zeros))
+    return embeddings(*inputs, EMBEDDING_CONFIG, execution, **options)
+
+
+def test_adds_word_segment_and_position():
+    rows = evaluate(lambda: embed([2, 1, 0], [0, 0, 1], [0, 1, 3]), TABLES)
+    np.testing.assert_allclose(rows, [[2, -2], [101, -101], [310, -310]], rtol=1e-5)
+
+
+def test_drops_by_the_hidden_rate_after_normalizing():
+    recorder = Recorder(factor=2.0)
+    rows = evaluate(lambda: embed([1], dropout=recorder), TABLES)
+    assert recorder.rates == [EMBEDDING_CONFIG.hidden_dropout_prob]
+    np.testing.assert_allclose(rows, [[2, -2]], rtol=1e-5)
+
+
+def test_refuses_an_id_beyond_the_vocabulary():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = 3 is not in \[0, 3\)"):
+        evaluate(lambda: embed([0, 3]), TABLES)

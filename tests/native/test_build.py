@@ -139,14 +139,6 @@ def test_a_full_disk_is_tried_again_the_next_time(script, folder):
     assert not folder.exists()
 
 
-def test_what_lies_in_the_current_folder_is_not_imported(script, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "_CHECK", "that")
-    (tmp_path / "that.py").write_text("raise RuntimeError('of the current folder')")
-    monkeypatch.chdir(tmp_path)
-    made, _ = build.make(folder, script(WRITES).compiler)
-    assert "No module named that" in made.failure
-
-
 def test_others_cannot_write_what_is_built_whatever_the_umask(script, folder):
     before = os.umask(0)
     try:
@@ -155,3 +147,11 @@ def test_others_cannot_write_what_is_built_whatever_the_umask(script, folder):
         os.umask(before)
     assert not any(path.stat().st_mode & 0o022 for path in (folder, *folder.iterdir()))
     assert made == build.find(folder)
+
+
+def test_what_lies_in_the_current_folder_is_not_imported(script, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "_CHECK", "that")
+    (tmp_path / "that.py").write_text("raise RuntimeError('of the current folder')")
+    monkeypatch.chdir(tmp_path)
+    made, _ = build.make(folder, script(WRITES).compiler)
+    assert "No module named that" in made.failure

@@ -114,12 +114,6 @@ def refused(native, loaded, reason):
     return True
 
 
-def test_a_library_of_the_user_is_loaded(built):
-    library, loaded = built
-    loading.use({})
-    assert loaded == [library]
-
-
 @pytest.mark.parametrize("mode", [0o777, 0o722, 0o770], ids=oct)
 @pytest.mark.parametrize("above", [0, 1, 2, 3])
 def test_a_library_that_others_can_write_or_replace_is_not_loaded(native, built, mode, above):

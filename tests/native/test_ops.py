@@ -55,12 +55,6 @@ def test_attention_of_long_sequences_and_odd_widths(kernels, heads, width):
         np.testing.assert_allclose(mine, true, atol=1e-4)
 
 
-def test_attention_of_some_queries(kernels):
-    found, given = attended(kernels, 4, 64, queries=3)
-    for mine, true in zip(found, expected(*given, 4)):
-        np.testing.assert_allclose(mine, true, atol=1e-4)
-
-
 def test_attention_of_bfloat16_rounds_what_it_reads_and_writes_alone(kernels):
     found, (rows, biases, starts, upstream) = attended(kernels, 2, 64, dtype=tf.bfloat16)
     *rows, upstream = (np.asarray(tf.constant(row, tf.bfloat16), np.float64) for row in (*rows, upstream))
@@ -123,11 +117,3 @@ def test_an_update_leaves_alone_what_was_read_before(kernels):
 def test_a_size_beyond_what_there_is_is_an_error(kernels):
     with tf.Graph().as_default(), tf1.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="negative"):
         session.run(kernels.kept(tf.constant([1, 2], tf.int64), tf.constant(-5, tf.int64), 100))
-
-
-def test_parts_are_told_from_their_absence_by_their_shape_alone(kernels):
-    class Part:
-        shape = tf.TensorShape([None])
-
-    assert kernels._given(Part)
-    assert not kernels._given(tf.zeros([0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -77,64 +78,51 @@ def test_inspect_sums_up_by_part_and_names_what_is_not_finite(run, tmp_path, cal
     assert call("inspect", tmp_path / "spoilt")[1].splitlines()[-1] == "not finite: output_bias"
 
 
-@pytest.mark.parametrize("name", ["", "model.ckpt-60", "model.ckpt-60.index"])
-def test_a_run_a_prefix_and_a_file_are_one_checkpoint(run, name):
-    assert bert_tf.inspect_checkpoint(run / name).step == 60
-
-
-def test_inspect_reads_hugging_faces_layout(tmp_path):
+def test_every_name_of_a_checkpoint_and_hugging_faces_layout_are_read(run, tmp_path):
+    assert [bert_tf.inspect_checkpoint(run / name).step for name in ("", "model.ckpt-60", "model.ckpt-60.index")] == [60] * 3
+    copy = shutil.copytree(run, tmp_path / "run")
+    shutil.copytree(run, copy / "model.ckpt-40")  # a folder does not hide a checkpoint of its name
+    assert bert_tf.inspect_checkpoint(copy / "model.ckpt-40").step == 40
+    with bert_tf.load(copy / "model.ckpt-40") as model:
+        assert model.checkpoint == str(copy / "model.ckpt-40")
     found = bert_tf.inspect_checkpoint(huggingface.write_folder(tmp_path / "hf"))
     assert (found.layout, found.step) == ("Hugging Face", None)
     assert [group.name for group in found.groups] == ["embeddings", "layer 0", "layer 1", "pooler"]
 
 
-def test_diff_says_how_far_each_layer_moved(run, tmp_path, call):
+def test_diff_says_how_far_each_layer_moved_and_what_one_side_alone_has(run, tmp_path, call):
     weights = held(run / "model.ckpt-20")
     weights["bert/pooler/dense/bias"] *= 3
     write_checkpoint(tmp_path / "moved", weights)
     status, out, _ = call("diff", run / "model.ckpt-20", tmp_path / "moved", "--format=json")
     found = json.loads(out)
-    assert status == 1
-    assert [part["name"] for part in found["parts"] if not part["same"]] == ["pooler"]
+    assert (status, [part["name"] for part in found["parts"] if not part["same"]]) == (1, ["pooler"])
     moved = found["variables"][0]
-    assert moved["name"] == "bert/pooler/dense/bias"
-    assert moved["relative"] == pytest.approx(2.0)
-    assert moved["cosine"] == pytest.approx(1.0)
+    assert (moved["name"], moved["relative"], moved["cosine"]) == ("bert/pooler/dense/bias", *map(pytest.approx, (2.0, 1.0)))
     assert call("diff", run, run / "model.ckpt-60")[0] == 0
-
-
-def test_diff_names_what_one_side_alone_has_and_other_shapes(run, tmp_path):
     weights = held(run / "model.ckpt-60")
     weights["output_weights"], weights["new"] = np.ones([3, 8], np.float32), np.ones(1)
     write_checkpoint(tmp_path / "other", {name: value for name, value in weights.items() if "/adam" not in name})
     found = bert_tf.diff_checkpoints(run / "model.ckpt-60", tmp_path / "other")
-    assert found.only_a == ("output_bias/adam_m", "output_bias/adam_v")
-    assert found.only_b == ("new",)
+    assert (found.only_a, found.only_b) == (("output_bias/adam_m", "output_bias/adam_v"), ("new",))
     assert found.misshaped == {"output_weights": ((2, 8), (3, 8))}
     assert "another shape: output_weights [2, 8] in A, [3, 8] in B" in str(found)
 
 
 @pytest.mark.parametrize("layout", ["hf", "tf2-names", "tf1"])
 def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, call):
-    assert call("convert", run, f"--to={layout}", f"--output={tmp_path / 'there'}")[0] == 0
+    written = bert_tf.convert_checkpoint(run, to=layout, output=tmp_path / "there")
+    assert written.left_out == (("output_bias", "output_weights") if layout == "tf2-names" else ())
     assert call("convert", tmp_path / "there", "--to=tf1", f"--output={tmp_path / 'back'}")[0] == 0
-    found, wanted = bert_tf.inspect_checkpoint(tmp_path / "back"), held(run / "model.ckpt-60")
-    weights = held(found.checkpoint)
+    wanted, weights = held(run / "model.ckpt-60"), held(bert_tf.inspect_checkpoint(tmp_path / "back").checkpoint)
     for name in [name for name in wanted if name.startswith("bert/")]:
         assert weights[name].tobytes() == wanted[name].tobytes()
-    moved = bert_tf.diff_checkpoints(run, tmp_path / "there").variables
-    assert all(variable.same for variable in moved)
-    if layout != "hf":
+    assert all(variable.same for variable in bert_tf.diff_checkpoints(run, tmp_path / "there").variables)
+    if layout == "hf":
+        head = safetensors.numpy.load_file(tmp_path / "there" / "model.safetensors")["classifier.weight"]
+        assert head.tobytes() == wanted["output_weights"].tobytes()
+    else:
         assert CheckpointReader(tmp_path / "there" / "model.ckpt-60").shapes["global_step"] == ()
-
-
-def test_a_conversion_keeps_the_head_where_there_is_a_name_for_it(run, tmp_path):
-    written = bert_tf.convert_checkpoint(run, to="hf", output=tmp_path / "hf")
-    weights = safetensors.numpy.load_file(tmp_path / "hf" / "model.safetensors")
-    assert weights["classifier.weight"].tobytes() == held(run / "model.ckpt-60")["output_weights"].tobytes()
-    assert written.left_out == ()
-    garden = bert_tf.convert_checkpoint(run, to="tf2-names", output=tmp_path / "garden")
-    assert garden.left_out == ("output_bias", "output_weights")
 
 
 def test_the_mean_of_checkpoints_is_a_model(run, tmp_path, project):
@@ -196,35 +184,45 @@ def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, c
 
 
 ACTIONS = {
-    "average": lambda run, output: bert_tf.average_checkpoints(run, last=2, output=output),
-    "strip": lambda run, output: bert_tf.strip_checkpoint(run, output=output),
-    "rename": lambda run, output: bert_tf.rename_checkpoint(run, map="^bert/=>b/", output=output),
-    "convert": lambda run, output: bert_tf.convert_checkpoint(run, to="hf", output=output),
-    "convert to the Model Garden": lambda run, output: bert_tf.convert_checkpoint(run, to="tf2-names", output=output),
+    "average": functools.partial(bert_tf.average_checkpoints, last=2),
+    "strip": bert_tf.strip_checkpoint,
+    "rename": functools.partial(bert_tf.rename_checkpoint, map="^bert/=>b/"),
+    "hf": functools.partial(bert_tf.convert_checkpoint, to="hf"),
+    "tf2-names": functools.partial(bert_tf.convert_checkpoint, to="tf2-names"),
 }
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_outputs_are_the_same_bytes_twice(run, tmp_path, action):
+def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(run, tmp_path, action, monkeypatch):
     for output in ("one", "two"):
-        ACTIONS[action](run, tmp_path / output)
+        ACTIONS[action](run, output=tmp_path / output)
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
 
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_no_tool_writes_weights_that_are_not_finite(run, tmp_path, action, value):
-    broken = changed(tmp_path / "broken", run, 60, output_bias=np.array([0.0, value], np.float32))
-    with pytest.raises(CheckpointError, match="model.ckpt-60: weights that are NaN or infinite: output_bias"):
-        ACTIONS[action](broken, tmp_path / "out")
-    assert os.listdir(tmp_path) == ["broken"]
+    monkeypatch.setattr("bert_tf.operations.checkpoint.models.note", interrupted)  # all else is written by then
+    with pytest.raises(KeyboardInterrupt):
+        ACTIONS[action](run, output=tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
-@pytest.mark.parametrize("step", [np.arange(3), np.int64(-5), np.float32(2.5)])
-def test_a_step_is_one_whole_number(run, tmp_path, step):
-    broken = changed(tmp_path / "broken", run, 60, global_step=step)
-    with pytest.raises(CheckpointError, match="global_step is .*, expected one whole number"):
-        bert_tf.strip_checkpoint(broken, output=tmp_path / "out")
+NOT_FINITE = "model.ckpt-60: weights that are NaN or infinite: output_bias"
+NO_STEP = "global_step is .*, expected one whole number"
+
+
+@pytest.mark.parametrize(
+    ("action", "entries", "message"),
+    [
+        *((action, {"output_bias": np.array([0, np.nan], np.float32)}, NOT_FINITE) for action in ACTIONS),
+        ("strip", {"output_bias": np.array([0, np.inf], np.float32)}, NOT_FINITE),
+        *(("strip", {"global_step": step}, NO_STEP) for step in (np.arange(3), np.int64(-5), np.float32(2.5))),
+    ],
+)
+def test_no_tool_writes_weights_that_are_not_finite_or_another_step(run, tmp_path, action, entries, message):
+    broken = changed(tmp_path / "broken", run, 60, **entries)
+    with pytest.raises(CheckpointError, match=message):
+        ACTIONS[action](broken, output=tmp_path / "out")
     assert os.listdir(tmp_path) == ["broken"]
 
 
@@ -254,30 +252,11 @@ def test_no_output_is_taken_for_a_part_of_a_run(run, tmp_path, name, call):
         bert_tf.strip_checkpoint(run, output=tmp_path / "mine")
 
 
-def test_a_folder_does_not_hide_a_checkpoint_of_its_name(run, tmp_path):
-    copy = shutil.copytree(run, tmp_path / "run")
-    shutil.copytree(run, copy / "model.ckpt-40")
-    assert bert_tf.inspect_checkpoint(copy / "model.ckpt-40").step == 40
-    with bert_tf.load(copy / "model.ckpt-40") as model:
-        assert model.checkpoint == str(copy / "model.ckpt-40")
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-def test_an_interruption_leaves_nothing(run, tmp_path, action, monkeypatch):
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("bert_tf.operations.checkpoint.writing.note", interrupted)  # all else is written by then
-    with pytest.raises(KeyboardInterrupt):
-        ACTIONS[action](run, tmp_path / "out")
-    assert os.listdir(tmp_path) == []
-
-
 def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, tmp_path, call):
     strip = ("strip", run, f"--output={tmp_path / 'out'}")
     assert call(*strip)[0] == 0
     status, _, errors = call(*strip)
-    assert (status, errors) == (2, [f"error: {tmp_path}/out: is there already; name another --output, or add --overwrite"])
+    assert (status, errors) == (2, [f"error: {tmp_path}/out: already exists; name another --output, or add --overwrite"])
     assert call(*strip, "--overwrite")[0] == 0
     copy = shutil.copytree(run, tmp_path / "run")
     status, _, errors = call("strip", run, f"--output={copy}", "--overwrite")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
 
 import pytest
 
@@ -20,6 +19,7 @@ from bert_tf.settings import read
 from tests import processes
 from tests.runtime.fake_machine import CUDA_12, DRIVER, SMI_RTX, FakeMachine
 
+CAUSE = Cause("no_cuda_libraries", "cannot load libcudnn.so.8", "pip install the wheels")
 LAPTOP = Report(
     Inventory(
         tensorflow=Build("2.15.1", True, "12.2", "8", ("sm_50",), "/site/tensorflow"),
@@ -31,12 +31,7 @@ LAPTOP = Report(
             PhysicalDevice("/physical_device:GPU:0", "GPU", "NVIDIA A100", 40960, 40000, "8.0"),
         ),
         logical_devices=(LogicalDevice("/device:CPU:0"), LogicalDevice("/device:GPU:0", 2000)),
-        unusable_gpus=(
-            UnusableGpu(
-                "NVIDIA T400 at 0000:02:00.0",
-                (Cause("no_cuda_libraries", "cannot load libcudnn.so.8", "pip install the wheels"),),
-            ),
-        ),
+        unusable_gpus=(UnusableGpu("NVIDIA T400 at 0000:02:00.0", (CAUSE,)),),
     ),
     environment={"CUDA_VISIBLE_DEVICES": "0"},
     choice=Choice("one_device", ("/device:GPU:0",), 1),
@@ -67,11 +62,8 @@ with these flags: strategy one_device, 1 replica on /device:GPU:0
 """
 
 
-def test_the_report_for_people():
+def test_the_report_for_people_and_for_programs():
     assert str(LAPTOP) == PRINTED
-
-
-def test_the_report_for_programs():
     found = json.loads(as_json(LAPTOP))
     assert found.pop("environment") == {"CUDA_VISIBLE_DEVICES": "0"}
     assert found.pop("choice") == {"strategy": "one_device", "devices": ["/device:GPU:0"], "replicas": 1}
@@ -81,41 +73,30 @@ def test_the_report_for_programs():
     assert found["unusable_gpus"][0]["causes"][0]["reason"] == "cannot load libcudnn.so.8"
 
 
-@pytest.mark.parametrize(
-    ("causes", "said"),
-    [
-        ((), ""),
-        (
-            (Cause("no_driver", "no NVIDIA driver", "install it"), Cause("hidden_by_flags", "left out", "name it")),
-            "no GPU is used\n  no NVIDIA driver\n    -> install it\n  left out\n    -> name it\n\n",
-        ),
-    ],
-)
-def test_what_is_missing_has_no_lines_and_a_machine_without_gpu_says_why(causes, said):
-    bare = Inventory(Build("2.15.1", False), None, 1, 1, (), (LogicalDevice("/device:CPU:0"),), (), causes)
-    report = Report(bare, {}, Choice("mirrored", ("/device:CPU:0", "/device:CPU:1"), 2))
+def test_a_machine_without_gpu_says_why_and_what_is_missing_has_no_lines():
     head = "TensorFlow 2.15.1, built without CUDA\nCPU cores  1 granted, 1 present\n"
-    assert str(report).startswith(head)
     end = "with these flags: strategy mirrored, 2 replicas on /device:CPU:0, /device:CPU:1\n"
-    assert str(report).endswith(f"/device:CPU:0   -\n\n{said}{end}")
+    said = "no GPU is used\n  cannot load libcudnn.so.8\n    -> pip install the wheels\n\n"
+    for causes in ((), (CAUSE,)):
+        bare = Inventory(Build("2.15.1", False), None, 1, 1, (), (LogicalDevice("/device:CPU:0"),), (), causes)
+        report = str(Report(bare, {}, Choice("mirrored", ("/device:CPU:0", "/device:CPU:1"), 2)))
+        assert report.startswith(head)
+        assert report.endswith(f"/device:CPU:0   -\n\n{said if causes else ''}{end}")
 
 
-@pytest.mark.parametrize(
-    ("flags", "none"),
-    [
-        ({"visible_gpus": "none"}, True),
-        ({"visible_gpus": " None"}, True),
-        ({"num_gpus": 0}, True),
-        ({"device": "/CPU:0"}, True),
-        ({"device": "/device:cpu:0"}, True),
-        ({"device": "/GPU:0"}, False),
-        ({"visible_gpus": "0"}, False),
-        ({"place": "embeddings:/CPU:0"}, False),  # the rest is where TensorFlow chooses
-        ({}, False),
-    ],
-)
-def test_flags_that_leave_every_gpu_out(flags, none):
-    assert read(DeviceSettings, flags).asks_for_cpu == none
+ALL_OUT = [
+    {"visible_gpus": "none"},
+    {"visible_gpus": " None"},
+    {"num_gpus": 0},
+    {"device": "/CPU:0"},
+    {"device": "/device:cpu:0"},
+]
+SOME_IN = [{"device": "/GPU:0"}, {"visible_gpus": "0"}, {"place": "embeddings:/CPU:0"}, {}]  # TensorFlow places the rest
+
+
+def test_flags_that_leave_every_gpu_out():
+    assert [read(DeviceSettings, flags).asks_for_cpu for flags in ALL_OUT] == [True] * len(ALL_OUT)
+    assert [read(DeviceSettings, flags).asks_for_cpu for flags in SOME_IN] == [False] * len(SOME_IN)
 
 
 @pytest.mark.parametrize(
@@ -125,100 +106,71 @@ def test_flags_that_leave_every_gpu_out(flags, none):
         ("--virtual_devices=0", "virtual_devices"),
         ("--train_batch_size=8", "--help lists all flags"),
         ("json", "unexpected argument 'json'"),
+        ("--json", "error: --visible_gpus=7: there is no such GPU\n"),
     ],
 )
-def test_an_unusable_flag_is_one_line(argument, message, call):
+def test_an_unusable_flag_is_one_line(argument, message, call, monkeypatch):
+    monkeypatch.setattr(machine, "plan", failing(DeviceError("--visible_gpus=7:\nthere is no such GPU")))
     status, out, err = call("devices", argument)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("error: ")
+    assert (status, out, err.count("\n"), err[:7]) == (2, "", 1, "error: ")
     assert message in err
 
 
-def test_devices_that_cannot_be_set_up_are_one_line(monkeypatch, call):
-    def refuse(*_, **__):
-        raise DeviceError("--visible_gpus=7:\nthere is no such GPU")
+def failing(error):
+    def fail(*_, **__):
+        raise error
 
-    monkeypatch.setattr(machine, "plan", refuse)
-    assert call("devices", "--json") == (2, "", "error: --visible_gpus=7: there is no such GPU\n")
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command without GPUs, so that there is a CPU to split."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "TF_CPP_MIN_LOG_LEVEL")}
-    environment = {**kept, "CUDA_VISIBLE_DEVICES": "-1", **environment}
-    return processes.run(["-m", "bert_tf", "devices", *arguments], environment=environment)
+    return fail
 
 
-def test_this_machine_with_two_virtual_devices():
-    done = run("--json", "--virtual_devices=2")
+CPUS = ["/device:CPU:0", "/device:CPU:1"]
+PEERS = {"worker": ["127.0.0.1:23451", "127.0.0.1:23452"]}  # nobody listens
+
+
+@pytest.mark.parametrize(
+    ("flags", "config", "expected"),
+    [
+        (["--virtual_devices=2"], None, ("mirrored", CPUS, 2)),
+        (["--virtual_devices=2", "--device=/CPU:1"], None, ("one_device", CPUS[1:], 1)),
+        (["--virtual_devices=2", "--place=embeddings:/CPU:1,encoder:/CPU:0"], None, ("one_device", CPUS[::-1], 1)),
+        ([], {"cluster": PEERS, "task": {"type": "worker", "index": 0}}, ("multi_worker", CPUS[:1], 2)),
+        (["--device=/GPU:7"], None, "error: no device /GPU:7; available: /CPU:0"),
+    ],
+)
+def test_what_this_machine_would_compute_on(flags, config, expected):
+    environment = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "TF_CPP_MIN_LOG_LEVEL")}
+    environment |= {"CUDA_VISIBLE_DEVICES": "-1", **({"TF_CONFIG": json.dumps(config)} if config else {})}  # CPUs can be split
+    done = processes.run(["-m", "bert_tf", "devices", "--json", *flags], environment=environment)
+    if isinstance(expected, str):
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (2, expected)
+        return
     found = json.loads(done.stdout)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert found["choice"] == {"strategy": "mirrored", "devices": ["/device:CPU:0", "/device:CPU:1"], "replicas": 2}
-    assert [device["name"] for device in found["logical_devices"]] == ["/device:CPU:0", "/device:CPU:1"]
+    assert (done.returncode, found["choice"]) == (0, dict(zip(("strategy", "devices", "replicas"), expected)))
+    assert [device["name"] for device in found["logical_devices"]] == CPUS[: 2 if flags else 1]
     assert [device["kind"] for device in found["physical_devices"]] == ["CPU"]
-    assert found["environment"]["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert found["environment"] == {name: environment[name] for name in found["environment"]}
+    assert {"CUDA_VISIBLE_DEVICES", *(["TF_CONFIG"] if config else [])} <= found["environment"].keys()
     assert found["native_kernels"]
     assert 1 <= found["cpus_granted"] <= found["cpus_present"]
 
 
-def test_a_job_of_two_machines_is_not_waited_for():
-    workers = ["127.0.0.1:23451", "127.0.0.1:23452"]  # nobody listens
-    config = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": 0}})
-    found = json.loads(run("--json", TF_CONFIG=config).stdout)
-    assert found["choice"] == {"strategy": "multi_worker", "devices": ["/device:CPU:0"], "replicas": 2}
-    assert found["environment"]["TF_CONFIG"] == config
-
-
-@pytest.mark.parametrize(
-    ("flag", "used"),
-    [
-        ("--device=/CPU:1", ["/device:CPU:1"]),
-        ("--place=embeddings:/CPU:1,encoder:/CPU:0", ["/device:CPU:1", "/device:CPU:0"]),
-    ],
-)
-def test_placement_is_part_of_the_choice(flag, used):
-    choice = json.loads(run("--json", "--virtual_devices=2", flag).stdout)["choice"]
-    assert choice == {"strategy": "one_device", "devices": used, "replicas": 1}
-
-
-def test_a_device_that_does_not_exist_is_one_line():
-    done = run("--device=/GPU:7")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "error: there is no device /GPU:7, only /CPU:0"
-
-
-@pytest.fixture
-def _broken(tmp_path, monkeypatch):
-    """TensorFlow cannot set a GPU up."""
+@pytest.mark.parametrize("problem", ["cudaGetDevice() failed. Status: initialization error", "a defect"])
+def test_a_gpu_that_cannot_be_set_up_is_one_line_after_the_rest(tmp_path, monkeypatch, call, problem):
     fake = FakeMachine(tmp_path, monkeypatch)
     fake.smi(*SMI_RTX)
     fake.loads([DRIVER, *CUDA_12])
-
-    def fail(*_, **__):
-        raise RuntimeError("cudaGetDevice() failed. Status: initialization error")
-
+    fail = failing(RuntimeError(problem))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(machine, "plan", fail)
     monkeypatch.setattr(inventory.tf.config, "list_physical_devices", fail)
     monkeypatch.setattr(nvidia, "other_processes", tuple)
-
-
-@pytest.mark.usefixtures("_broken")
-def test_the_rest_is_listed_and_the_failure_is_one_line(call):
     status, out, err = call("devices")
-    assert status == 2
+    if problem == "a defect":
+        assert (status, out) == (70, "")
+        return
+    assert (status, err.count("\n")) == (2, 1)
     assert "GPUs that TensorFlow does not use" in out
     assert "with these flags" not in out
-    (line,) = err.splitlines()
-    assert line.startswith("error: GPU: cudaGetDevice() failed. Status: initialization error: its driver")
+    assert err.startswith(f"error: GPU: {problem}: its driver")
     found = json.loads(call("devices", "--json")[1])
     assert (found["choice"], len(found["unusable_gpus"])) == (None, 2)
-
-
-@pytest.mark.usefixtures("_broken")
-def test_another_failure_is_not_swallowed(monkeypatch, call, tmp_path):
-    def fail(*_, **__):
-        raise RuntimeError("a defect")
-
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(machine, "plan", fail)
-    assert call("devices")[:2] == (70, "")

@@ -10,6 +10,7 @@ import bert_tf
 from bert_tf.config import BertConfig
 
 BASE = BertConfig(vocab_size=30522)
+MIB = 2**20
 
 
 @pytest.fixture
@@ -40,67 +41,62 @@ def plan(run):
     return plan
 
 
-def test_what_fits_has_status_0_and_what_does_not_1(plan):
+def test_whether_it_fits_is_the_status_and_accumulation_makes_it_fit(plan):
     status, found = plan()
-    assert (status, found["fits"]) == (0, True)
+    assert (status, found["fits"], found["combinations"]) == (0, True, [])
     assert found["peak_bytes"] == sum(found["by_part"].values())
-    assert found["peak_bytes"] + found["fragmentation_bytes"] == found["needed_bytes"] < found["memory_bytes"] == 5175 * 2**20
-    status, found = plan(train_batch_size=1000)
-    assert (status, found["fits"]) == (1, False)
-
-
-def test_accumulation_makes_it_fit(plan):
-    largest = plan()[1]["largest_batch"]
+    assert found["peak_bytes"] + found["fragmentation_bytes"] == found["needed_bytes"] < found["memory_bytes"] == 5175 * MIB
+    largest = found["largest_batch"]
     assert list(largest) == ["64", "128", "256", "320", "384", "512"]
     assert sorted(largest.values(), reverse=True) == list(largest.values())
-    assert plan(train_batch_size=2 * largest["64"])[0] == 1
+    status, found = plan(train_batch_size=2 * largest["64"])
+    assert (status, found["fits"]) == (1, False)
     assert plan(train_batch_size=2 * largest["64"], gradient_accumulation_steps=4)[0] == 0
 
 
+ALL = {
+    "train_batch_size": 64,
+    "gradient_accumulation_steps": 2,
+    "recompute": True,
+    "precision": "bfloat16",
+    "freeze": "embeddings,0-3",
+    "padding": 0.25,
+    "num_gpus": 2,
+    "eval_every_n_steps": 100,
+    "gpu_memory_growth": True,
+}
+OF_ALL = {
+    "micro_batches": 2,
+    "replicas": 2,
+    "recompute": True,
+    "precision": "bfloat16",
+    "padding": 0.25,
+    "frozen": ["0", "1", "2", "3", "embeddings"],
+    "evaluates": True,
+    "growth": True,
+}
+PUBLISHED = dict.fromkeys(("pack_tokens", "last_layer_cls_only", "custom_gradients", "defer_embeddings"), False)
+
+
 @pytest.mark.parametrize(
-    ("task", "head", "last_layer_cls_only"),
-    [("SQuAD", [[2, 768], [2]], False), ("MNLI", [[3, 768], [3]], True)],
+    ("flags", "expected"),
+    [
+        (ALL, OF_ALL),
+        ({"task_name": "SQuAD"}, {"head": [[2, 768], [2]], "last_layer_cls_only": False}),
+        ({"task_name": "MNLI"}, {"head": [[3, 768], [3]], "last_layer_cls_only": True}),
+        ({"published_layout": True, "fused_adam": True}, {**PUBLISHED, "fused_adam": True}),
+        ({"task_name": "Pretraining"}, {"places": 20, "tied_words": True}),
+        ({"task_name": "Pretraining", "max_predictions_per_seq": 80}, {"places": 80}),
+    ],
 )
-def test_the_head_of_a_task_reaches_the_forecast(plan, task, head, last_layer_cls_only):
-    options = plan(task_name=task)[1]["options"]
-    assert (options["head"], options["last_layer_cls_only"]) == (head, last_layer_cls_only)
-
-
-def test_flags_of_training_reach_the_forecast(plan):
-    given = {
-        "train_batch_size": 64,
-        "max_seq_length": 128,
-        "gradient_accumulation_steps": 2,
-        "recompute": True,
-        "precision": "bfloat16",
-        "freeze": "embeddings,0-3",
-        "padding": 0.25,
-        "num_gpus": 2,
-        "eval_every_n_steps": 100,
-        "gpu_memory_growth": True,
-    }
-    expected = {
-        "micro_batches": 2,
-        "replicas": 2,
-        "recompute": True,
-        "precision": "bfloat16",
-        "padding": 0.25,
-        "frozen": ["0", "1", "2", "3", "embeddings"],
-        "evaluates": True,
-        "growth": True,
-    }
-    options = plan(**given)[1]["options"]
+def test_flags_of_training_reach_the_forecast(plan, flags, expected):
+    options = plan(**flags)[1]["options"]
     assert {name: options[name] for name in expected} == expected
 
 
-def test_the_published_layout_is_all_off_but_what_is_given(plan):
-    options = plan(published_layout=True, fused_adam=True)[1]["options"]
-    assert not any(options[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients", "defer_embeddings"))
-    assert options["fused_adam"]
-
-
-def test_says_it_in_words(run, config_file):
-    status, out, err = run(max_seq_length=128, train_batch_size=64)
+def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_file):
+    given = {"train_batch_size": 64, "max_seq_length": 128}
+    status, out, err = run(**given)
     assert (status, err) == (1, "")
     lines = out.splitlines()
     assert lines[0] == "12 layers, hidden 768, 12 heads, vocabulary 30522"
@@ -108,24 +104,19 @@ def test_says_it_in_words(run, config_file):
     assert any(line.endswith(" MiB are for rounding and fragmentation") for line in lines)
     assert any(line.startswith("--recompute ") for line in lines)
     assert run(gpu_memory_mb=50000)[1].count("fits, ") == 1
-    found = bert_tf.memory_plan(bert_config_file=config_file, gpu_memory_mb=5175, train_batch_size=64, max_seq_length=128)
+    found = bert_tf.memory_plan(bert_config_file=config_file, gpu_memory_mb=5175, **given)
     assert (str(found), found.fits) == (out, False)
     assert "<pre>12 layers" in found._repr_html_()
-
-
-def test_names_the_cheapest_combinations_where_it_does_not_fit(plan, run):
-    given = {"train_batch_size": 64, "max_seq_length": 128}
     first, second = plan(**given)[1]["combinations"]
     assert first["flags"][0].startswith("--gradient_accumulation_steps=")
     assert (second["flags"], second["changes"]) == (["--recompute"], [])
-    assert first["peak"] <= 5175 * 2**20
+    assert first["peak"] <= 5175 * MIB
     assert first["slowdown"] < second["slowdown"]
-    head, row, *_ = run(**given)[1].partition("what fits, ")[2].splitlines()
+    head, row, *_ = out.partition("what fits, ")[2].splitlines()
     assert head.startswith("the cheapest first")
     assert row.startswith(first["flags"][0])
     assert row.endswith(f"{first['slowdown']:.2f} x  the same")
-    assert plan()[1]["combinations"] == []
-    assert run(gpu_memory_mb=100)[1].endswith("no combination of flags makes it fit: take a smaller model\n")
+    assert run(gpu_memory_mb=100)[1].endswith("no combination of flags makes it fit: use a smaller model\n")
 
 
 def test_a_short_model_has_no_long_lengths(plan, tmp_path):
@@ -138,8 +129,8 @@ def test_a_short_model_has_no_long_lengths(plan, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        ({"gpu_memory_mb": None}, "--gpu_memory_mb is required: memory for tensors on each device, in MiB\n"),
-        ({"bert_config_file": None}, "--bert_config_file is required: sizes of the model\n"),
+        ({"gpu_memory_mb": None}, "--gpu_memory_mb is required: memory for tensors per device in MiB, as logged by training\n"),
+        ({"bert_config_file": None}, "--bert_config_file is required: model configuration\n"),
         ({"bert_config_file": "none.json"}, "none.json: cannot read the configuration"),
         ({"max_seq_length": 513}, "--max_seq_length=513: the model knows 1 to 512 positions"),
         ({"padding": 1.0}, "--padding=1: is a share"),
@@ -158,16 +149,8 @@ def test_problems_are_one_line(run, flags, problem):
     assert problem in err
 
 
-def test_hidden_words_bring_the_head_of_pretraining(plan):
+def test_hidden_words_and_lamb_take_memory(plan):
     without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
-    assert (found["options"]["places"], found["options"]["tied_words"]) == (20, True)
     scores = 60 * 20 * BASE.vocab_size * 4
     assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
-    assert plan(task_name="Pretraining") == plan(max_predictions_per_seq=20)
-    assert plan(task_name="Pretraining", max_predictions_per_seq=80)[1]["options"]["places"] == 80
-
-
-def test_lamb_updates_the_whole_table(plan):
-    adamw, lamb = (plan(optimizer=name)[1] for name in ("adamw", "lamb"))
-    assert (adamw["options"]["lamb"], lamb["options"]["lamb"]) == (False, True)
-    assert lamb["peak_bytes"] > adamw["peak_bytes"]
+    assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table

@@ -95,7 +95,7 @@ def test_a_vocabulary_of_a_corpus_fits_it(corpus, tmp_path, call):
     assert shown.splitlines()[-1].split()[1:] == out.splitlines()[-1].split()[1:]
 
 
-def test_files_patterns_and_compressed_ones_are_one_corpus(corpus, tmp_path):
+def test_files_patterns_compressed_ones_and_a_pipe_are_one_corpus(corpus, tmp_path, call, monkeypatch):
     first, second = TEXT.split("\n\n")
     (tmp_path / "a.txt").write_text(first, encoding="utf-8")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(second.encode()))
@@ -103,13 +103,9 @@ def test_files_patterns_and_compressed_ones_are_one_corpus(corpus, tmp_path):
     assert whole.output.read_text(encoding="utf-8") == whole.vocabulary.to_text()
     parts = bert_tf.make_vocabulary([tmp_path / "[ab].txt*"], size=60, output=tmp_path / "parts")
     assert whole.vocabulary.fingerprint == parts.vocabulary.fingerprint
-
-
-def test_a_corpus_may_come_out_of_a_pipe(corpus, tmp_path, call, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(TEXT.encode()))))
     assert call("make", "-", "--size=60", f"--output={tmp_path / 'piped'}")[0] == 0
-    bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "named")
-    assert (tmp_path / "piped").read_bytes() == (tmp_path / "named").read_bytes()
+    assert (tmp_path / "piped").read_bytes() == whole.output.read_bytes()
 
 
 def test_the_form_of_the_text_decides_what_a_sentence_is(model, tmp_path):
@@ -141,20 +137,15 @@ def test_new_words_take_unused_rows_and_then_new_ones(extended, model, tmp_path)
         "2\tthunder\tt ##h ##u ##n ##d ##e ##r\t1\t6",
     ]
     before, after = held(model), held(tmp_path / "out")
-    pieces = [TOKENS.index(piece) for piece in ("s", "##t", "##o", "##r", "##m")]
-    np.testing.assert_allclose(after[TABLE][1], before[TABLE][pieces].mean(axis=0), rtol=1e-5)
-    np.testing.assert_allclose(after[BIAS][1], before[BIAS][pieces].mean(), rtol=1e-5)
-    assert BertConfig.from_json_file(tmp_path / "out" / "bert_config.json").vocab_size == len(TOKENS) + 1
-
-
-def test_all_else_is_the_same_bits_without_what_only_training_needs(extended, model, tmp_path):
-    extended()
-    before, after = held(model), held(tmp_path / "out")
-    assert after.keys() == before.keys() - {f"{TABLE}/adam_m", "global_step"}
+    assert after.keys() == before.keys() - {f"{TABLE}/adam_m", "global_step"}  # without what only training needs
     kept = [row for row in range(len(TOKENS)) if row not in (1, 2)]
     for name in after:
         rows = kept if name in (TABLE, BIAS) else ...
         assert after[name][rows].tobytes() == before[name][rows].tobytes()
+    pieces = [TOKENS.index(piece) for piece in ("s", "##t", "##o", "##r", "##m")]
+    np.testing.assert_allclose(after[TABLE][1], before[TABLE][pieces].mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(after[BIAS][1], before[BIAS][pieces].mean(), rtol=1e-5)
+    assert BertConfig.from_json_file(tmp_path / "out" / "bert_config.json").vocab_size == len(TOKENS) + 1
 
 
 def test_vectors_of_texts_without_a_new_word_are_the_same_bits(extended, model, tmp_path):
@@ -185,11 +176,10 @@ def test_rare_words_are_not_added(extended, caplog):
         extended(min_frequency=None, overwrite=True)
 
 
-def test_what_is_printed_of_one_word(model, corpus, tmp_path, call):
+def test_one_word_is_printed_with_those_that_it_begins(model, corpus, tmp_path, call):
     (tmp_path / "words").write_text("thunder\n")
     corpus.write_text("The thunders.", encoding="utf-8")
-    status, out, _ = call("extend", model, f"--add={tmp_path / 'words'}", f"--text={corpus}", f"--output={tmp_path / 'out'}")
-    assert status == 0
+    _, out, _ = call("extend", model, f"--add={tmp_path / 'words'}", f"--text={corpus}", f"--output={tmp_path / 'out'}")
     assert "out: 1 word added, 1 in unused rows\n" in out
     assert "other words that are split differently, since they begin with a new one: 1 (thunders)\n" in out
 
@@ -230,18 +220,16 @@ def test_a_hugging_face_folder_loses_the_tokenizer_that_has_a_vocabulary_of_its_
     trained.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
 
 
-@pytest.mark.parametrize("where", ["bert_tf.operations.checkpoint.writing.note", "bert_tf.atomic.write_text"])
-def test_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch, where):
+def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(where, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        extended() if where.endswith("note") else bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "out")
-    assert os.listdir(tmp_path) == ["corpus.txt"]
-
-
-def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
+    for name in ("operations.checkpoint.models.note", "io.atomic.write_text"):
+        monkeypatch.setattr(f"bert_tf.{name}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            extended() if name.endswith("note") else bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "out")
+        monkeypatch.undo()
+        assert os.listdir(tmp_path) == ["corpus.txt"]
     found = []
     for _ in range(2):
         extended(overwrite=True)
@@ -263,7 +251,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("make {corpus} --unused=16000000 --output={out}", "--unused=16000000: --size=30522 counts these rows too"),
         ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
         ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
-        ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),
+        ("make {corpus} --output={corpus}", "{corpus}: already exists; name another --output, or add --overwrite"),
         ("make {corpus} --output={corpus} --overwrite", "{corpus}: is an input and the output"),
         ("extend {model} --output={out}", "give --add=FILE, a list of words, --from=TEXT"),
         ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top belongs to --from"),

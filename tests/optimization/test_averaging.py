@@ -51,11 +51,6 @@ def test_after_the_first_step_it_is_the_weights_to_the_last_bit():
     assert averaged(0.999, weights)[0].tobytes() == weights[0].tobytes()
 
 
-def test_weights_that_stay_are_their_own_average():
-    weights = np.tile(np.array([[0.1, -1 / 3]], np.float32), [50, 1])
-    assert (averaged(0.99, weights) == weights).all()
-
-
 @pytest.mark.parametrize("decay", [0.9, 0.999])
 def test_what_decay_adds_to_the_missed_steps_is_summed_as_the_recursion_does(decay):
     logs = np.cumsum([0.0, *np.random.default_rng(2).uniform(-0.01, 0.0, 70)]).astype(np.float32)

@@ -1,12 +1,15 @@
+"""Gradients: clipped, and summed over micro-batches."""
+
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.gradients import clipping, dense_gradients, scaled
+from bert_tf.optimization.gradients import add_up, clipping, dense_gradients, scaled
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
@@ -32,18 +35,6 @@ def gradients_of_rows(*ids):
     return evaluate(build)
 
 
-def test_gradients_come_in_the_order_of_the_variables():
-    def build():
-        x, y = tf1.get_variable("x", []), tf1.get_variable("y", [])
-        return dense_gradients(2.0 * x + 3.0 * y, [y, x])
-
-    assert evaluate(build) == [3, 2]
-
-
-def test_rows_of_an_embedding_that_occur_twice_are_summed():
-    np.testing.assert_array_equal(gradients_of_rows(0, 1, 0)[0], [[2], [1], [0]])
-
-
 def test_rows_are_summed_before_the_norm_is_taken():
     assert gradients_of_rows(0, 1, 0)[1] == pytest.approx(math.sqrt(5))  # not sqrt(3), the norm of three rows of 1
 
@@ -60,10 +51,78 @@ def test_leaves_gradients_within_the_limit_as_they_are(limit):
     assert clip(limit, 3.0, 4.0) == ([3, 4], 5)
 
 
-def test_zero_gradients_stay_zero():
-    assert clip(1.0, 0.0, 0.0) == ([0, 0], 0)
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_the_norm_shows_a_gradient_that_is_not_finite(bad):
     assert not np.isfinite(clip(1.0, 1.0, bad)[1])
+
+
+def added(compute, count, *, examples=10, like=(0.0,)):
+    def build():
+        features = {"scalar": tf.constant(7), "x": tf1.placeholder_with_default(np.arange(examples, dtype=np.float32), [None])}
+        return add_up(compute, features, count, like=[tf.constant(value) for value in like])
+
+    return evaluate(build)
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(1, [10]), (3, [3, 3, 4]), (4, [2, 3, 2, 3]), (10, [1] * 10), (25, [1] * 10)])
+def test_micro_batches_have_their_numbers_and_are_nearly_equal(count, sizes):
+    (found,) = added(
+        lambda some, number: [tf.one_hot(number, 25) * tf.cast(tf.size(some["x"]), tf.float32)], count, like=[[0.0] * 25]
+    )
+    assert found[: len(sizes)].tolist() == sizes
+    assert not found[len(sizes) :].any()
+
+
+def test_gradients_by_what_lies_outside_are_added():
+    """By a variable, and by rows of it that were read for the whole batch."""
+
+    def build():
+        table = tf1.get_variable("table", [3, 1], initializer=tf1.ones_initializer())
+        rows = tf.gather(table, [2, 0])
+        features = {"x": tf.constant([0, 1, 1]), "y": tf.constant([1.0, 10.0, 100.0])}
+
+        def compute(some, _):
+            again = tf1.get_variable("table", [3, 1])
+            loss = tf.reduce_sum(tf.gather(rows, some["x"])[:, 0] * some["y"]) + tf.reduce_sum(again[1] * some["y"])
+            return [tf.convert_to_tensor(gradient) for gradient in tf.gradients(loss, [again, rows])]
+
+        return add_up(compute, features, 2, like=[table, rows])
+
+    by_table, by_rows = evaluate(build)
+    # By way of the rows too: row 2 of the table is the first, row 0 the second of them.
+    assert by_table.tolist() == [[110], [111], [1]]
+    assert by_rows.tolist() == [[1], [110]]
+
+
+def test_one_micro_batch_begins_when_the_one_before_is_done():
+    seen = []
+
+    def note(number, what):
+        if what == 1:
+            time.sleep(0.02)  # time enough for the next to begin
+        seen.append((int(number), int(what)))
+        return np.float32(number)
+
+    def compute(some, number):
+        del some
+        begun = tf.numpy_function(note, [number, 0], tf.float32)
+        with tf.control_dependencies([begun]):
+            return [tf.ensure_shape(tf.numpy_function(note, [number, 1], tf.float32), [])]
+
+    assert added(compute, 5) == [0 + 1 + 2 + 3 + 4]
+    assert seen == [(number, what) for number in range(5) for what in (0, 1)]
+
+
+@pytest.mark.parametrize(("count", "sums"), [(1, [28]), (2, [3, 25]), (3, [3, 3, 22]), (9, [3, 3, 22])])
+def test_rows_that_belong_together_stay_in_one_micro_batch(count, sums):
+    def build():
+        features = {"groups": tf.constant([0, 0, 0, 1, 2, 2, 2, 2]), "x": tf.range(8.0)}
+
+        def compute(some, number):
+            zero = tf.cast(some["groups"][0], tf.float32)  # groups of each are counted from 0
+            return [tf.one_hot(number, 3) * (tf.reduce_sum(some["x"]) + 1000.0 * zero)]
+
+        return add_up(compute, features, count, like=[tf.zeros([3])])
+
+    (found,) = evaluate(build)
+    assert found[: len(sums)].tolist() == sums

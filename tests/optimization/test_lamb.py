@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.jobs import settings
 from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.optimization.lamb import Lamb, trust_ratio
-from bert_tf.optimization.optimizers import OPTIMIZERS
+from bert_tf.optimization.optimizers import OPTIMIZERS, Lamb, trust_ratio
+from bert_tf.training import settings
 from tests import reference
 from tests.graphs import evaluate
 

@@ -41,14 +41,6 @@ def test_the_others_fall_from_the_peak_where_warm_up_ends(options, rates):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_rate_depends_on_its_own_step_alone(schedule):
-    steps = np.arange(24).reshape(2, 12)
-    found = rate(steps, schedule=schedule)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, [[rate(step, schedule=schedule) for step in row] for row in steps], atol=1e-6)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_without_warm_up_starts_at_the_peak(schedule):
     assert rate(0, warmup=0, schedule=schedule) == 2.0
 

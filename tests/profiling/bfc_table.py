@@ -21,13 +21,13 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
-from bert_tf.jobs import memory_preflight, preparation
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from tests import classifier_flags
+from bert_tf.training import memory_preflight, preparation
+from tests import classifier
 from tests.profiling import bfc_events, steps
 from tests.profiling.bfc import Allocator, OutOfMemoryError, rounded
 from tests.profiling.bfc_events import Event
@@ -75,7 +75,7 @@ def measure(cell: Cell, count: int = STEPS) -> Found:
     """Trains in this process, which must not have allocated anything yet."""
     os.environ.update(bfc_events.BFC)
     flags = ["run_classifier.py", "--task_name=MRPC", "--do_train", "--max_seq_length=128", *cell.flags]
-    prepared = preparation.prepare(classifier_flags.parse(flags), Machine(tf.compat.v1.ConfigProto()), environment={})
+    prepared = preparation.prepare(classifier.parse(flags), Machine(tf.compat.v1.ConfigProto()), environment={})
     model = BertConfig(**cell.sizes) if cell.sizes else prepared.config
     lengths = memory_preflight._lengths(prepared)
     options = memory_preflight._options(prepared, lengths, hosted=False)

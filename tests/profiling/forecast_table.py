@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
-from bert_tf.jobs.head_memory import with_head
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
+from bert_tf.training.memory_preflight import with_head
 from tests.profiling import steps
 
 
@@ -32,25 +32,21 @@ class Cell(NamedTuple):
         memory, state = steps.memory_of(model, self.tokens, self.batch_size, options, self.head)
         return forecast(model, tokens=self.tokens, batch_size=self.batch_size, options=options), state, memory.peak
 
-    @property
-    def said(self) -> str:
-        """What differs, for people."""
-        if self.changes == dataclasses.asdict(PUBLISHED):
-            return "published layout"
-        shown = {name: sorted(map(str, v)) if isinstance(v, frozenset) else v for name, v in self.changes.items()}
-        return ", ".join(f"{name} {value}" for name, value in shown.items())
-
 
 GRID = (
-    Cell(128, 3, 256, 4, {"padding": 0.5}),
-    Cell(256, 3, 64, 8, {}),
-    Cell(128, 3, 128, 8, {"recompute": True}),
-    Cell(128, 3, 128, 16, {"micro_batches": 4}),
-    Cell(128, 3, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
+    Cell(128, 2, 256, 4, {"padding": 0.5}),
+    Cell(128, 2, 128, 8, {"recompute": True}),
+    Cell(128, 2, 128, 16, {"micro_batches": 4}),
+    Cell(128, 2, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
     Cell(128, 2, 128, 8, dataclasses.asdict(PUBLISHED)),
 )
 WIDER = (
+    Cell(128, 3, 256, 4, {"padding": 0.5}),
+    Cell(128, 3, 128, 8, {"recompute": True}),
+    Cell(128, 3, 128, 16, {"micro_batches": 4}),
+    Cell(128, 3, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
     Cell(64, 2, 64, 16, {}),
+    Cell(256, 3, 64, 8, {}),
     Cell(128, 3, 32, 4, {}),
     *(Cell(hidden, layers, 128, 8, {}) for hidden, layers in ((64, 1), (64, 6), (192, 4), (384, 6), (512, 2))),
     *(Cell(128, 4, tokens, 8, {}) for tokens in (16, 64, 256, 384)),
@@ -75,30 +71,27 @@ WIDER = (
 
 # In a layer so narrow the head and its loss are the most.
 NARROW = {"num_attention_heads": 1, "intermediate_size": 32, "vocab_size": 300}
+MANY_WORDS = {"vocab_size": 5000}
 _MANY_TAGS = HeadSpec(1000, TAGS)
+_MASKED = HeadSpec(2, PRETRAINING)
 HEADS = (
-    Cell(256, 1, 64, 16, {"padding": 0.5}, _MANY_TAGS),
-    Cell(256, 1, 64, 16, {"padding": 0.5}, HeadSpec(1, SIMILARITY)),
-)
-MASKED = HeadSpec(2, PRETRAINING)
-MASKED_CELLS = (
-    Cell(256, 1, 64, 16, {"places": 10}, MASKED),
-    Cell(256, 3, 64, 16, {"places": 10}, MASKED),
-)
-MORE_MASKED_CELLS = (
-    Cell(256, 2, 128, 16, {"places": 20, "last_layer_cls_only": False}, MASKED),
-    Cell(256, 2, 128, 16, {"places": 20, "pack_tokens": False}, MASKED),
-    Cell(256, 2, 128, 32, {"places": 20, "micro_batches": 4}, MASKED),
-    Cell(256, 2, 128, 32, {"places": 20, "precision": "bfloat16"}, MASKED),
-    Cell(256, 2, 128, 32, {"places": 20}, HeadSpec(2, PRETRAINING, (("sampled_softmax", 500),))),
+    (Cell(256, 1, 64, 16, {"padding": 0.5}, _MANY_TAGS), NARROW),
+    (Cell(256, 1, 64, 16, {"padding": 0.5}, HeadSpec(1, SIMILARITY)), NARROW),
+    (Cell(256, 1, 64, 16, {"places": 10}, _MASKED), MANY_WORDS),
 )
 MORE_HEADS = (
-    *(Cell(256, 1, 64, 32, {"padding": padding}, _MANY_TAGS) for padding in (0.0, 0.8)),
-    Cell(256, 1, 64, 32, {"precision": "bfloat16"}, HeadSpec(9, TAGS)),
-    Cell(256, 4, 64, 32, {"recompute": True}, HeadSpec(1, SIMILARITY)),
-    Cell(256, 2, 128, 16, {}, HeadSpec(2, SPAN)),
-    Cell(256, 4, 64, 32, {}, HeadSpec(1, CHOICE)),
-    Cell(256, 2, 64, 32, {}, HeadSpec(1, CONTRASTIVE, (("temperature", 0.05),))),
+    *((Cell(256, 1, 64, 32, {"padding": padding}, _MANY_TAGS), NARROW) for padding in (0.0, 0.8)),
+    (Cell(256, 1, 64, 32, {"precision": "bfloat16"}, HeadSpec(9, TAGS)), NARROW),
+    (Cell(256, 4, 64, 32, {"recompute": True}, HeadSpec(1, SIMILARITY)), NARROW),
+    (Cell(256, 2, 128, 16, {}, HeadSpec(2, SPAN)), NARROW),
+    (Cell(256, 4, 64, 32, {}, HeadSpec(1, CHOICE)), NARROW),
+    (Cell(256, 2, 64, 32, {}, HeadSpec(1, CONTRASTIVE, (("temperature", 0.05),))), NARROW),
+    (Cell(256, 3, 64, 16, {"places": 10}, _MASKED), MANY_WORDS),
+    (Cell(256, 2, 128, 16, {"places": 20, "last_layer_cls_only": False}, _MASKED), MANY_WORDS),
+    (Cell(256, 2, 128, 16, {"places": 20, "pack_tokens": False}, _MASKED), MANY_WORDS),
+    (Cell(256, 2, 128, 32, {"places": 20, "micro_batches": 4}, _MASKED), MANY_WORDS),
+    (Cell(256, 2, 128, 32, {"places": 20, "precision": "bfloat16"}, _MASKED), MANY_WORDS),
+    (Cell(256, 2, 128, 32, {"places": 20}, HeadSpec(2, PRETRAINING, (("sampled_softmax", 500),))), MANY_WORDS),
 )
 
 
@@ -110,10 +103,12 @@ def lines() -> Iterator[str]:
         found, state, live = cell.compare()
         sizes = " | ".join(map(str, cell[:4]))
         ratios = f"{found.peak / (state + live):.3f} | {found.of_step / live:.3f}"
-        yield f"| {sizes} | {cell.said} | {(state + live) / 1e6:.1f} | {found.peak / 1e6:.1f} | {ratios} |"
+        changes = ", ".join(
+            f"{name} {sorted(map(str, v)) if isinstance(v, frozenset) else v}" for name, v in cell.changes.items()
+        )
+        said = "published layout" if cell.changes == dataclasses.asdict(PUBLISHED) else changes
+        yield f"| {sizes} | {said} | {(state + live) / 1e6:.1f} | {found.peak / 1e6:.1f} | {ratios} |"
 
 
 if __name__ == "__main__":
-    for line in lines():
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+    sys.stdout.writelines(f"{line}\n" for line in lines())

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Optional
 
+from bert_tf.io.text_table import table
 from bert_tf.profiling.forecast.activations import Shape, layer_blocks
 from bert_tf.profiling.memory import implied_sizes, trace_file
 from bert_tf.profiling.memory.trace_file import Trace
 from bert_tf.profiling.op_names import FORWARD, phase_of
-from bert_tf.text_table import table
 from tests.profiling.activation_names import OF_LAYERS, ONCE, REST, Tensor
 from tests.profiling.published_trace import ATTENTION, FEED_FORWARD, config_of, operation
 

@@ -110,3 +110,9 @@ def space() -> Any:
         add(1, f"outer::{PRODUCT}:_FusedMatMul#id=1#", begin + 10, 1)
         add(2, f"{CLIP}:Mul", begin + 10, 4)
     return found
+
+
+def on_gpu() -> Record:
+    """Returns both steps of a GPU in float16, with its trace."""
+    kernels, gpus = step_stats.kernels_of_space(space(), 2)
+    return Record(2, STEP_US, step_stats.operations(steps(dtype=tf.float16, device=GPU), kernels), gpus, {"float16": 1.0})

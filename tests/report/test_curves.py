@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.report import curves, groups, run_files
+from bert_tf.report import curves, run_files
 from bert_tf.runtime import memory_use
 from tests.report import example
 
@@ -17,11 +17,11 @@ def run(tmp_path):
 
 
 def of_measures(measures, *runs):
-    return curves.of_measures(measures, groups.of(runs))
+    return curves.of_measures(measures, run_files.groups(runs))
 
 
 def rows(chart):
-    return chart.spec["data"]["values"]
+    return chart["spec"]["data"]["values"]
 
 
 def logged(folder, lines):
@@ -33,7 +33,7 @@ def logged(folder, lines):
 
 def test_charts_of_what_is_logged(run):
     measures = (*curves.LEARNING, *curves.SPEED, *curves.MEMORY)
-    assert [(chart.title, chart.unit, chart.summary, chart.smoothing) for chart in of_measures(measures, run)] == [
+    assert [tuple(chart[key] for key in ("title", "unit", "summary", "smoothing")) for chart in of_measures(measures, run)] == [
         ("Training loss", "", "lowest 0.5 at step 20, last 0.5 at step 20", ""),
         ("Learning rate", "", "highest 2e-05 at step 10, last 1e-05 at step 20", ""),
         ("Throughput", "examples/s", "median 30, lowest 20 at step 20, highest 40 at step 10", ""),
@@ -45,16 +45,13 @@ def test_charts_of_what_is_logged(run):
 
 def test_memory_of_a_gpu(tmp_path):
     run = logged(tmp_path, [{"step": step, "gpu_memory_mb": 500, "gpu_memory_peak_mb": 600 + step} for step in (1, 2)])
-    assert [chart.title for chart in of_measures(curves.MEMORY, run)] == ["Memory of the GPU", "Peak memory of the GPU"]
+    assert [chart["title"] for chart in of_measures(curves.MEMORY, run)] == ["Memory of the GPU", "Peak memory of the GPU"]
     assert curves.figures(run)["peak memory of the GPU, highest"] == (602, "MiB")
-
-
-def test_names_of_memory_are_those_that_are_logged():
     assert {measure.key for measure in curves.MEMORY} == {memory_use.HOST, memory_use.GPU, memory_use.GPU_PEAK}
 
 
 def test_evaluations_while_it_trained(run):
-    assert [(chart.title, chart.summary) for chart in curves.of_evaluations(groups.of([run]))] == [
+    assert [(chart["title"], chart["summary"]) for chart in curves.of_evaluations(run_files.groups([run]))] == [
         ("Dev accuracy", "best 0.8 at step 20, last 0.8"),
         ("Dev loss", "best 0.6 at step 10, last 0.7"),
     ]
@@ -64,43 +61,43 @@ def test_several_runs_share_a_chart(run, tmp_path):
     (other,) = run_files.read([example.begun(tmp_path / "other")])
     (loss, _) = of_measures(curves.LEARNING, run, other)
     assert [(row["name"], row["line"]) for row in rows(loss)] == [("run", 0), ("other", 1)]
-    assert loss.summary == ""
+    assert loss["summary"] == ""
 
 
 def test_long_run_is_smoothed_and_says_what_a_point_is(tmp_path):
     run = logged(tmp_path, [{"step": step, "loss": 1.0} for step in range(1, 2401)])
     (chart,) = of_measures(curves.LEARNING, run)
-    assert chart.smoothing == "The line is smoothed, faint the values."
-    assert chart.caption.endswith("A point is the mean of 3 logged values.")
-
-
-def test_epoch_by_hand(run):
-    # 80 examples in batches of 8.
-    assert curves.steps_an_epoch(run) == 10
-    assert rows(of_measures(curves.LEARNING, run)[0])[0]["steps_an_epoch"] == 10
+    assert chart["smoothing"] == "Bold: smoothed. Faint: raw values."
+    assert chart["caption"].endswith("A point is the mean of 3 logged values.")
 
 
 @pytest.mark.parametrize(
-    "schedule", [None, {}, {"train_examples": 0}, {"train_examples": "x"}, {"train_examples": 80, "phase2_steps": 5}]
+    ("schedule", "steps"),
+    [
+        ({"train_examples": 80}, 10),  # in batches of 8
+        *((unknown, None) for unknown in (None, {}, {"train_examples": 0}, {"train_examples": "x"})),
+        ({"train_examples": 80, "phase2_steps": 5}, None),
+    ],
 )
-def test_epoch_is_unknown_without_examples(tmp_path, schedule):
+def test_steps_of_an_epoch(tmp_path, schedule, steps):
     folder = example.begun(tmp_path)
     example.write_json(folder / "run_config.json", {**example.record(), "schedule": schedule})
-    assert curves.steps_an_epoch(run_files.read([folder])[0]) is None
+    (run,) = run_files.read([folder])
+    assert rows(of_measures(curves.LEARNING, run)[0])[0]["steps_an_epoch"] == curves.steps_an_epoch(run) == steps
 
 
 def test_seeds_of_a_series_are_one_line(tmp_path):
     for seed in (1, 2):
         example.finished(tmp_path / "series" / f"seed-{seed}", seed=seed)
-    found = groups.of(run_files.read([tmp_path / "series"]))
+    found = run_files.groups(run_files.read([tmp_path / "series"]))
     for chart in (*curves.of_measures(curves.LEARNING, found), *curves.of_evaluations(found)):
         assert [(row["name"], row["line"]) for row in rows(chart)] == [("series", 0)] * 2
 
 
 def test_each_task_has_its_evaluations(tmp_path):
     runs = run_files.read([example.finished(tmp_path / task, task_name=task) for task in ("RTE", "MRPC")])
-    found = curves.of_evaluations(groups.of(runs))
-    assert [chart.title for chart in found] == [
+    found = curves.of_evaluations(run_files.groups(runs))
+    assert [chart["title"] for chart in found] == [
         "Dev accuracy, RTE", "Dev loss, RTE", "Dev accuracy, MRPC", "Dev loss, MRPC",
     ]  # fmt: skip
     assert [len(rows(chart)) for chart in found] == [1] * 4

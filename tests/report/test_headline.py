@@ -1,4 +1,4 @@
-"""The figures on top of a page, and how far a run came."""
+"""The figures on top of a page, how far a run came, and its configuration."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from bert_tf.report import groups, headline, run_files
+from bert_tf.report import headline, run_files, settings
 from tests.report import example
 
 
 def figures(*folders, costs=True):
-    (group,) = groups.of(run_files.read(folders))
-    return {figure.name: (figure.value, figure.note) for figure in headline.figures(group, costs=costs)}
+    (group,) = run_files.groups(run_files.read(folders))
+    return {name: (value, note) for name, value, note in headline.figures(group, costs=costs)}
 
 
 def test_run_has_its_own_figures_and_not_those_of_other_tasks(tmp_path):
@@ -38,31 +38,50 @@ def test_series_has_means_and_their_ends_over_the_seeds_that_are_finished(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("changed", "sentence"),
+    ("results", "metrics", "schedule", "sentence"),
     [
-        ({}, "Trained and evaluated at step 20 of 20."),
+        (example.results(), None, {"steps": 20}, "Trained and evaluated at step 20 of 20."),
         (
-            {"eval_results.json": {**example.results(), "global_step": 10}},
+            *({**example.results(), "global_step": 10}, None, {"steps": 20}),
             "Evaluated at step 10, the best checkpoint; trained to step 20 of 20.",
         ),
-        (
-            {"run_config.json": {**example.record(), "schedule": {"steps": 15, "phase2_steps": 5}}},
-            "Trained and evaluated at step 20 of 20.",
-        ),
-        ({"eval_results.json": None}, "Trained to the last step, 20, and not evaluated"),
-        (
-            {"eval_results.json": None, "run_config.json": {**example.record(), "schedule": {"steps": 30}}},
-            "Not finished: the last logged step is 20 of 30, and there is no result.",
-        ),
-        ({"eval_results.json": None, "metrics.jsonl": ""}, "Nothing is logged yet"),
-        ({"eval_results.json": None, "metrics.jsonl": '{"step": 1'}, "Nothing is logged yet"),
+        (example.results(), None, {"steps": 15, "phase2_steps": 5}, "Trained and evaluated at step 20 of 20."),
+        (None, None, {"steps": 20}, "Trained to the last step, 20, and not evaluated"),
+        (None, None, {"steps": 30}, "Not finished: the last logged step is 20 of 30, and there is no result."),
+        (None, "", {"steps": 20}, "Nothing is logged yet"),
+        (None, '{"step": 1', {"steps": 20}, "Nothing is logged yet"),
     ],
-    ids=["finished", "best before last", "two phases", "not evaluated", "interrupted", "nothing", "half a line"],
 )
-def test_how_far_a_run_came(tmp_path, changed, sentence):
+def test_how_far_a_run_came(tmp_path, results, metrics, schedule, sentence):
     folder = example.finished(tmp_path)
-    for name, content in changed.items():
-        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
-        if content is None:
-            (folder / name).unlink()
+    example.write_json(folder / "run_config.json", {**example.record(), "schedule": schedule})
+    (folder / "eval_results.json").write_text(json.dumps(results))
+    if metrics is not None:
+        (folder / "metrics.jsonl").write_text(metrics)
     assert headline.state(run_files.read([folder])[0]).startswith(sentence)
+
+
+def test_tables_of_the_configuration(tmp_path):
+    (run,) = run_files.read([example.begun(tmp_path, seed=7, vocabulary_sha256="ab")])
+    tables = settings.tables(run)
+    assert tables["Flags"] == {"task_name": "RTE", "seed": "7"}
+    assert tables["Training"] == {"train_batch_size": "8"}  # what flags say stands there only
+    assert tables["Model"] == {"hidden_size": "8"}
+    assert tables["Fingerprints (sha256)"] == {"vocabulary": "ab"}
+    machine = {"strategy": "one_device", "devices": "/device:CPU:0", "replicas": "1"}
+    assert settings.environment(run) == {**machine, "tensorflow": "2.15.1"}
+    (tmp_path / "run_config.json").unlink()
+    (run,) = run_files.read([tmp_path])
+    assert (settings.tables(run), settings.environment(run)) == ({}, {})
+
+
+def test_only_differences_between_runs(tmp_path):
+    runs = run_files.read([example.begun(tmp_path / "a", seed=1, layer_decay=0.9), example.begun(tmp_path / "b", seed=2)])
+    assert settings.differences(runs) == {"seed": ["1", "2"], "layer_decay": ["0.9", "-"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), ([], "-"), (1e-12, "1e-12"), ([1, None], "1, -"), (True, "true"), ({"a": 1}, '{"a": 1}')]
+)
+def test_values_as_a_person_writes_them(value, text):
+    assert settings.text(value) == text

@@ -10,14 +10,11 @@ from bert_tf.report import outcome, page, run_files
 from tests.report import example
 
 KEY = ("RTE", "dev", "accuracy")
+CONFUSION = ("labels", "confusion")
 
 
 def runs(tmp_path, *accuracies):
     return run_files.read([example.finished(tmp_path / f"{a}", accuracy=a) for a in accuracies])
-
-
-def details(labels, counts):
-    return {"labels": labels, "confusion": counts}
 
 
 FOUND = {"metric": "eval_accuracy", "target": 0.8, "step": 120, "value": 0.81, "seconds": 93.0, "training_seconds": 80.0}
@@ -52,15 +49,11 @@ def test_score_with_its_interval(tmp_path):
     assert outcome.scores([run])[KEY][0].interval is None
 
 
-def test_scale_of_a_correlation_has_a_negative_half(tmp_path):
+def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none(tmp_path):
     (run,) = runs(tmp_path, -0.5)
+    run.own.splits["dev"]["perplexity"] = 965.7
     (score,) = outcome.scores([run])[KEY]
     assert (score.scale, score.place(-0.5)) == ((-1, 1), 25)
-
-
-def test_what_is_to_be_small_has_no_scale_of_its_own(tmp_path):
-    (run,) = runs(tmp_path, 0.75)
-    run.own.splits["dev"]["perplexity"] = 965.7
     (score,) = outcome.scores([run])[KEY[:2] + ("perplexity",)]
     assert score.scale[0] == score.scale[1]
     assert "965.7" in page.render([run])
@@ -74,8 +67,8 @@ def test_several_runs_share_a_scale(tmp_path):
 
 
 def test_confusion_by_hand():
-    found = outcome.confusion(details(["no", "yes", "never"], [[3, 1, 0], [0, 4, 0], [0, 0, 0]]))
-    assert [[(cell.count, cell.share, cell.is_right) for cell in row] for row in found.rows] == [
+    found = outcome.confusion(dict(zip(CONFUSION, (["no", "yes", "never"], [[3, 1, 0], [0, 4, 0], [0, 0, 0]]))))
+    assert [[tuple(cell.values()) for cell in row] for row in found["rows"]] == [
         [(3, 0.75, True), (1, 0.25, False), (0, 0.0, False)],
         [(0, 0.0, False), (4, 1.0, True), (0, 0.0, False)],
         [(0, 0.0, False), (0, 0.0, False), (0, 0.0, True)],
@@ -85,20 +78,28 @@ def test_confusion_by_hand():
 def test_many_labels_are_listed_by_frequency():
     counts = [[0] * 20 for _ in range(20)]
     counts[3][4], counts[7][2], counts[5][5] = 2, 9, 50
-    found = outcome.confusion(details([f"l{place}" for place in range(20)], counts))
-    assert not found.rows
-    assert [(label, predicted, cell.count) for label, predicted, cell in found.frequent] == [("l7", "l2", 9), ("l3", "l4", 2)]
+    found = outcome.confusion(dict(zip(CONFUSION, ([f"l{place}" for place in range(20)], counts))))
+    assert not found["rows"]
+    assert [(label, predicted, cell["count"]) for label, predicted, cell in found["frequent"]] == [
+        ("l7", "l2", 9),
+        ("l3", "l4", 2),
+    ]
 
 
 @pytest.mark.parametrize("counts", [None, [[1, 2]], [[1], [2, 3]], "x", [[1, "a"], [2, 3]]])
 def test_damaged_confusion_is_none(counts):
-    assert outcome.confusion(details(["no", "yes"], counts)) is None
+    assert outcome.confusion(dict(zip(CONFUSION, (["no", "yes"], counts)))) is None
 
 
 def test_wrong_examples_of_a_split(tmp_path):
     (run,) = runs(tmp_path, 0.75)
     (one,) = outcome.wrong(run.own, "dev", 5)
-    assert (one.label, one.predicted, one.sure, one.texts[1]) == ("yes", "no", "98.7% sure", [("a second text", "")])
+    assert (one["label"], one["predicted"], one["sure"], one["texts"][1]) == (
+        "yes",
+        "no",
+        "98.7% sure",
+        [("a second text", "")],
+    )
     assert outcome.wrong(run.own, "dev_other", 5) == []
     assert outcome.wrong(run.own, "dev", 0) == []
 
@@ -111,9 +112,9 @@ def wrong(tmp_path, **line):
 
 def test_wrong_numbers_say_how_far_off_and_several_labels_are_listed(tmp_path):
     one = wrong(tmp_path, text_a="a", label=4.0, predicted=1.5, confidence=None, error=-2.5)
-    assert (one.label, one.predicted, one.sure, len(one.texts)) == ("4", "1.5", "off by -2.50", 1)
+    assert (one["label"], one["predicted"], one["sure"], len(one["texts"])) == ("4", "1.5", "off by -2.50", 1)
     one = wrong(tmp_path, label=["a", "b"], predicted=[])
-    assert (one.label, one.predicted) == ("a, b", "none")
+    assert (one["label"], one["predicted"]) == ("a, b", "none")
 
 
 def test_long_text_is_cut():
@@ -121,7 +122,7 @@ def test_long_text_is_cut():
 
 
 def marked(tmp_path, text, marks):
-    return wrong(tmp_path, text_a=text, text_b="who?", label="a", predicted="b", marks=marks).texts
+    return wrong(tmp_path, text_a=text, text_b="who?", label="a", predicted="b", marks=marks)["texts"]
 
 
 def test_marks_are_shown_in_the_first_text(tmp_path):

@@ -1,4 +1,4 @@
-"""What is read of a run's folder."""
+"""What is read of a run's folder, and which runs belong together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ def read_one(folder):
 
 
 def test_reads_everything(tmp_path):
-    run = read_one(example.finished(tmp_path / "run"))
+    folder = example.finished(tmp_path / "run")
+    example.write_json(folder / "AX" / "eval_results.json", example.results(0.5))
+    run = read_one(folder)
     assert (run.name, run.task, len(run.metrics), len(run.evaluations)) == ("run", "RTE", 2, 2)
     assert run.own.splits["dev"]["accuracy"] == 0.75
     assert run.own.wrong == [example.WRONG]
     assert run.problems == []
+    # Other tasks follow that of the run, and may have no kept examples.
+    assert [(found.task, found.wrong is None) for found in run.evaluated] == [("RTE", False), ("AX", True)]
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,10 @@ def test_reads_everything(tmp_path):
         ('{"step": 9, "loss": 1}\n{"step": 30, "lo', [{"step": 9, "loss": 1}], []),  # cut off by a kill
         ('{"step": 9, "loss": 1}\n{"step": 5}\n{"step": 9, "loss": 2}\n', [{"step": 5}, {"step": 9, "loss": 2}], []),
         ('nonsense\n[1]\n{"step": 5}\n', [{"step": 5}], ["metrics.jsonl: unreadable lines, which are left out: 2"]),
+        *(
+            (f'{{"step": 9, "gradient_norm": {value}}}\n', [{"step": 9}], [])
+            for value in ("null", '"0.5"', "true", "NaN", "[1]", "1e308", "1" + "0" * 400)
+        ),
     ],
 )
 def test_lines_of_an_interrupted_run(tmp_path, content, metrics, problems):
@@ -39,36 +47,12 @@ def test_lines_of_an_interrupted_run(tmp_path, content, metrics, problems):
     assert (run.metrics, run.problems, run.own) == (metrics, problems, None)
 
 
-@pytest.mark.parametrize("value", [None, "0.5", True, float("nan"), [1], 1e308, 10**400])
-def test_what_is_no_number_is_left_out(tmp_path, value):
-    folder = example.begun(tmp_path)
-    example.write_lines(folder / "metrics.jsonl", [{"step": 9, "gradient_norm": value}])
-    assert read_one(folder).metrics == [{"step": 9}]
-
-
 @pytest.mark.parametrize("content", ["{", "[]", '"text"'])
 def test_damaged_results_are_none(tmp_path, content):
     folder = example.finished(tmp_path)
     (folder / "eval_results.json").write_text(content)
     assert read_one(folder).own is None
     assert read_one(folder).problems == ["eval_results.json: unreadable"]
-
-
-def test_other_tasks_follow_that_of_the_run_and_may_have_no_kept_examples(tmp_path):
-    folder = example.finished(tmp_path)
-    example.write_json(folder / "AX" / "eval_results.json", example.results(0.5))
-    assert [(found.task, found.wrong is None) for found in read_one(folder).evaluated] == [("RTE", False), ("AX", True)]
-
-
-def test_names_are_as_long_as_they_must_be_and_a_folder_is_read_once(tmp_path):
-    folders = [example.begun(tmp_path / path) for path in ("a/seed-1", "b/seed-1")]
-    assert [run.name for run in run_files.read([*folders, tmp_path / "." / "a" / "seed-1"])] == ["a/seed-1", "b/seed-1"]
-
-
-def test_series_stands_for_its_seeds(tmp_path):  # finished or not: seeds.json is not looked at
-    for seed in (10, 2):
-        example.begun(tmp_path / f"seed-{seed}", seed=seed)
-    assert [run.name for run in run_files.read([tmp_path])] == ["seed-2", "seed-10"]
 
 
 @pytest.mark.parametrize(
@@ -83,3 +67,37 @@ def test_folder_without_a_run(tmp_path, name, problem):
     example.write_json(tmp_path / "seeds.json", {})
     with pytest.raises(OutputError, match=f"{re.escape(str(tmp_path / name))}[^ ]*: {problem}"):
         run_files.read([tmp_path / name])
+
+
+def series(folder, *seeds, **training):
+    for seed in seeds:
+        example.begun(folder / f"seed-{seed}", seed=seed, **training)
+    return folder
+
+
+def found(of, *folders):
+    return [(group.name, [run.name for run in group.runs]) for group in of(run_files.read(folders))]
+
+
+def test_series_is_one_group_and_a_sample(tmp_path):
+    first, second = series(tmp_path / "a", 10, 2, 3), series(tmp_path / "b", 1, 2)
+    assert found(run_files.groups, first) == [("a", ["seed-2", "seed-3", "seed-10"])]
+    assert found(run_files.groups, first, second)[1] == ("b", ["b/seed-1", "b/seed-2"])  # as long as they must be
+    assert found(run_files.samples, second) == [("b", ["seed-1", "seed-2"])]
+    assert found(run_files.groups, series(tmp_path / "c", 1)) == [("seed-1", ["seed-1"])]
+    # Seeds that are named one by one are lines of their own; a folder is read once.
+    named = [second / "seed-1", second / "seed-2", tmp_path / "." / "b" / "seed-1"]
+    assert found(run_files.groups, *named) == [("seed-1", ["seed-1"]), ("seed-2", ["seed-2"])]
+    assert found(run_files.samples, *named) == [("seed-1, seed-2", ["seed-1", "seed-2"])]
+    # A series that was trained in two ways is no group.
+    assert len(found(run_files.groups, series(second, 3, learning_rate=1.0))) == 3
+
+
+@pytest.mark.parametrize(
+    "other", [{"task_name": "MRPC"}, {"bert_config": {"hidden_size": 16}}, {"learning_rate": 1.0}, {"seed": 1}, None]
+)
+def test_what_differs_in_other_than_the_seed_is_no_sample(tmp_path, other):
+    runs = [example.begun(tmp_path / "a", seed=1), example.begun(tmp_path / "b", **{"seed": 2, **(other or {})})]
+    for run in runs if other is None else ():
+        (run / "run_config.json").unlink()
+    assert found(run_files.samples, *runs) == []

@@ -31,22 +31,16 @@ def kept(folder):
     return path
 
 
-def test_packed_once_on_a_machine(packed):
-    assert fresh() == fresh()
-    assert len(packed) == 1
-
-
-def test_it_carries_the_notices_of_its_licences(packed):  # noqa: ARG001
+def test_packed_once_on_a_machine_with_the_notices_of_its_licences(packed):
     """BSD-3-Clause, ISC and MIT: copyright, conditions and disclaimer go with every copy."""
-    notices = fresh().partition("*/")[0]
+    text = fresh()
+    assert (fresh(), len(packed)) == (text, 1)
+    assert "</script" not in text
+    notices = text.partition("*/")[0]
     for holder in ("University of Washington Interactive Data Lab", "Mike Bostock", "Mapbox", "Joachim Wester", "Simon Lydell"):
         assert holder in notices
     assert notices.count("WARRANT") >= 3
     assert "this list of conditions and the following disclaimer" in notices
-
-
-def test_nothing_in_it_ends_its_element(packed):  # noqa: ARG001
-    assert "</script" not in fresh()
 
 
 def test_packed_again_where_what_was_kept_is_damaged(packed, tmp_path):
@@ -57,18 +51,15 @@ def test_packed_again_where_what_was_kept_is_damaged(packed, tmp_path):
     assert len(packed) == 4
 
 
-def test_page_is_made_where_nothing_can_be_kept(packed, tmp_path):
+def test_page_is_made_where_nothing_can_be_kept(packed, tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("no folder")
     assert fresh() == fresh()
     assert len(packed) == 2
-
-
-def test_user_without_a_home_gets_no_folder_in_the_current_one(packed, tmp_path, monkeypatch):
+    # A user without a home gets no folder in the current one.
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", "~/.cache")  # as it is where no home is known
-    assert fresh() == fresh()
-    assert len(packed) == 2
-    assert not list(tmp_path.iterdir())
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/.cache")
+    fresh()
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
 def test_source_is_the_digest_of_the_script():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.reproduction.facts import GTX1060, digest
-from tests import classifier_flags
+from bert_tf.training.fine_tune_config import configured
+from tests import classifier
 
 
 def test_digest_is_the_sha256_of_tokens_joined_by_blanks():
@@ -35,16 +35,16 @@ def test_variables_have_the_names_and_shapes_of_the_encoder():
 def test_legible_spans_are_in_order_and_within_their_line():
     for line in GTX1060.token_lines:
         ends = [0]
-        for span in line.spans:
-            assert span.start >= ends[-1]
-            ends.append(span.start + span.count)
+        for start, count, _ in line.spans:
+            assert start >= ends[-1]
+            ends.append(start + count)
         assert ends[-1] <= line.shown
     assert [(line.legible, line.shown) for line in GTX1060.token_lines] == [(24, 24), (47, 52), (60, 64), (60, 60), (24, 24)]
 
 
 def test_settings_are_those_of_the_published_command():
     settings = configured(task_name="MRPC", **GTX1060.settings)
-    published = classifier_flags.parse(GTX1060.command.split()[1:])
+    published = classifier.parse(GTX1060.command.split()[1:])
     assert published.actions == settings.actions
     for name in ("train_batch_size", "learning_rate", "num_train_epochs"):
         assert getattr(published.train, name) == getattr(settings.train, name)

@@ -7,23 +7,16 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import psutil
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import build, cgroup, inventory, nvidia
+from bert_tf.runtime import build, cgroup, diagnosis, inventory, nvidia
 from bert_tf.runtime.build import Build
 
-CUDA_12 = (
-    "libcudart.so.12",
-    "libcublas.so.12",
-    "libcublasLt.so.12",
-    "libcufft.so.11",
-    "libcusolver.so.11",
-    "libcusparse.so.12",
-    "libcudnn.so.8",
-)
+CUDA_12 = (*diagnosis.CUDA_LIBRARIES["12"], "libcudnn.so.8")
 DRIVER = "libcuda.so.1"
 RTX = "NVIDIA GeForce RTX 3060 Laptop GPU"
 SMI_RTX = (
@@ -106,15 +99,19 @@ class FakeMachine:
         """Makes TensorFlow take what is set: which GPUs are seen, how they are split, how memory grows."""
         listed = tf.config.list_physical_devices()
         seen: dict[str, list[tf.config.PhysicalDevice]] = {"CPU": listed[:1], "GPU": listed[1:]}
-        limits: dict[str, list[int]] = {}
+        self.parts: dict[str, list[int]] = {}
         self.growing: list[str] = []
+        self.deterministic, self.threading = False, mock.Mock()
 
         def show(chosen: list[tf.config.PhysicalDevice], kind: str) -> None:
             seen[kind] = list(chosen)
 
         def split(device: tf.config.PhysicalDevice, parts: list[tf.config.LogicalDeviceConfiguration]) -> None:
-            limits[device.name] = [part.memory_limit for part in parts]
-            self.splits(limits)
+            self.parts[device.name] = [part.memory_limit for part in parts]
+            self.splits(self.parts)
+
+        def be_deterministic() -> None:
+            self.deterministic = True
 
         self._patch.setattr(tf.config, "set_visible_devices", show)
         self._patch.setattr(
@@ -123,6 +120,8 @@ class FakeMachine:
             lambda kind=None: [device for key in seen for device in seen[key] if kind in (None, key)],
         )
         self._patch.setattr(tf.config, "set_logical_device_configuration", split)
+        self._patch.setattr(tf.config, "threading", self.threading)
+        self._patch.setattr(tf.config.experimental, "enable_op_determinism", be_deterministic)
         self._patch.setattr(tf.config.experimental, "set_memory_growth", lambda device, _: self.growing.append(device.name))
 
     def splits(self, limits: dict[str, Sequence[int]]) -> None:

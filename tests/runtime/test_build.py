@@ -54,13 +54,6 @@ def test_a_newer_gpu_compiles_or_fails(wheel, capability, environment, said, dou
     assert (doubt in warning) == doubtful
 
 
-@pytest.mark.parametrize(
-    ("names", "lowest"), [(("sm_60", "sm_52", "compute_80"), (5, 2)), (("sm_90", "compute_100"), (9, 0)), ((), (0, 0))]
-)
-def test_lowest_capability(names, lowest):
-    assert Build("2.15.1", True, cuda_compute_capabilities=names).lowest_capability == lowest
-
-
 def test_installed_wheel():
     installed = build.installed()
     wheel = WHEEL if installed.version.startswith("2.15.") else WHEEL_2_21

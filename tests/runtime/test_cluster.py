@@ -30,29 +30,21 @@ def worker(jobs, task_type, index):
     return read(jobs, {"type": task_type, "index": index})
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", " \n", "{}", '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}']
-)
+@pytest.mark.parametrize("text", [None, " \n", "{}", '{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}'])
 def test_one_machine(text):
     assert cluster.read({} if text is None else {"TF_CONFIG": text}) is None
 
 
-def test_workers_are_in_the_order_in_which_they_are_named():
+def test_workers_are_in_the_order_of_tensorflow():
     found = worker({"worker": ["b:2222", "a:2222", "c:1"]}, "worker", 1)
-    assert [each.address for each in found.workers] == ["b:2222", "a:2222", "c:1"]
     assert (found.own.task_type, found.own.index, found.own.host, found.own.port) == ("worker", 1, "a", 2222)
     assert [str(peer) for peer in found.peers] == ["worker 0 (b:2222)", "worker 2 (c:1)"]
-    assert [worker(TWO, "worker", index).is_chief for index in range(2)] == [True, False]
-
-
-def test_the_order_is_that_of_tensorflow():
     jobs = {"worker": ["a:1", "b:1"], "chief": ["c:1"]}
     assert [str(each) for each in worker(jobs, "worker", 0).workers] == ["chief (c:1)", "worker 0 (a:1)", "worker 1 (b:1)"]
-    for name, addresses in jobs.items():
-        for index in range(len(addresses)):
-            found = worker(jobs, name, index)
-            assert found.position == multi_worker_util.id_in_cluster(jobs, name, index)
-            assert found.is_chief == multi_worker_util.is_chief(jobs, name, index)
+    for name, index in (("worker", 0), ("worker", 1), ("chief", 0)):
+        found = worker(jobs, name, index)
+        assert found.position == multi_worker_util.id_in_cluster(jobs, name, index)
+        assert found.is_chief == multi_worker_util.is_chief(jobs, name, index)
 
 
 @pytest.mark.parametrize(
@@ -69,105 +61,65 @@ def test_names_and_numbers_are_addresses(address, host, port):
     assert (own.host, own.port, own.address) == (host, port, address)
 
 
-def test_what_other_systems_add_is_not_looked_at():
+def test_what_other_systems_add_is_ignored():
     assert read(TWO, {**FIRST, "trial": "1"}, environment="cloud", job={"scale_tier": "CUSTOM"}) is not None
 
 
 EXAMPLE = '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, "task": {"type": "worker", "index": 0}}'
+OWN = 'such as "task": {"type": "worker", "index": 0}'
+JOBS = {  # values of `cluster`, as JSON
+    "{}": "cluster {} names no task type; write the addresses",
+    '["a:1"]': 'cluster ["a:1"] names no task type; write the addresses',
+    '{"workers": ["a:1"]}': 'cluster has the unknown task type "workers"; only chief and worker are known',
+    '{"worker": ["a:1"], "ps": ["c:1"]}': 'cluster has "ps": the weights are on every machine',
+    '{"worker": ["a:1"], "evaluator": ["c:1"]}': 'cluster has "evaluator": the chief evaluates once training is over',
+    '{"worker": ["a:1"], "master": ["c:1"]}': 'cluster has "master": this is the old name of chief; write chief',
+    '{"chief": ["a:1"], "worker": []}': "cluster.worker is empty; write its addresses as",
+    '{"worker": "a:1,b:1"}': 'cluster.worker is not a list: "a:1,b:1"; write its addresses as ["host:port", ...], or leave',
+    '{"chief": ["a:1", "b:1"]}': "cluster.chief has 2 addresses; there is one chief: list the others under worker",
+    '{"worker": ["a:1", "b"]}': 'cluster.worker[1] is "b"; write it as "host:port", such as "host-a:2222"',
+    '{"worker": [2222]}': "cluster.worker[0] is 2222; write it as",
+    **{  # no host, an URL, a space, an empty label, bare IPv6
+        f'{{"worker": ["{address}"]}}': f'cluster.worker[0] is "{address}"; write it as'
+        for address in (":1", "grpc://a:1", "a:1 ", "a..b:1", "::1:2222")
+    },
+    '{"worker": ["a:0"]}': 'cluster.worker[0] is "a:0"; a port is a number from 1 to 65535',
+    '{"worker": ["a:65536"]}': 'cluster.worker[0] is "a:65536"; a port is a number from 1 to',
+    '{"worker": ["a:1", "b:1", "A:1"]}': "worker 0 (a:1) and worker 2 (A:1) have the same address; give each process a port or",
+    '{"chief": ["a:1"], "worker": ["a:1"]}': "chief (a:1) and worker 0 (a:1) have the same address",
+}
+TASKS = {  # values of `task` beside two workers, as JSON
+    '{"index": 0}': f'task {{"index": 0}} has no type; say which process this one is, {OWN}',
+    '"worker"': 'task "worker" has no type; say which process',
+    '{"type": "chief", "index": 0}': 'task.type is "chief", which cluster does not have: write worker',
+    '{"type": [], "index": 0}': "task.type is [], which cluster does not have",
+    '{"type": "evaluator", "index": 0}': 'task.type is "evaluator", which cluster does not have: the chief evaluates',
+    '{"type": "worker"}': "task has no index; write the place of this process under cluster.worker, counted from 0",
+    '{"type": "worker", "index": "1"}': 'task.index is "1"; write a whole number without quotes, counted from 0',
+    '{"type": "worker", "index": true}': "task.index is true; write a whole number",
+    '{"type": "worker", "index": 2}': "task.index is 2, and the addresses of cluster.worker are counted from 0: write 0 to 1",
+    '{"type": "worker", "index": -1}': "task.index is -1, and the addresses",
+}
+MISTAKES = {
+    "{'cluster': 1}": f"line 1: not JSON: Expecting property name enclosed in double quotes at character 2; write {EXAMPLE}",
+    '{"cluster":\n }': f"line 2: not JSON: Expecting value at character 2; write {EXAMPLE}",
+    '{"cluster": {},\n"cluster": {}}': f"line 2: the key 'cluster' appears twice; write {EXAMPLE}",
+    "[" * 50_000: f"nested more than 64 deep; write {EXAMPLE}",
+    '["a:2222"]': f'["a:2222"] is not an object in braces; write {EXAMPLE}',
+    '{"task": {}}': f"no cluster; write the addresses of all processes, the same for each: {EXAMPLE}",
+    '{"cluster": {"worker": ["a:1"]}}': f"no task; say which process this one is, {OWN}",
+    '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}': "task.index is 1, and the addresses of"
+    " cluster.worker are counted from 0: 0 is the only one",
+    **{f'{{"cluster": {jobs}, "task": {json.dumps(FIRST)}}}': message for jobs, message in JOBS.items()},
+    **{f'{{"cluster": {json.dumps(TWO)}, "task": {task}}}': message for task, message in TASKS.items()},
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "{'cluster': 1}",
-            f"line 1: not JSON: Expecting property name enclosed in double quotes at character 2; write {EXAMPLE}",
-        ),
-        ('{"cluster":\n }', f"line 2: not JSON: Expecting value at character 2; write {EXAMPLE}"),
-        ('{"cluster": {},\n"cluster": {}}', f"line 2: the key 'cluster' appears twice; write {EXAMPLE}"),
-        ("[" * 50_000, f"nested more than 64 deep; write {EXAMPLE}"),
-        ('["a:2222"]', f'["a:2222"] is not an object in braces; write {EXAMPLE}'),
-        ("7", f"7 is not an object in braces; write {EXAMPLE}"),
-    ],
-    ids=lambda value: value[:20],
-)
-def test_text_that_is_no_object(text, message):
-    check(text, message)
-
-
-EMPTY = 'cluster.worker is empty; write its addresses as ["host:port", ...], or leave worker out'
-
-
-@pytest.mark.parametrize(
-    ("jobs", "message"),
-    [
-        (None, f"no cluster; write the addresses of all processes, the same for each: {EXAMPLE}"),
-        ({}, "cluster {} names no task type; write the addresses"),
-        (["a:1"], 'cluster ["a:1"] names no task type; write the addresses'),
-        ({"workers": ["a:1"]}, 'cluster has the unknown task type "workers"; only chief and worker are known'),
-        ({**TWO, "ps": ["c:1"]}, 'cluster has "ps": the weights are on every machine'),
-        ({**TWO, "evaluator": ["c:1"]}, 'cluster has "evaluator": the chief evaluates once training is over'),
-        ({**TWO, "master": ["c:1"]}, 'cluster has "master": this is the old name of chief; write chief'),
-        ({"chief": ["a:1"], "worker": []}, EMPTY),
-        ({"worker": "a:1,b:1"}, 'cluster.worker is not a list: "a:1,b:1"; write its addresses as'),
-        ({"chief": ["a:1", "b:1"]}, "cluster.chief has 2 addresses; there is one chief: list the others under worker"),
-        ({"worker": ["a:1", "b"]}, 'cluster.worker[1] is "b"; write it as "host:port", such as "host-a:2222"'),
-        *(  # no host, an URL, a space, an empty label, bare IPv6
-            ({"worker": [address]}, f'cluster.worker[0] is "{address}"; write it as')
-            for address in (":1", "grpc://a:1", "a:1 ", "a..b:1", "::1:2222")
-        ),
-        ({"worker": [2222]}, "cluster.worker[0] is 2222; write it as"),
-        ({"worker": ["a:0"]}, 'cluster.worker[0] is "a:0"; a port is a number from 1 to 65535'),
-        ({"worker": ["a:65536"]}, 'cluster.worker[0] is "a:65536"; a port is a number from 1 to'),
-        (
-            {"worker": ["a:1", "b:1", "A:1"]},
-            "worker 0 (a:1) and worker 2 (A:1) have the same address; give each process a port or a host of its own",
-        ),
-        ({"chief": ["a:1"], "worker": ["a:1"]}, "chief (a:1) and worker 0 (a:1) have the same address"),
-    ],
-    ids=str,
-)
-def test_mistakes_in_the_cluster(jobs, message):
-    check({"cluster": jobs, "task": FIRST} if jobs is not None else {"task": FIRST}, message)
-
-
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        (None, 'no task; say which process this one is, such as "task": {"type": "worker", "index": 0}'),
-        ({"index": 0}, 'task {"index": 0} has no type; say which process'),
-        ("worker", 'task "worker" has no type; say which process'),
-        ({"type": "chief", "index": 0}, 'task.type is "chief", which cluster does not have: write worker'),
-        ({"type": [], "index": 0}, "task.type is [], which cluster does not have"),
-        ({"type": "evaluator", "index": 0}, 'task.type is "evaluator", which cluster does not have: the chief evaluates'),
-        (
-            {"type": "worker"},
-            "task has no index; write the place of this process under cluster.worker, counted from 0",
-        ),
-        ({"type": "worker", "index": "1"}, 'task.index is "1"; write a whole number without quotes, counted from 0'),
-        ({"type": "worker", "index": True}, "task.index is true; write a whole number"),
-        (
-            {"type": "worker", "index": 2},
-            "task.index is 2, and the addresses of cluster.worker are counted from 0: write 0 to 1",
-        ),
-        ({"type": "worker", "index": -1}, "task.index is -1, and the addresses"),
-    ],
-    ids=str,
-)
-def test_mistakes_in_the_task(task, message):
-    check({"cluster": TWO} if task is None else {"cluster": TWO, "task": task}, message)
-
-
-def test_mistakes_beside_one_process():
-    one = "task.index is 1, and the addresses of cluster.{} are counted from 0: 0 is the only one"
-    check({"cluster": {**TWO, "chief": ["c:1"]}, "task": {"type": "chief", "index": 1}}, one.format("chief"))
-    check({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}, one.format("worker"))
-
-
-def check(config, message):
+@pytest.mark.parametrize("text", MISTAKES, ids=lambda text: text[:60])
+def test_a_mistake_is_one_line(text):
     with pytest.raises(DeviceError) as caught:
-        cluster.read({"TF_CONFIG": config if isinstance(config, str) else json.dumps(config)})
-    assert str(caught.value).startswith(f"TF_CONFIG: {message}")
+        cluster.read({"TF_CONFIG": text})
+    assert str(caught.value).startswith(f"TF_CONFIG: {MISTAKES[text]}")
     assert "\n" not in str(caught.value)
 
 
@@ -244,8 +196,11 @@ def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path, programs):
     assert claim["kind"] == "PersistentVolumeClaim"
 
 
-def test_the_parts_of_the_kubernetes_manifest_name_each_other():
-    service, _, claim, job = manifest()
+def test_the_parts_of_the_kubernetes_manifest_name_each_other_and_only_workers_reach_workers():
+    service, policy, claim, job = manifest()
+    workers = {"matchLabels": {"job-name": job["metadata"]["name"]}}
+    rule = {"from": [{"podSelector": workers}], "ports": [{"port": service["spec"]["ports"][0]["port"]}]}
+    assert (policy["spec"]["podSelector"], policy["spec"]["ingress"]) == (workers, [rule])
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert (spec["completionMode"], pod["restartPolicy"], service["spec"]["clusterIP"]) == ("Indexed", "OnFailure", "None")
@@ -257,14 +212,6 @@ def test_the_parts_of_the_kubernetes_manifest_name_each_other():
     assert volume["name"] == mount["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     assert f"--output_dir={mount['mountPath']}/" in container["args"][0]
-
-
-def test_the_kubernetes_manifest_lets_only_workers_reach_workers():
-    service, policy, _, job = manifest()
-    workers = {"matchLabels": {"job-name": job["metadata"]["name"]}}
-    (rule,) = policy["spec"]["ingress"]
-    assert policy["spec"]["podSelector"] == workers
-    assert rule == {"from": [{"podSelector": workers}], "ports": [{"port": service["spec"]["ports"][0]["port"]}]}
 
 
 def manifest():

@@ -3,62 +3,30 @@
 from __future__ import annotations
 
 import os
-from types import SimpleNamespace
-from unittest import mock
+import re
 
 import pytest
 import tensorflow as tf
-from tensorflow.python.eager import context
 
 from bert_tf.errors import DeviceError
 from bert_tf.runtime import devices
 from bert_tf.runtime.devices import allow_xla_on_cpu, configure, session_config
 from bert_tf.runtime.settings import DeviceSettings
+from tests.runtime.fake_machine import FakeMachine
 
 tf1 = tf.compat.v1
 
 ON_CPU = "--tf_xla_cpu_global_jit"
 
 
-class Machine:
-    """Plays tf.config for some GPUs, and notes what is set."""
-
-    def __init__(self, gpus: int) -> None:
-        self.gpus = [SimpleNamespace(name=f"/physical_device:GPU:{number}") for number in range(gpus)]
-        self.cpu = SimpleNamespace(name="/physical_device:CPU:0")
-        self.visible, self.growing, self.parts, self.threads, self.deterministic = self.gpus, [], {}, {}, False
-
-    def list_physical_devices(self, kind):
-        return self.gpus if kind == "GPU" else [self.cpu]
-
-    def get_visible_devices(self, kind):
-        return self.visible if kind == "GPU" else [self.cpu]
-
-    def set_visible_devices(self, chosen, kind):
-        assert kind == "GPU"
-        self.visible = list(chosen)
-
-    def set_memory_growth(self, gpu, on):
-        assert on
-        self.growing.append(self.gpus.index(gpu))
-
-    def set_logical_device_configuration(self, device, parts):
-        self.parts[device.name] = [part.memory_limit for part in parts]
-
-    def enable_op_determinism(self):
-        self.deterministic = True
-
-
 @pytest.fixture
-def machine(monkeypatch):
+def machine(tmp_path, monkeypatch):
     """A machine with so many GPUs, and three cores granted."""
 
     def arrange(gpus):
-        fake = Machine(gpus)
-        fake.experimental = fake
-        fake.LogicalDeviceConfiguration = tf.config.LogicalDeviceConfiguration
-        fake.threading = mock.Mock()
-        monkeypatch.setattr(devices.tf, "config", fake)
+        fake = FakeMachine(tmp_path, monkeypatch)
+        fake.tensorflow_sees(*[{}] * gpus)
+        fake.accepts_settings()
         monkeypatch.setattr(devices.cgroup, "granted_cpus", lambda: 3)
         for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_VISIBLE_DEVICES"):
             monkeypatch.delenv(name, raising=False)
@@ -87,7 +55,7 @@ def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, n
     fake = machine(gpus)
     found = configure(DeviceSettings(**settings), {})
     assert found == tuple(f"/device:{name}" for name in names)
-    assert [fake.gpus.index(gpu) for gpu in fake.visible] == seen
+    assert [gpu.name for gpu in tf.config.get_visible_devices("GPU")] == [f"/physical_device:GPU:{n}" for n in seen]
     assert not fake.deterministic
     config = session_config(DeviceSettings(**settings))
     assert config.gpu_options.visible_device_list == ",".join(map(str, seen))
@@ -95,48 +63,50 @@ def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, n
 
 
 @pytest.mark.parametrize(
-    ("gpus", "settings", "environment", "message"),
+    ("gpus", "settings", "message"),
     [
-        (2, {"visible_gpus": "0,2"}, {}, "--visible_gpus=0,2: TensorFlow sees GPU 0, 1"),
-        (0, {"visible_gpus": "0"}, {}, "--visible_gpus=0: TensorFlow sees no GPU (python -m bert_tf devices says why)"),
-        (
-            1,
-            {"visible_gpus": "1"},
-            {"CUDA_VISIBLE_DEVICES": "1"},
-            "--visible_gpus=1: TensorFlow sees GPU 0; CUDA_VISIBLE_DEVICES=1 in the environment,"
-            " and numbers count from 0 within it",
+        (2, {"visible_gpus": "0,2"}, "--visible_gpus=0,2: TensorFlow sees GPU 0, 1"),
+        (0, {"visible_gpus": "0"}, "--visible_gpus=0: TensorFlow sees no GPU (python -m bert_tf devices says why)"),
+        *(
+            (2, {"visible_gpus": text}, f"--visible_gpus={text}: write numbers with commas, as in 0,2, or none")
+            for text in ("a", "-1", "")
         ),
-        (2, {"visible_gpus": "a"}, {}, "--visible_gpus=a: write numbers with commas, as in 0,2, or none"),
-        (2, {"visible_gpus": "-1"}, {}, "--visible_gpus=-1: write numbers with commas, as in 0,2, or none"),
-        (2, {"visible_gpus": ""}, {}, "--visible_gpus=: write numbers with commas, as in 0,2, or none"),
-        (2, {"visible_gpus": "1,1"}, {}, "--visible_gpus=1,1: a GPU is named twice"),
-        (2, {"num_gpus": 3}, {}, "--num_gpus=3: TensorFlow sees GPU 0, 1"),
-        (2, {"visible_gpus": "1", "num_gpus": 2}, {}, "--num_gpus=2: 1 visible (--visible_gpus=1)"),
-        (
-            1,
-            {"gpu_memory_growth": True, "gpu_memory_limit_mb": 5175},
-            {},
-            "--gpu_memory_growth and --gpu_memory_limit_mb exclude each other: a limit is taken at once",
-        ),
-        (
-            1,
-            {"gpu_memory_growth": True},
-            {"TF_FORCE_GPU_ALLOW_GROWTH": "false"},
-            "--gpu_memory_growth contradicts TF_FORCE_GPU_ALLOW_GROWTH=false in the environment: unset one of them",
-        ),
+        (2, {"visible_gpus": "1,1"}, "--visible_gpus=1,1: a GPU is named twice"),
+        (2, {"num_gpus": 3}, "--num_gpus=3: TensorFlow sees GPU 0, 1"),
+        (2, {"visible_gpus": "1", "num_gpus": 2}, "--num_gpus=2: 1 visible (--visible_gpus=1)"),
+        (1, {"gpu_memory_growth": True, "gpu_memory_limit_mb": 5175}, "exclude each other: a limit is taken at once"),
         (
             1,
             {"virtual_devices": 2},
-            {},
             "--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(machine, gpus, settings, environment, message):
+def test_what_cannot_be_is_refused_in_one_line(machine, gpus, settings, message):
     machine(gpus)
-    with pytest.raises(DeviceError) as caught:
+    with pytest.raises(DeviceError, match=f"{re.escape(message)}$"):
+        configure(DeviceSettings(**settings), {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "message"),
+    [
+        (
+            {"visible_gpus": "1"},
+            {"CUDA_VISIBLE_DEVICES": "1"},
+            "GPU 0; CUDA_VISIBLE_DEVICES=1 in the environment, and numbers count",
+        ),
+        (
+            {"gpu_memory_growth": True},
+            {"TF_FORCE_GPU_ALLOW_GROWTH": "false"},
+            "growth contradicts TF_FORCE_GPU_ALLOW_GROWTH=false",
+        ),
+    ],
+)
+def test_what_the_environment_contradicts_is_refused(machine, settings, environment, message):
+    machine(1)
+    with pytest.raises(DeviceError, match=message):
         configure(DeviceSettings(**settings), environment)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -149,7 +119,7 @@ def test_memory_grows_on_all_visible_gpus(machine, monkeypatch, asked, environme
         monkeypatch.setenv(name, value)
     settings = DeviceSettings(visible_gpus="0,2", gpu_memory_growth=asked)
     configure(settings, environment)
-    assert fake.growing == ([0, 2] if grows else [])
+    assert fake.growing == (["/physical_device:GPU:0", "/physical_device:GPU:2"] if grows else [])
     assert session_config(settings).gpu_options.allow_growth == grows
 
 
@@ -228,18 +198,14 @@ def test_only_xla_compiles(xla, level):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (None, ON_CPU),
         ("", ON_CPU),
         ("--tf_xla_min_cluster_size=1", f"--tf_xla_min_cluster_size=1 {ON_CPU}"),
         (ON_CPU, ON_CPU),
         (f"{ON_CPU}=false --tf_xla_min_cluster_size=1", f"{ON_CPU}=false --tf_xla_min_cluster_size=1"),
     ],
-    ids=["unset", "empty", "another flag", "the flag itself", "refused by the user"],
 )
 def test_what_the_user_tells_xla_is_kept(monkeypatch, before, after):
-    monkeypatch.setenv("TF_XLA_FLAGS", before or "")
-    if before is None:
-        monkeypatch.delenv("TF_XLA_FLAGS")
+    monkeypatch.setenv("TF_XLA_FLAGS", before)
     for _ in range(2):  # the second time changes nothing
         allow_xla_on_cpu()
         assert os.environ["TF_XLA_FLAGS"] == after
@@ -255,13 +221,3 @@ def test_a_limit_and_growth_that_is_forced_are_both_taken(machine, monkeypatch):
     assert fake.parts == {"/physical_device:GPU:0": [5175], "/physical_device:GPU:1": [5175]}
     with pytest.raises(DeviceError, match="exclude each other"):
         configure(DeviceSettings(gpu_memory_limit_mb=5175, gpu_memory_growth=True), os.environ)
-
-
-def test_tensorflow_refuses_to_be_told_of_growth_beside_a_limit():
-    """In a context that is thrown away: why `configure` makes one of the two calls."""
-    gpu, made = tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU"), context.Context()
-    for name, value in {"physical_devices": [gpu], "visible_device_list": [gpu], "pluggable_devices": []}.items():
-        setattr(made, f"_{name}", value)
-    made.set_logical_device_configuration(gpu, [tf.config.LogicalDeviceConfiguration(memory_limit=1)])
-    with pytest.raises(ValueError, match="memory growth"):
-        made.set_memory_growth(gpu, True)

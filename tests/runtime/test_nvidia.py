@@ -47,11 +47,6 @@ def test_each_gpu_is_counted_once(machine):
     assert [gpu.number for gpu in system.gpus] == [0, None]
 
 
-def test_without_a_driver_the_bus_knows_the_place(machine):
-    machine.pci("0000:01:00.0")
-    assert [str(gpu) for gpu in nvidia.survey().gpus] == ["NVIDIA GPU at 0000:01:00.0"]
-
-
 def test_an_old_driver_knows_no_compute_capability(machine):
     refuse = 'case "$*" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\'; exit 2;; esac'
     machine.smi("0, GeForce GTX 1080, GPU-1, 00000000:01:00.0, 8119, 8000, 470.182.03", before=refuse)
@@ -134,10 +129,3 @@ def test_a_library_that_lacks_another_names_it(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", load)
     (problem,) = nvidia.not_loaded(["libcusparse.so.12"], "/nowhere")
     assert problem.startswith("libcusparse.so.12 (libnvJitLink.so.12: cannot open")
-
-
-def test_device_files_without_permission(machine, monkeypatch):
-    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-modeset"):
-        machine.write(f"dev/{name}", "")
-    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith(("nvidia1", "nvidia-uvm")))
-    assert [Path(path).name for path in nvidia.forbidden_files()] == ["nvidia1", "nvidia-uvm"]

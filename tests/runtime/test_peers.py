@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,14 +59,12 @@ def worker(index, port):
     return Worker("worker", index, "127.0.0.1", port, f"127.0.0.1:{port}")
 
 
-class Record:
+def recorded(*ports, patience=QUICK):
     """A watch over peers, which are given by their ports, and what it said."""
-
-    def __init__(self, *ports, patience=QUICK):
-        others = [port if isinstance(port, Worker) else worker(index, port) for index, port in enumerate(ports, 1)]
-        self.ends, self.log = [], []
-        cluster = Cluster((worker(0, 1), *others), 0)
-        self.watch = Watch(cluster, log=self.log.append, patience=patience, end=self.ends.append)
+    others = [port if isinstance(port, Worker) else worker(index, port) for index, port in enumerate(ports, 1)]
+    log, ends = [], []
+    watch = Watch(Cluster((worker(0, 1), *others), 0), log=log.append, patience=patience, end=ends.append)
+    return SimpleNamespace(watch=watch, log=log, ends=ends)
 
 
 @pytest.fixture
@@ -81,8 +80,9 @@ def watching():
     with contextlib.ExitStack() as stack:
 
         def start(*ports, **settings):
-            record = Record(*ports, **settings)
-            stack.enter_context(record.watch)
+            record = recorded(*ports, **settings)
+            record.watch.start()
+            stack.callback(record.watch.stop)
             return record
 
         yield start
@@ -118,18 +118,6 @@ def test_a_peer_that_is_gone_ends_the_process_with_one_line(server, watching):
     assert time.monotonic() - began < 2.5  # before another process could take its place
     assert record.ends == [f"worker 1 (127.0.0.1:{server.port}) is gone; {GONE}"]
     assert record.log == []
-
-
-def test_only_the_peer_that_is_gone_is_named_and_only_once(watching):
-    servers = [Server() for _ in range(3)]
-    record = watching(*(each.port for each in servers))
-    wait_until(lambda: met(record.watch))
-    servers[1].close()
-    wait_until(lambda: record.ends)
-    for each in servers:
-        each.close()
-    wait_until(lambda: not [thread for thread in watch_threads() if thread.name != "peers"])
-    assert record.ends == [f"worker 2 (127.0.0.1:{servers[1].port}) is gone; {GONE}"]
 
 
 def test_once_a_peer_has_come_no_name_server_is_asked(server, watching, monkeypatch):
@@ -222,10 +210,11 @@ def test_a_line_is_probed_so_that_a_dead_machine_ends_it(server):
 
 
 def test_a_watch_that_is_stopped_hangs_up(server):
-    record = Record(server.port)
-    with record.watch:
-        wait_until(lambda: met(record.watch))
-    record.watch.stop()  # once more
+    record = recorded(server.port)
+    record.watch.start()
+    wait_until(lambda: met(record.watch))
+    for _ in range(2):
+        record.watch.stop()
     (line,) = server.lines
     line.settimeout(LONG)
     received = b"".join(iter(lambda: line.recv(100), b""))
@@ -242,16 +231,6 @@ def test_who_does_not_come_is_named_and_ends_the_process(server, watching):
     listed = ", ".join(f"worker {i} (127.0.0.1:{port}): Connection refused" for i, port in ((1, absent[0]), (3, absent[1])))
     assert set(record.log) == {f"waiting for {listed}"}
     assert record.ends == [f"waited 0 s in vain for {listed}; look into the logs there, and at the addresses in TF_CONFIG"]
-
-
-def test_a_name_that_nobody_knows_is_said(watching, monkeypatch):
-    def unknown(*_, **__):
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    record = watching(1, patience=Patience(report=0.1))
-    wait_until(lambda: record.log)
-    assert record.log[0] == "waiting for worker 1 (127.0.0.1:1): Name or service not known"
 
 
 def test_who_comes_late_is_watched_from_then_on(watching):
@@ -356,6 +335,7 @@ def tensorflow_server(tmp_path_factory):
         started.kill()
 
 
+@pytest.mark.several_machines
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
 def test_the_server_of_tensorflow_is_a_peer_and_loses_no_file_by_it(tensorflow_server, watching):
     process, port = tensorflow_server
@@ -373,3 +353,41 @@ def test_the_server_of_tensorflow_is_a_peer_and_loses_no_file_by_it(tensorflow_s
     before = len(list(files.iterdir()))
     call(40)
     wait_until(lambda: len(list(files.iterdir())) < before + 10)
+
+
+CLOSING = """
+import sys, time
+from bert_tf.runtime import peers
+
+class Session:
+    def close(self):
+        time.sleep(60)
+
+session = Session()
+peers.close_in_background(session)
+session.close()
+session.close()
+print("said")
+sys.exit(peers.leave(7))
+"""
+
+
+def test_a_session_is_closed_once_and_nobody_waits(monkeypatch):
+    monkeypatch.setattr(peers, "_CLOSING", [])
+    may, closed = threading.Event(), []
+    session = SimpleNamespace(close=lambda: closed.append(may.wait(10)))
+    peers.close_in_background(session)
+    assert peers.leave(3) == 3  # not closed yet
+    session.close()
+    session.close()
+    assert closed == []
+    may.set()
+    peers._CLOSING[0].join(10)
+    assert closed == [True]
+    assert peers.leave(3) == 3
+
+
+def test_the_process_ends_with_its_status_and_output_while_a_session_is_closing():
+    command = [sys.executable, "-c", CLOSING]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert (result.returncode, result.stdout) == (7, "said\n")

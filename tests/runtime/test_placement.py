@@ -116,7 +116,7 @@ def test_a_device_has_one_name(name):
     ids=["by itself", "--device", "--place"],
 )
 def test_a_device_that_does_not_exist_ends_in_one_line(make):
-    with pytest.raises(DeviceError, match=r"^there is no device /GPU:2, only /CPU:0, /GPU:0, /GPU:1$"):
+    with pytest.raises(DeviceError, match=r"^no device /GPU:2; available: /CPU:0, /GPU:0, /GPU:1$"):
         make("/gpu:2")
 
 

@@ -23,7 +23,7 @@ from bert_tf.service.question import Part
 from bert_tf.service.server import Server
 from bert_tf.service.service import Service
 from bert_tf.service.settings import ServeConfig, configured
-from bert_tf.service.worker import Description, Source
+from bert_tf.service.worker import Description
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -65,6 +65,17 @@ class Toy:
     def _answer(self, example: Any, one: Part) -> bytes:
         said = {"id": example.guid, "texts": example.texts, "call": one.call, "of": self.description.step, **one.options}
         return json.dumps(said).encode()
+
+
+class Loading(Toy):
+    """Is loaded once `free` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(description())
+        self.free = threading.Event()
+
+    def load(self) -> None:
+        self.free.wait(20)
 
 
 class Held(Toy):
@@ -113,8 +124,8 @@ class Launcher:
     def __init__(self, *toys: Toy) -> None:
         self.toys, self.started = list(toys), []
 
-    def __call__(self, source: Source, number: int) -> tuple[Any, Thread]:
-        del source, number
+    def __call__(self, config: ServeConfig, number: int, **_: int) -> tuple[Any, Thread]:
+        del config, number
         own, other = multiprocessing.Pipe()
         self.started.append(Thread(other, self.toys.pop(0) if len(self.toys) > 1 else self.toys[0]))
         return own, self.started[-1]
@@ -123,7 +134,9 @@ class Launcher:
 class Running:
     """A service that listens, in a thread; leaving the block ends it."""
 
-    def __init__(self, *toys: Toy, **settings: Any) -> None:
+    def __init__(self, *toys: Toy, waits: bool = True, **settings: Any) -> None:
+        """Entering the block waits until the model is loaded, or, if `waits` is false, until the service listens."""
+        self._waits = waits
         self.launcher = Launcher(*(toys or (Toy(description()),)))
         self.config = configured("/runs/toy", **{"port": 0, "grace_s": 5.0, **settings})
         self._listener = running.listening(self.config.address)
@@ -140,8 +153,7 @@ class Running:
 
     async def _serve(self, config: ServeConfig) -> None:
         self.loop = asyncio.get_running_loop()
-        source = Source(config.run)
-        self.service = Service(source, config, launch=self.launcher)
+        self.service = Service(config, launch=self.launcher)
         self.server = Server(app.make(self.service, config.address), config, stopping=self.service.stop)
         self._made.set()
         await running.until_signal(self.service, self.server, self._listener)
@@ -149,7 +161,10 @@ class Running:
     def __enter__(self) -> Running:
         self._thread.start()
         self._made.wait(10)
-        self.wait_for(lambda: self.service.is_ready or not self._thread.is_alive())
+        if self._waits:
+            self.wait_for(lambda: self.service.is_ready or not self._thread.is_alive())
+        else:
+            self.wait_for(lambda: self.server.started)
         return self
 
     def __exit__(self, *error: object) -> None:

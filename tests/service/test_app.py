@@ -10,9 +10,9 @@ import threading
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.service.guard import Guard
+from bert_tf.service.refusal import Guard
 from bert_tf.service.settings import Address
-from tests.service.fakes import READER, Running, Toy, description, message
+from tests.service.fakes import READER, Loading, Running, Toy, description, message
 
 ANY = "0.0.0.0"  # noqa: S104
 
@@ -50,12 +50,10 @@ def test_vectors_may_be_normalized(service, normalize):
         (b"[" * 900, 400, "the body is not usable"),
         (b'{"rows": ' + b"[" * 100 + b"]" * 100 + b"}", 400, "nested more than 64 deep"),
         (b'{"text": "a", "id": NaN}', 400, "not JSON: NaN is not a number there"),
-        (b'{"text": "a", "id": -Infinity}', 400, "not JSON: -Infinity"),
         (b'{"text": "a", "id": 1e999}', 400, "the number 1e999 is too large"),
         (gzip.compress(b'{"text": "a"}', mtime=0), 415, "the body is gzip, which is not unpacked here; send JSON as it is"),
         (b"[1]", 422, "the body is a list; give an object"),
         (b"null", 422, "the body is null; give an object"),
-        (b"3", 422, "the body is a number"),
         (b'"text"', 422, "the body is a string"),
         (b'{"rows": "text"}', 422, "rows is a string; give a list"),
         (b'{"rows": {}}', 422, "rows is an object; give a list"),
@@ -64,7 +62,6 @@ def test_vectors_may_be_normalized(service, normalize):
         (b'{"rows": [""]}', 422, "row 0: a text is empty"),
         (b'{"text_a": "a", "text_b": " "}', 422, "row 0: a text is empty"),
         (b'{"text": "a", "id": {"a": 1}}', 422, "row 0: the value in column 'id' is not a name: {'a': 1}"),
-        (b'{"text": "a", "id": [1]}', 422, "is not a name: [1]"),
         (b'{"rows": [null]}', 422, "row 0: is None"),
         (b'{"txt": "a"}', 422, "row 0: has txt; give"),
         (json.dumps({f"x{number}": 1 for number in range(150)}).encode(), 422, "x41, ; give text or sentence"),
@@ -83,11 +80,10 @@ def test_what_cannot_be_used_is_one_line(service, body, status, said):
     assert said in line
 
 
-@pytest.mark.parametrize(("encoding", "expected"), [("br", 415), ("identity", 200)])
-def test_a_body_that_is_said_to_be_encoded_is_refused(service, encoding, expected):
-    status, said, _ = service.ask(body=b'{"text": "a"}', **{"Content-Encoding": encoding})
-    assert status == expected
-    assert expected == 200 or said["error"]["message"] == "the body is br, which is not unpacked here; send JSON as it is"
+def test_a_body_that_is_said_to_be_encoded_is_refused(service):
+    refused = message(service.ask(body=b'{"text": "a"}', **{"Content-Encoding": "br"}))
+    assert refused == (415, "the body is br, which is not unpacked here; send JSON as it is")
+    assert service.ask(body=b'{"text": "a"}', **{"Content-Encoding": "identity"})[0] == 200
 
 
 def test_unknown_paths_and_methods(service):
@@ -104,24 +100,16 @@ def test_health(service):
 
 
 def test_before_the_model_is_loaded_the_process_is_live_and_not_ready():
-    waits = threading.Event()
-    toy = Toy(description())
-    toy.load = lambda: waits.wait(10)
-    running = Running(toy)
-    running._thread.start()
-    running.wait_for(lambda: running._made.is_set() and running.server.started)
-    try:
+    toy = Loading()
+    with Running(toy, waits=False) as running:
         assert (running.ask("/health/live")[0], running.ask("/health")[0]) == (200, 503)
         status, said, headers = running.ask(body={"rows": ["a"]})
         assert (status, said["error"]["message"]) == (503, "the model is not yet loaded; try again later")
         assert headers["retry-after"] == "2"
         assert "The model is loading" in running.ask("/")[1]
         assert running.ask("/docs")[0] == 200
-        waits.set()
+        toy.free.set()
         running.wait_for(lambda: running.ask("/health")[0] == 200)
-    finally:
-        waits.set()
-        running.__exit__()
 
 
 def test_metrics_and_log_count_requests_rows_tokens_and_refusals(caplog):
@@ -160,17 +148,15 @@ def test_reload_needs_the_switch_and_is_not_for_browsers(service):
 
 
 def test_reloads_do_not_queue():
-    free = threading.Event()
-    slow = Toy(description())
-    slow.load = lambda: free.wait(20)
+    slow = Loading()
     with Running(Toy(description()), slow, admin=True) as running:
         first = threading.Thread(target=running.ask, args=("/reload", b""))
         first.start()
         running.wait_for(lambda: running.service.is_reloading)
         said = message(running.ask("/reload", b""))
-        free.set()
+        slow.free.set()
         first.join(20)
-        assert said == (409, "a reload is under way; GET /health names the checkpoint that answers")
+        assert said == (409, "a reload is in progress; GET /health names the checkpoint that answers")
         assert running.ask("/reload", b"")[0] == 200
 
 

@@ -46,7 +46,7 @@ ASK = """(async () => {
   const typed = %s, form = document.getElementById('ask');
   for (const [name, value] of Object.entries(typed)) form.elements[name].value = value;
   form.requestSubmit();
-  while (document.getElementById('answer').textContent.includes('Nothing was asked'))
+  while (document.getElementById('answer').textContent.includes('No request yet'))
     await new Promise(go => setTimeout(go, 20));
   return document.getElementById('answer').innerText;
 })()"""

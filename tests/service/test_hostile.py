@@ -225,7 +225,7 @@ def test_more_tokens_than_may_wait_are_refused():
         refused = running.ask(body={"text": "b"})
         toy.free.set()
         assert [one.result(10)[0] for one in early] == [200, 200]
-    assert message(refused) == (429, "7 tokens wait, the most that may; try again later")
+    assert message(refused) == (429, "7 tokens are waiting, the maximum; try again later")
 
 
 def test_a_request_whose_client_has_gone_is_not_computed():

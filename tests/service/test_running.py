@@ -1,4 +1,4 @@
-"""What keeps a service from running is one line."""
+"""Settings of a service, the checkpoint that it watches, and what keeps it from running."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf.errors import DeviceError, FlagError
 from bert_tf.service import running, workers
+from bert_tf.service.service import Watch
 from bert_tf.service.settings import Address, configured
 from tests.service.fakes import Launcher, Toy, description
 
@@ -33,3 +34,53 @@ def test_a_run_that_is_not_there_ends_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "launched", Launcher(Toy(description(), problem="no such run")))
     with pytest.raises(workers.StartError, match="^no such run$"):
         running.run_service(configured(str(tmp_path / "nothing"), port=0))
+
+
+def test_each_goes_to_its_group():
+    of_model = {"task_name": "MRPC", "pooling": "cls", "max_seq_length": 64, "precision": "bfloat16"}
+    config = configured("out", port=1, workers=2, max_rows=3, grace_s=4, **of_model)
+    assert (config.address.port, config.computing.workers, config.limits.max_rows, config.patience.grace_s) == (1, 2, 3, 4.0)
+    assert (config.task_name, config.vectors) == ("MRPC", {"pooling": "cls", "layers": (-1,)})
+    assert config.loading == {"max_seq_length": 64, "precision": "bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"prot": 1}, "unknown setting 'prot'; did you mean port"),
+        ({"port": 65_536}, "--port=65536: not a number up to 65535"),
+        ({"workers": 0}, "--workers=0: expected at least 1"),
+        ({"max_delay_ms": float("nan")}, "--max_delay_ms=nan: not a number"),
+        ({"layers": "x"}, "--layers=x: write whole numbers"),
+        ({"host": ""}, "--host is empty"),
+    ],
+)
+def test_what_cannot_be_is_one_line(values, message):
+    with pytest.raises(FlagError, match=message):
+        configured("out", **values)
+
+
+@pytest.mark.parametrize(
+    ("files", "watched", "changed", "answers"),
+    [
+        (["checkpoint"], "", "checkpoint", [False, True, False]),  # once it has come to rest
+        (["checkpoint", "best/checkpoint"], "", "checkpoint", [False, False, False]),
+        (["checkpoint", "best/checkpoint"], "", "best/checkpoint", [False, True, False]),
+        (["model.ckpt-20.index"], "model.ckpt-20", "model.ckpt-20.index", [False, True, False]),
+    ],
+)
+def test_a_changed_file(tmp_path, files, watched, changed, answers):
+    (tmp_path / "best").mkdir()
+    for name in files:
+        (tmp_path / name).write_text("1")
+    watch = Watch(tmp_path / watched)
+    assert not watch.has_changed()
+    (tmp_path / changed).write_text("20")
+    assert [watch.has_changed() for _ in range(3)] == answers
+
+
+def test_a_run_that_is_gone_is_no_change(tmp_path):
+    (tmp_path / "checkpoint").write_text("1")
+    watch = Watch(tmp_path)
+    (tmp_path / "checkpoint").unlink()
+    assert [watch.has_changed() for _ in range(3)] == [False, False, False]

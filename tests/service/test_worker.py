@@ -12,9 +12,9 @@ import bert_tf
 from bert_tf.errors import FlagError
 from bert_tf.service import forms, openapi, question
 from bert_tf.service.question import ENCODE, PREDICT
-from bert_tf.service.settings import Limits
+from bert_tf.service.settings import Limits, configured
 from bert_tf.service.values import plain
-from bert_tf.service.worker import Served, Source
+from bert_tf.service.worker import Served
 from tests import pretrained
 from tests.service.runs import KINDS, write
 
@@ -41,7 +41,7 @@ def validated(document, schema, value):
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project, kind):
     run, rows = write(tmp_path / "run", project, kind), KINDS[kind][1]
-    served = Served(Source(str(run)))
+    served = Served(configured(str(run)))
     served.load()
     with bert_tf.load(run) as model:
         expected = [plain(one) for one in model.predict(rows)]
@@ -62,11 +62,11 @@ def test_a_model_of_pretraining_is_not_served(tmp_path):
     with pytest.raises(
         FlagError, match="a model of pre-training is not served: masked words are filled in by python -m bert_tf"
     ):
-        Served(Source(str(pretrained.write_run(tmp_path / "run"))))
+        Served(configured(str(pretrained.write_run(tmp_path / "run"))))
 
 
 def test_candidates_of_an_answer_have_their_probabilities(tmp_path, project):
-    served = Served(Source(str(write(tmp_path / "run", project, "span"))))
+    served = Served(configured(str(write(tmp_path / "run", project, "span"))))
     (found,) = answered(served, PREDICT, {"rows": KINDS["span"][1]})
     assert sum(one["probability"] for one in found["n_best"]) == pytest.approx(1.0)
     assert any(one["text"] == found["label"] and one["start"] == found["start"] for one in found["n_best"])
@@ -76,7 +76,7 @@ class TestVectors:
     @pytest.fixture(scope="class")
     def served(self, tmp_path_factory, project):
         run = write(tmp_path_factory.mktemp("vectors") / "run", project, "similarity")
-        return Served(Source(str(run), vectors={"pooling": "mean", "layers": "-1"}))
+        return Served(configured(str(run), pooling="mean", layers="-1"))
 
     def test_are_those_of_the_library(self, served):
         texts = ["rain came over", ["soup", "and bread"]]
@@ -89,8 +89,8 @@ class TestVectors:
 
     def test_are_offered_by_other_models_where_it_is_asked_for(self, tmp_path, project):
         run = write(tmp_path / "run", project, "tags")
-        assert Served(Source(str(run))).description.calls == (PREDICT,)
-        served = Served(Source(str(run), encodes=True))
+        assert Served(configured(str(run))).description.calls == (PREDICT,)
+        served = Served(configured(str(run), encode=True))
         assert served.description.calls == (PREDICT, ENCODE)
         assert len(answered(served, ENCODE, {"text": "rain"})) == 1
 
@@ -114,6 +114,6 @@ class TestVectors:
 def test_weights_are_said_before_they_are_read(tmp_path, project):
     run = write(tmp_path / "run", project, "classification")
     on_disk = (run / "model.ckpt-20.data-00000-of-00001").stat().st_size
-    described = Served(Source(str(run))).description
+    described = Served(configured(str(run))).description
     assert on_disk - 100 < described.weight_bytes <= on_disk
     assert (described.name, described.step) == ("run", "model.ckpt-20")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import multiprocessing.context
 import multiprocessing.util
 import threading
@@ -14,9 +13,9 @@ import pytest
 
 from bert_tf.errors import BertError, TrainingError
 from bert_tf.service.metrics import Metrics
-from bert_tf.service.worker import Source
-from bert_tf.service.workers import Plan, StartError, Workers, launched
-from tests.service.fakes import Held, Launcher, Running, Toy, description, message
+from bert_tf.service.settings import configured
+from bert_tf.service.workers import Workers, launched
+from tests.service.fakes import Held, Launcher, Loading, Running, Toy, description, message
 
 SECOND = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
 
@@ -48,7 +47,7 @@ class Slow(int):
 def test_workers_are_counted_from_many_threads():
     many, begun = 20, []
     metrics = Metrics()
-    workers = Workers(Source("/runs/toy"), Plan(many, 1, 0.0, 1.0), metrics, launch=Launcher())
+    workers = Workers(configured("/runs/toy", workers=many), metrics, launch=Launcher())
     workers._description, workers._begin = description(), begun.append
 
     def count():
@@ -66,29 +65,6 @@ def test_workers_are_counted_from_many_threads():
     assert begun == list(range(1, many))  # by the first one alone
     assert workers.first.done()
     assert workers.all.done()
-
-
-class SlowFuture(concurrent.futures.Future):
-    """Lets other threads run after it was asked whether it is done."""
-
-    def done(self):
-        found = super().done()
-        time.sleep(0.005)
-        return found
-
-
-def test_workers_that_cannot_start_at_the_same_time_are_all_tried_again():
-    plan = Plan(8, 1, 0.0, 1.0)
-    workers = Workers(Source("/runs/toy"), plan, Metrics(), changed=lambda: workers._closing.set(), launch=Launcher())
-    workers.first.set_result(description())
-    workers.all = SlowFuture()
-    tried = []
-    threads = [threading.Thread(target=lambda: tried.append(workers._tries_again(StartError("x"), 1))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(tried) == 8
 
 
 def test_requests_of_a_worker_that_ends_are_computed_by_another():
@@ -149,12 +125,12 @@ def test_what_cannot_be_computed_is_refused_alone(error, line):
 def test_a_worker_whose_process_starts_while_all_are_killed_loads_nothing():
     launcher = Launcher(Toy(description()))
 
-    def launch(source, number):
-        found = launcher(source, number)
+    def launch(config, number):
+        found = launcher(config, number)
         workers.kill()
         return found
 
-    workers = Workers(None, Plan(1, 64, 0.0, 1.0), Metrics(), launch=launch)
+    workers = Workers(configured("/runs/toy"), Metrics(), launch=launch)
     workers.start()
     with pytest.raises(BertError, match="the service has ended"):
         workers.first.result(10)
@@ -214,7 +190,7 @@ class TestReload:
             assert message(running.ask("/reload", b"")) == (503, "cannot reload: damaged")
             assert running.predict("a")[0]["of"] == "model.ckpt-1"
             assert 'bert_tf_reloads_total{outcome="failed"} 1.0' in running.ask("/metrics")[1]
-        assert "cannot reload: damaged; model.ckpt-1 goes on answering" in caplog.text
+        assert "cannot reload: damaged; model.ckpt-1 keeps answering" in caplog.text
 
     def test_a_model_of_which_a_second_worker_cannot_start_leaves_the_one_there_is(self):
         toys = Toy(description()), Toy(description()), Toy(SECOND), Toy(SECOND, problem="no memory")
@@ -245,16 +221,12 @@ class TestEnd:
         assert running.error is None
 
     def test_a_model_that_is_still_being_loaded_is_not_waited_for(self):
-        waits = threading.Event()
-        toy = Toy(description())
-        toy.load = lambda: waits.wait(20)
-        running = Running(toy)
-        running._thread.start()
-        running.wait_for(lambda: running._made.is_set() and running.server.started)
-        running.stop()
-        running._thread.join(5)
-        assert not running._thread.is_alive()
-        waits.set()
+        toy = Loading()
+        with Running(toy, waits=False) as running:
+            running.stop()
+            running._thread.join(5)
+            assert not running._thread.is_alive()
+            toy.free.set()
 
     def test_a_second_signal_ends_at_once(self):
         toy = Held()
@@ -274,6 +246,6 @@ def test_the_fork_server_listens_where_files_have_permissions(monkeypatch):
     monkeypatch.setattr(multiprocessing.util, "abstract_sockets_supported", True)  # of Python 3.9.15: open to all users
     process = types.SimpleNamespace(start=lambda: None)
     monkeypatch.setattr(multiprocessing.context.ForkServerContext, "Process", lambda *_, **__: process)
-    own, _ = launched(None, 0)
+    own, _ = launched(configured("/runs/toy"), 0)
     own.close()
     assert not multiprocessing.util.abstract_sockets_supported

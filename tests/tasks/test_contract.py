@@ -11,6 +11,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf import metrics
 from bert_tf.batch import job
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
@@ -21,7 +22,7 @@ from bert_tf.tasks.base import Limits
 from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.families import rules_of, with_rules
 from bert_tf.tasks.predictions import joined
-from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
+from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tags.family import TagFamily
@@ -32,7 +33,7 @@ TEXTS = ("a b c ax", "b", "c a b a b c a b a b c a b", "a")  # the third has sev
 
 def _sentences(kind, *labels):
     names = ("x", "y") if kind != REGRESSION else ()
-    return SentenceFamily(names, kind, usual_metrics(kind, names)), list(zip(TEXTS, labels))
+    return SentenceFamily(names, kind, metrics.usual(kind, len(names))), list(zip(TEXTS, labels))
 
 
 ROWS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tracemalloc
 
 import pytest
@@ -11,9 +10,8 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.label_column import warn_of_labels
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.sentence.task import CustomTask, warn_of_labels
 
 
 @pytest.fixture
@@ -28,18 +26,6 @@ def task(tmp_path):
     return make
 
 
-def texts(task: CustomTask, split: str = "train"):
-    return [(example.text_a, example.text_b) for example in task.examples("", split)]
-
-
-def labels(task: CustomTask):
-    return [example.label for example in task.examples("", "train")]
-
-
-def guids(task: CustomTask, split: str = "train"):
-    return [example.guid for example in task.examples("", split)]
-
-
 def refusal(task: CustomTask, split: str = "train") -> str:
     with pytest.raises((DataError, FlagError)) as caught:
         task.examples("", split)
@@ -49,7 +35,8 @@ def refusal(task: CustomTask, split: str = "train") -> str:
 # Columns
 
 JOINED = '{"title": "a", "body": "b", "tail": "c", "label": 0}\n{"title": null, "body": "", "tail": "d", "label": 1}\n'
-BY_CLASS = {"label_column": "class"}
+TITLED, BY_CLASS = "text,body,title,class\na,b,c,0\nd,e,f,1\n", {"label_column": "class"}
+FOURTH, SECOND = {"label_column": "4", "labels": "0,1"}, {"label_column": "2", "labels": "0,1"}
 
 
 @pytest.mark.parametrize(
@@ -59,40 +46,22 @@ BY_CLASS = {"label_column": "class"}
         ("sentence,label,more\na,0,c\nb,1,d\n", "t.csv", {}, [("a", None), ("b", None)]),
         ("text_a,label,text_b\na,0,c\nb,1,d\n", "t.csv", {}, [("a", "c"), ("b", "d")]),
         ("sentence1,label,sentence2\na,0,c\nb,1,d\n", "t.csv", {}, [("a", "c"), ("b", "d")]),
-        ("text,body,title,class\na,b,c,0\nd,e,f,1\n", "t.csv", {"text_a": "title", **BY_CLASS}, [("c", None), ("f", None)]),
-        (
-            "text,body,title,class\na,b,c,0\nd,e,f,1\n",
-            "t.csv",
-            {"text_a": "body", "text_b": "title", **BY_CLASS},
-            [("b", "c"), ("e", "f")],
-        ),
+        (TITLED, "t.csv", {"text_a": "title", **BY_CLASS}, [("c", None), ("f", None)]),
+        (TITLED, "t.csv", {"text_a": "body", "text_b": "title", **BY_CLASS}, [("b", "c"), ("e", "f")]),
         ("title,body,label,c\nx, y ,0,z\n,w,1,v\n", "t.csv", {"text_a": "title,body"}, [("x  y ", None), ("w", None)]),
-        (
-            "x\ty\tz\t1\nu\t\tw\t0\n",
-            "t.tsv",
-            {"text_a": "3,1,2", "label_column": "4", "labels": "0,1"},
-            [("z x y", None), ("w u", None)],
-        ),
+        ("x\ty\tz\t1\nu\t\tw\t0\n", "t.tsv", {"text_a": "3,1,2", **FOURTH}, [("z x y", None), ("w u", None)]),
+        ("x\t1\tz\ny\t0\tw\n", "t.tsv", {"text_a": "1", "text_b": "3", **SECOND}, [("x", "z"), ("y", "w")]),
         (JOINED, "t.jsonl", {"text_a": "title, body,tail"}, [("a b c", None), ("d", None)]),
         (JOINED, "t.jsonl", {"text_a": "tail", "text_b": "tail,title"}, [("c", "c a"), ("d", "d")]),
         ('"title,body",title,body,label\na,b,c,0\nd,e,f,1\n', "t.csv", {"text_a": "title,body"}, [("a", None), ("d", None)]),
-        (
-            "a\t0\tb\nc\t1\td\n",
-            "t.tsv",
-            {"text_a": "1, 3", "label_column": "2", "labels": "0,1"},
-            [("a b", None), ("c d", None)],
-        ),
+        ("a\t0\tb\nc\t1\td\n", "t.tsv", {"text_a": "1, 3", **SECOND}, [("a b", None), ("c d", None)]),
         ("n,m\nx,1\ny,0\n", "t.csv", {"text_a": "1", "label_column": "2", "has_header": True}, [("x", None), ("y", None)]),
         ("text,label\na,0\nb,1\n", "t.dat", {"file_format": "csv"}, [("a", None), ("b", None)]),
     ],
 )
 def test_texts_are_found_named_and_joined(task, text, name, settings, expected):
-    assert texts(task(text, name, **settings)) == expected
-
-
-def test_columns_by_number_mean_that_there_is_no_header(task):
-    made = task("x\t1\tz\ny\t0\tw\ny\t1\tw\n", "train.tsv", text_a="1", text_b="3", label_column="2")
-    assert made.examples("", "train")[0] == SentenceExample("train-1", "x", "z", "1")
+    found = task(text, name, **settings).examples("", "train")
+    assert [(example.text_a, example.text_b) for example in found] == expected
 
 
 def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(task):
@@ -118,7 +87,7 @@ _WHICH = ": which column holds the text? Name it with --text_a, a second with --
 _HALF = "half a character, '\\ud83d', in column '{}': write both halves of the pair, or neither"
 _HEADER = "; if this line is a header, add --has_header"
 _MEANT = "; if it is meant, list all labels with --labels"
-_KNOWN = {"labels": "0,1"}
+_KNOWN, _SETS = {"labels": "0,1"}, {"problem": MULTI_LABEL, "label_separator": "|"}
 _NUMBERED = {"text_a": "1", "label_column": "2"}
 _TITLE = "title,body,label\na,b,0\n, ,1\n"
 
@@ -144,11 +113,7 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),
         ("text,label\na,x\nb,x\n", {}, ": every row has the label 'x' in column 'label'; there is nothing to tell apart"),
         ("text,label\na,\nb,\n", {}, ": no row has a label in column 'label'; there is nothing to tell apart"),
-        (
-            "text,label\na,x|z\n",
-            {"problem": MULTI_LABEL, "label_separator": "|", "labels": "x,y"},
-            f":2: unknown label 'z'; known are x, y{_MEANT}",
-        ),
+        ("text,label\na,x|z\n", {**_SETS, "labels": "x,y"}, f":2: unknown label 'z'; known are x, y{_MEANT}"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(task, text, settings, problem):
@@ -219,28 +184,17 @@ def test_listed_labels_keep_their_order_and_those_of_a_model_come_first(tmp_path
         ('{"text": "a", "label": 3}\n{"text": "b", "label": "0.5"}\n', "a.jsonl", {"problem": REGRESSION}, [3.0, 0.5]),
         ('{"text": "a", "label": true}\n{"label": false, "text": "b"}\n', "a.jsonl", {}, ["true", "false"]),
         ("text\tlabel\na\tx, y\nb\t\nc\ty\n", "a.tsv", {"problem": MULTI_LABEL}, [("x", "y"), (), ("y",)]),
-        ("text,label\na,x|y z\n", "a.csv", {"problem": MULTI_LABEL, "label_separator": "|"}, [("x", "y z")]),
-        (
-            '{"text": "a", "label": ["x", 1]}\n{"text": "b", "label": []}\n',
-            "a.jsonl",
-            {"problem": MULTI_LABEL},
-            [("x", "1"), ()],
-        ),
+        ("text,label\na,x|y z\n", "a.csv", _SETS, [("x", "y z")]),
+        ('{"text": "a", "label": ["x", 1]}\n{"text": "b", "label": []}\n', "a.jsonl", _SETS, [("x", "1"), ()]),
         *(
             (f'{{"text": "a", "label": {cell}}}\n', "a.jsonl", {"problem": MULTI_LABEL, "labels": "x,y"}, [found])
-            for cell, found in (
-                ('" "', ()),
-                ('"x, "', ("x",)),
-                ('" , x"', ("x",)),
-                ('["x", " "]', ("x",)),
-                ("null", ()),
-                ("[null]", ()),
-            )
+            for found, cells in {("x",): ('"x, "', '" , x"', '["x", " "]'), (): ('" "', "null", "[null]")}.items()
+            for cell in cells
         ),
     ],
 )
 def test_labels_are_of_the_kind_of_the_problem(task, text, name, settings, expected):
-    assert labels(task(text, name, **settings)) == expected
+    assert [example.label for example in task(text, name, **settings).examples("", "train")] == expected
 
 
 def test_of_many_known_labels_the_first_are_listed_and_numbers_called_such(task, tmp_path):
@@ -307,10 +261,8 @@ def test_labels_that_may_be_mistakes_are_named(task, caplog, counts, few, near):
     expected = [f"labels with few rows: {few}; list the labels that are meant with --labels"] * bool(few)
     expected += [f"labels one letter apart, which may be one: {near}"] * bool(near)
     assert [message.partition(".csv: ")[2] for message in caplog.messages] == expected
-
-
-def test_labels_that_are_listed_are_meant(task, caplog):
-    assert task("text,label\na,abcde\na,abcdf\n", labels="abcde,abcdf").labels
+    caplog.clear()
+    assert task("text,label\na,abcde\na,abcdf\n", labels="abcde,abcdf").labels  # those that are listed are meant
     assert caplog.messages == []
 
 
@@ -326,7 +278,14 @@ def test_many_long_labels_are_compared_in_no_time(caplog):
 # Files, ids, streams
 
 
+def guids(task):
+    return [example.guid for example in task.examples("", "train")]
+
+
 def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(task, tmp_path, caplog):
+    (tmp_path / "test.jsonl").write_text('{"id": 17, "text": "a"}\n{"id": "x", "text": "b"}\n')
+    made = CustomTask(CustomSettings(test_file=str(tmp_path / "test.jsonl"), id_column="id"))
+    assert made.examples("", "test") == [SentenceExample("17", "a"), SentenceExample("x", "b")]
     made = task("text,label\na,0\nb,1\n", id_column="id", test_file=str(tmp_path / "train.csv"))
     assert guids(made) == ["train-2", "train-3"]
     assert "no column 'id'" in refusal(made, "test")
@@ -335,22 +294,6 @@ def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(
     assert len(guids(task("id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id", labels="0,1"))) == 4
     path = tmp_path / "train.csv"
     assert caplog.messages == [f"{path}: rows with the id of an earlier one: 2; the first: line 4 has 'n1' of line 2"]
-
-
-def test_test_examples_need_no_label_column(tmp_path):
-    (tmp_path / "test.jsonl").write_text('{"id": 17, "text": "a"}\n{"id": "x", "text": "b"}\n')
-    made = CustomTask(CustomSettings(test_file=str(tmp_path / "test.jsonl"), id_column="id"))
-    assert made.examples("", "test") == [SentenceExample("17", "a"), SentenceExample("x", "b")]
-
-
-def test_a_purpose_has_one_split(task, tmp_path):
-    made = task("text,label\na,0\nb,1\n")
-    assert made.splits("anywhere", "train") == ("train",)
-    assert made.file("anywhere", "train") == tmp_path / "train.csv"
-    assert made.submission("test") is None
-    for purpose in ("dev", "test"):
-        with pytest.raises(FlagError, match=f"^--{purpose}_file is required with --task_name=custom, where files are named$"):
-            made.splits("anywhere", purpose)
 
 
 @pytest.mark.parametrize(
@@ -370,18 +313,3 @@ def test_settings_that_contradict_each_other_are_refused(settings, problem):
     with pytest.raises(FlagError) as caught:
         CustomTask(CustomSettings(**settings))
     assert str(caught.value) == problem
-
-
-def test_a_long_file_is_streamed(tmp_path):
-    path = tmp_path / "test.tsv"
-    path.write_text("text\n" + "some words of a line\n" * 20_000)
-    made = CustomTask(CustomSettings())
-
-    def peak(count: int) -> int:
-        tracemalloc.start()
-        assert sum(1 for _ in itertools.islice(made.stream(path, "test"), count)) == count
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert peak(20_000) < peak(2_000) + 20_000

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.files import digest as file_digest
 from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -72,13 +69,9 @@ def write(folder, split: str, *lines: str | None) -> str:
     return str(path)
 
 
-def read(name, folder, split="train"):
-    return TASKS[name].examples(folder, split)
-
-
 def message_of(name: str, folder, split: str = "train") -> str:
     with pytest.raises(DataError) as caught:
-        read(name, folder, split)
+        TASKS[name].examples(folder, split)
     return str(caught.value)
 
 
@@ -87,7 +80,7 @@ def test_labelled_split_is_read(tmp_path, name, split):
     header, row, (text_a, text_b, label) = LABELLED[name]
     assert str(TASKS[name].file(str(tmp_path), split)) == write(tmp_path, split, header, row)
     number = 0 if header is None or name == "MNLI" else 1
-    assert read(name, tmp_path, split) == [SentenceExample(f"{split}-{number}", text_a, text_b, label)]
+    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(f"{split}-{number}", text_a, text_b, label)]
 
 
 @pytest.mark.parametrize(("name", "split"), TEST_SPLITS)
@@ -95,38 +88,26 @@ def test_test_split_has_no_labels_though_there_may_be_a_column(tmp_path, caplog,
     header, row, texts = UNLABELLED[name]
     write(tmp_path, split, header, row)
     guid = {"test_matched": "test-0", "test_mismatched": "test_mismatched-0"}.get(split, f"{split}-1")
-    assert read(name, tmp_path, split) == [SentenceExample(guid, *texts, label=None)]
+    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(guid, *texts, label=None)]
     write(tmp_path, split, f"{header}\t{TASKS[name].label}", f"{row}\tunknown")
-    assert read(name, tmp_path, split)[0].label is None
+    assert TASKS[name].examples(tmp_path, split)[0].label is None
     assert caplog.messages == []
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_splits_are_those_that_the_folder_holds(tmp_path, name):
+def test_splits_are_those_that_the_folder_holds(tmp_path, name, caplog):
+    for purpose in {TRAIN, DEV} - SPLITS[name].keys():
+        with pytest.raises(DataError) as caught:
+            TASKS[name].splits(tmp_path, purpose)
+        assert str(caught.value) == f"{tmp_path}: AX has no split for {purpose}, only diagnostic"
     for purpose, splits in SPLITS[name].items():
         assert TASKS[name].splits(tmp_path, purpose) == splits[:1]
         for split in reversed(splits):  # mismatched alone is evaluated alone
             write(tmp_path, split, "x")
             assert TASKS[name].splits(tmp_path, purpose)[-1] == splits[-1]
         assert TASKS[name].splits(tmp_path, purpose) == splits
-
-
-def test_a_split_that_is_missing_beside_another_is_named_once(tmp_path, caplog):
-    write(tmp_path, "test_matched", "x")
-    for _ in range(2):
-        TASKS["MNLI"].splits(tmp_path, TEST)
-    missing = tmp_path / "test_mismatched.tsv"
-    assert caplog.messages == [f"{missing} is not there: for test there is test_matched alone"]
-    assert TASKS["MNLI"].splits(tmp_path, DEV) == ("dev_matched",)  # where none is there, its reader tells
-    assert len(caplog.messages) == 1
-
-
-def test_the_diagnostic_set_is_for_prediction_only(tmp_path):
-    for purpose in (TRAIN, DEV):
-        with pytest.raises(DataError) as caught:
-            TASKS["AX"].splits(tmp_path, purpose)
-        assert str(caught.value) == f"{tmp_path}: AX has no split for {purpose}, only diagnostic"
-    assert TASKS["AX"].family.labels == TASKS["MNLI"].family.labels == ("contradiction", "entailment", "neutral")
+    missing = [f"{tmp_path / one}_matched.tsv is not there: for {one} there is {one}_mismatched alone" for one in (DEV, TEST)]
+    assert caplog.messages == (missing if name == "MNLI" else [])  # once, however often it is asked for
 
 
 def test_heads_metrics_and_submissions():
@@ -160,7 +141,7 @@ def test_heads_metrics_and_submissions():
 def test_examples_are_numbered_as_the_published_script_numbers_them(tmp_path, name, split, lines, guids):
     more = [lines[1].replace("0", "31193", 1)] if guids[1].endswith("31193") else []
     write(tmp_path, split, *lines, *more)
-    assert [example.guid for example in read(name, tmp_path, split)] == guids
+    assert [example.guid for example in TASKS[name].examples(tmp_path, split)] == guids
 
 
 _SCORES = "sentence1\tsentence2\tscore"
@@ -178,7 +159,7 @@ _FILMS = "sentence\tlabel"
 )
 def test_columns_scores_and_odd_characters(tmp_path, name, lines, expected):
     write(tmp_path, "train", *lines)
-    assert read(name, tmp_path) == [SentenceExample("train-1", *expected)]
+    assert TASKS[name].examples(tmp_path, "train") == [SentenceExample("train-1", *expected)]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +171,7 @@ def test_columns_scores_and_odd_characters(tmp_path, name, lines, expected):
             for score in ("much", "", "nan", "inf")
         ),
         ("SST-2", ("index\tsentence", "0\ta"), ":1: no column 'label'; the header line reads index | sentence"),
-        (
-            "SST-2",
-            ("a warm film\t1", "a cold one\t0"),
-            ":1: no column 'sentence', 'label'; the header line reads a warm film | 1",
-        ),
+        ("SST-2", ("a film\t1", "a cold one\t0"), ":1: no column 'sentence', 'label'; the header line reads a film | 1"),
         ("CoLA", ("source\tlabel\tmark\tsentence", "own\t0\t*\ta"), ":1: unknown label 'label'; known are 0, 1"),
         *(
             ("SST-2", (_FILMS, "fine\t0", f"a\t{label}"), f":3: unknown label {label!r}; known are 0, 1")
@@ -217,27 +194,27 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, name, lines, problem):
 
 
 QQP_HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
+MNLI_HEADER, MNLI_ROW, _ = LABELLED["MNLI"]
 QQP_BROKEN = ("7\t1\t2\tA question that", "breaks off?\tAnother?\t1", "8\t1\t2\tOne?\t\t0")
 
 
-def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplog):
-    fine = [f"{n}\t1\t2\tOne {n}?\tTwo?\t{n % 2}" for n in range(3000)]
-    path = write(tmp_path, "train", QQP_HEADER, *fine[:1], *QQP_BROKEN, *fine[1:])
-    examples = read("QQP", tmp_path)
-    assert ([example.guid for example in examples[:2]], len(examples)) == (["train-1", "train-5"], 3000)
-    said = "3 rows are left out, as QQP is published with some that cannot be used"
-    assert caplog.messages == [f"{said}; the first: {path}:3: 4 cells where 6 are expected; cells are divided by tabs"]
-
-
-@pytest.mark.parametrize("split", ["dev_matched", "dev_mismatched"])
-def test_rows_of_mnli_that_annotators_did_not_agree_on_are_left_out_and_counted(tmp_path, caplog, split):
-    header, row, _ = LABELLED["MNLI"]
-    path = write(tmp_path, split, header, *[*[row] * 49, row.removesuffix("neutral") + "-"] * 3)
-    examples = read("MNLI", tmp_path, split)
-    assert ({example.label for example in examples}, len(examples)) == ({"neutral"}, 147)
-    said = "3 rows are left out, as MNLI is published with some that cannot be used"
-    known = "known are contradiction, entailment, neutral"
-    assert caplog.messages == [f"{said}; the first: {path}:51: unknown label '-'; {known}"]
+@pytest.mark.parametrize(
+    ("name", "split", "lines", "count", "problem"),
+    [
+        ("QQP", "train", (QQP_HEADER, "0\t1\t2\tOne?\tTwo?\t1", *QQP_BROKEN, *["1\t1\t2\tOne?\tTwo?\t0"] * 2999), 3000,
+         "3: 4 cells where 6 are expected; cells are divided by tabs"),
+        *(
+            ("MNLI", split, (MNLI_HEADER, *[*[MNLI_ROW] * 49, MNLI_ROW.removesuffix("neutral") + "-"] * 3), 147,
+             "51: unknown label '-'; known are contradiction, entailment, neutral")
+            for split in ("dev_matched", "dev_mismatched")
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplog, name, split, lines, count, problem):
+    path = write(tmp_path, split, *lines)
+    assert len(TASKS[name].examples(tmp_path, split)) == count
+    said = f"3 rows are left out, as {name} is published with some that cannot be used"
+    assert caplog.messages == [f"{said}; the first: {path}:{problem}"]
 
 
 def test_too_many_broken_rows_are_refused_and_of_a_test_split_any(tmp_path):
@@ -250,7 +227,7 @@ def test_too_many_broken_rows_are_refused_and_of_a_test_split_any(tmp_path):
 
 def test_empty_texts_of_a_test_split_are_examples_as_the_server_wants_every_row(tmp_path, caplog):
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
-    examples = read("QQP", tmp_path, "test")
+    examples = TASKS["QQP"].examples(tmp_path, "test")
     assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]
     assert caplog.messages == [f"{path}: rows with an empty text, which are predicted all the same: 2; the first: test-2"]
 
@@ -261,19 +238,6 @@ def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypa
     with open(path, encoding="utf-8") as pipe:
         monkeypatch.setattr("sys.stdin", pipe)
         assert [example.guid for example in TASKS["SST-2"].stream(STANDARD_INPUT, "test")] == ["test-1", "test-2"]
-
-
-def test_digests_of_files_and_folders(tmp_path):
-    data = bytes(range(256)) * 9000  # more than one block of reading
-    (tmp_path / "a").write_bytes(data)
-    assert file_digest(tmp_path / "a") == hashlib.sha256(data).hexdigest()
-    (tmp_path / "b").write_text("b")
-    before = file_digest(tmp_path)
-    assert file_digest(tmp_path) == before
-    (tmp_path / "b").write_text("c")
-    changed = file_digest(tmp_path)
-    (tmp_path / "b").rename(tmp_path / "c")
-    assert len({before, changed, file_digest(tmp_path)}) == 3
 
 
 @pytest.mark.parametrize(

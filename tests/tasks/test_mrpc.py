@@ -27,43 +27,33 @@ def corpus(tmp_path):
     return write
 
 
-def refusal(paths) -> str:
-    with pytest.raises(DataError) as caught:
-        split(*paths)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_pairs_of_the_list_are_dev_and_test_is_numbered(corpus, end):
+def test_pairs_of_the_list_are_dev_and_test_is_numbered(corpus, end, tmp_path):
     assert split(*corpus(end=end)) == {
         "train.tsv": f"\ufeff{HEADER}\n{TRAIN[1]}\n{TRAIN[3]}\n",
         "dev.tsv": f"\ufeff{HEADER}\n{TRAIN[2]}\n",
         "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t20\t21\tFour .\tVier .\n1\t22\t23\tFive .\tSix .\n",
     }
 
-
-def test_the_order_is_that_of_the_corpus(corpus):
     dev = split(*corpus(ids=("14\t15", "10\t11")))["dev.tsv"]
-    assert [line.split("\t")[1] for line in dev.splitlines()[1:]] == ["10", "14"]
-
-
-def test_the_task_reads_what_was_made(corpus, tmp_path):
+    assert [line.split("\t")[1] for line in dev.splitlines()[1:]] == ["10", "14"]  # in the order of the corpus
     for name, text in split(*corpus()).items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert [len(TASKS["MRPC"].examples(tmp_path, name)) for name in ("train", "dev", "test")] == [2, 1, 2]
 
 
-def test_a_pair_that_is_not_in_the_corpus_is_named(corpus):
-    train, test, ids = corpus(ids=("12\t13", "98\t99", "97\t96"))
-    assert refusal((train, test, ids)) == f"{ids}:2: {train} lacks 2 of these pairs, the first is 98 and 99"
-
-
-def test_a_row_of_another_layout_is_named(corpus):
-    paths = corpus(test=(*TEST, "1\t2\t3"))
-    assert refusal(paths) == f"{paths[1]}:4: 3 cells where 5 are expected; cells are divided by tabs"
-
-
-def test_a_missing_file_is_named(corpus):
-    paths = corpus()
-    paths[2].unlink()
-    assert refusal(paths) == f"{paths[2]}: cannot read the file: No such file or directory"
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"ids": ("12\t13", "98\t99", "97\t96")}, "{2}:2: {0} lacks 2 of these pairs, the first is 98 and 99"),
+        ({"test": (*TEST, "1\t2\t3")}, "{1}:4: 3 cells where 5 are expected; cells are divided by tabs"),
+        (None, "{2}: cannot read the file: No such file or directory"),
+    ],
+)
+def test_what_does_not_fit_is_named(corpus, changes, problem):
+    paths = corpus(**(changes or {}))
+    if changes is None:
+        paths[2].unlink()
+    with pytest.raises(DataError) as caught:
+        split(*paths)
+    assert str(caught.value) == problem.format(*paths)

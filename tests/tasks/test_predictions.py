@@ -49,11 +49,8 @@ def test_rows_of_sentences(family, logits, header, rows):
         header.replace(" ", "\t") + "\n",
         "".join(row.replace(" ", "\t") + "\n" for row in rows),
     )
-
-
-def test_several_labels_are_joined_as_those_that_were_learned_from():
-    family = SentenceFamily(("a, b", "c", "d"), MULTI_LABEL, label_separator="|")
-    assert text(family, "tsv", "1", [[1, 1, -1]])[1].split("\t")[1] == "a, b|c"
+    by_bar = SentenceFamily(("a, b", "c", "d"), MULTI_LABEL, label_separator="|")
+    assert text(by_bar, "tsv", "1", [[1, 1, -1]])[1].split("\t")[1] == "a, b|c"  # as those that were learned from
 
 
 def test_probabilities_are_read_back_exactly():
@@ -104,29 +101,24 @@ BLUE, RED = Candidate("blue", 4, 8, 1, 2.0, 1.0), Candidate("red", 0, 3, 0, 1.0,
 NONE = Candidate("", None, None, 0, 1.0, 1.0)
 
 
-def answer(*candidates, threshold=None):
-    return chosen("q", Found(candidates, NONE), threshold)
-
-
-def test_the_best_candidate_is_the_answer_with_its_share():
-    one = answer(BLUE, RED)
-    assert (one.label, one.start, one.end, one.window, one.null_odds) == ("blue", 4, 8, 1, None)
-    assert one.probability == pytest.approx(3 / 4)
-    assert [candidate.text for candidate, _ in one.n_best] == ["blue", "red"]
-
-
-def test_no_answer_where_it_is_above_the_best_by_more_than_the_threshold():
-    assert answer(BLUE, threshold=-1.0).label == "blue"  # 2 - 3 is not above -1
-    one = answer(BLUE, threshold=-1.5)
-    assert (one.label, one.start, one.end, one.null_odds, one.best) == ("", None, None, -1.0, "blue")
-    assert one.probability == pytest.approx(1 / (1 + math.e))
-    assert [candidate.text for candidate, _ in answer(BLUE, RED, threshold=0.0).n_best] == ["blue", "", "red"]
-
-
-@pytest.mark.parametrize("threshold", [None, 0.0])
-def test_without_candidates_there_is_no_answer(threshold):
-    one = answer(threshold=threshold)
-    assert (one.label, one.probability, one.null_odds, one.best) == ("", 1.0, None, "")
+@pytest.mark.parametrize(
+    ("candidates", "threshold", "expected", "listed"),
+    [
+        ((BLUE, RED), None, ("blue", 3 / 4, 4, 8, 1, None, "blue"), "blue red"),
+        ((BLUE,), -1.0, ("blue", math.e / (1 + math.e), 4, 8, 1, -1.0, "blue"), "blue "),  # 2 - 3 is not above -1
+        ((BLUE,), -1.5, ("", 1 / (1 + math.e), None, None, 0, -1.0, "blue"), "blue "),
+        ((), None, ("", 1.0, None, None, 0, None, ""), ""),
+        ((), 0.0, ("", 1.0, None, None, 0, None, ""), ""),
+    ],
+)
+def test_the_best_candidate_is_the_answer_unless_none_is_above_it_by_more_than_the_threshold(
+    candidates, threshold, expected, listed
+):
+    one = chosen("q", Found(candidates, NONE), threshold)
+    assert (one.label, one.probability, one.start, one.end, one.window, one.null_odds, one.best) == (
+        *expected[:1], pytest.approx(expected[1]), *expected[2:],
+    )  # fmt: skip
+    assert " ".join(candidate.text for candidate, _ in one.n_best) == listed
 
 
 def prediction(*, odds=None):
@@ -144,12 +136,12 @@ def prediction(*, odds=None):
 def test_rows_of_answers(form, header, row):
     layout = SpanFamily().layout(form)
     assert (layout.header(), layout.rows([], Predictions([prediction()], 0.0))) == (header, row)
-
-
-def test_a_missing_place_is_empty_or_null():
-    one, family = Predictions([Prediction("1", "", 1.0, None, None, 0, 2.5)], 0.0), SpanFamily(version_2_with_negative=True)
-    assert family.layout("tsv").rows([], one) == "1\t\t1.0\t\t\t0\t2.5\n"
-    assert json.loads(family.layout("jsonl").rows([], one))["start"] is None
+    one, layout = (
+        Predictions([Prediction("1", "", 1.0, None, None, 0, 2.5)], 0.0),
+        SpanFamily(version_2_with_negative=True).layout,
+    )
+    assert layout("tsv").rows([], one) == "1\t\t1.0\t\t\t0\t2.5\n"
+    assert json.loads(layout("jsonl").rows([], one))["start"] is None
 
 
 def test_published_files(caplog):

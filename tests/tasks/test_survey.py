@@ -13,47 +13,28 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def of_lengths(*lengths: int):
-    """Surveys single sentences of so many tokens, [CLS] and [SEP] included."""
-    return survey([SentenceExample("", "a " * (length - 2)) for length in lengths], words)
-
-
-def test_lengths_include_cls_and_each_sep():
+def test_lengths_include_cls_and_each_sep_and_what_fits_a_limit_is_not_truncated():
     found = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c"), SentenceExample("", "a b", " ")], words)
     assert (found.rows, found.lengths.tolist()) == (3, [4, 6, 4])
-
-
-def test_what_fits_a_limit_exactly_is_not_truncated():
-    found = of_lengths(63, 64, 65, 128, 129)
-    assert [found.truncated(limit) for limit in (64, 128, 256)] == pytest.approx([0.6, 0.2, 0.0])
-
-
-def test_bins_hold_what_fits_the_lengths_that_people_train_with():
-    assert of_lengths(2, 16, 17, 64, 65, 512, 513, 900).histogram() == [
-        *((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1)),
-        *((257, 512, 1), (513, 900, 2)),
+    found = survey([SentenceExample("", "a " * (length - 2)) for length in (2, 16, 17, 64, 65, 512, 513, 900)], words)
+    assert [found.truncated(limit) for limit in (64, 65, 900)] == [4 / 8, 3 / 8, 0]
+    assert found.histogram() == [
+        *((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1), (257, 512, 1), (513, 900, 2)),
     ]
 
 
-def test_labels_are_counted_by_name_and_numbers_kept():
-    names = survey([SentenceExample("", "a", None, label) for label in ("x", ("y", "x"), (), None)], words)
-    assert dict(names.labels) == {"x": 2, "y": 1}
-    assert survey([SentenceExample("", "a", None, label) for label in (0.5, 2.0)], words).numbers.tolist() == [0.5, 2.0]
-
-
-def test_examples_that_repeat_texts_are_named_and_those_that_contradict_the_first():
-    rows = (("1", "a", "x"), ("2", "a", "x"), ("3", "a", "y"), ("4", "b", "y"), ("5", "a", "x"))
-    found = survey([SentenceExample(guid, text, None, label) for guid, text, label in rows], words)
-    assert (found.duplicates, found.contradictions) == (("2", "3", "5"), ("3",))
-
-
-def test_the_order_of_several_labels_is_no_contradiction():
-    labels = (("x", "y"), ("y", "x"), ("x",))
-    found = survey([SentenceExample(str(n), "a", None, label) for n, label in enumerate(labels)], words)
-    assert (found.duplicates, found.contradictions) == (("1", "2"), ("2",))
-
-
-def test_ids_that_stand_there_again_are_named():
+@pytest.mark.parametrize(
+    ("rows", "labels", "numbers", "duplicates", "contradictions"),
+    [
+        ([("a", "x"), ("a", "x"), ("a", "y"), ("b", "y"), ("a", "x")], {"x": 3, "y": 2}, [], "124", "2"),
+        ([("a", ("x", "y")), ("a", ("y", "x")), ("a", ("x",)), ("b", ())], {"x": 3, "y": 2}, [], "12", "2"),  # in any order
+        ([("a", 0.5), ("b", 2.0), ("c", None)], {}, [0.5, 2.0], "", ""),
+    ],
+)
+def test_labels_are_counted_and_texts_that_repeat_or_contradict_named(rows, labels, numbers, duplicates, contradictions):
+    found = survey([SentenceExample(str(n), text, None, label) for n, (text, label) in enumerate(rows)], words)
+    assert (dict(found.labels), found.numbers.tolist()) == (labels, numbers)
+    assert (found.duplicates, found.contradictions) == (tuple(duplicates), tuple(contradictions))
     assert survey([SentenceExample(guid, "a") for guid in "abcab"], words).repeated_ids == ("a", "b")
 
 

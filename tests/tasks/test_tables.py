@@ -49,16 +49,12 @@ def message_of(path, *columns, **options) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\n\n\n", b"\r\n\r\n"])
-def test_blank_lines_at_the_end_are_no_rows(write, end):
-    assert len(cells(write(b"a\tb\nc\td" + end), "1", header=False)) == 2
-
-
 @pytest.mark.parametrize("start", [b"", BOM])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-@pytest.mark.parametrize(("name", "comma"), [("a.tsv", b"\t"), ("a.csv", b",")])
-def test_byte_order_mark_and_crlf_are_no_part_of_a_cell(write, start, end, name, comma):
-    data = start + end.join([b"sentence" + comma + b"label", b"a b" + comma + b"1", b"c" + comma + b"0", b""])
+@pytest.mark.parametrize("blank", [0, 1, 3])
+@pytest.mark.parametrize(("name", "comma"), [("a.tsv", b"\t"), ("a.TSV", b"\t"), ("a.b.txt", b"\t"), ("a.csv", b",")])
+def test_byte_order_mark_line_ends_and_blank_lines_at_the_end_are_no_part_of_a_cell(write, start, end, blank, name, comma):
+    data = start + end.join([b"sentence" + comma + b"label", b"a b" + comma + b"1", b"c" + comma + b"0", *[b""] * blank])
     assert cells(write(data, name), "sentence", "label") == [["a b", "1"], ["c", "0"]]
 
 
@@ -110,11 +106,7 @@ READS = "; the header line reads sentence | label"
         (b"sentence,label\na,1\n", "sentence", ":1: no column 'sentence'; the header line reads sentence,label"),
         (b"word " * 1000, "x", ":1: no column 'x'; the header line reads " + ("word " * 40)),
         *(
-            (
-                b"x\ty\nfine\t0\n" + row + b"\nfine\t0\n",
-                "x",
-                f":3: {count} cells where 2 are expected; cells are divided by tabs",
-            )
+            (b"x\ty\nfine\t0\n" + row + b"\nz\t0\n", "x", f":3: {count} cells where 2 are expected; cells are divided by tabs")
             for row, count in ((b"a", 1), (b"a\t1\t2", 3), (b"", 1), (b"a\t1\t", 3))
         ),
         (b"x\tlabel\nfine\t0\ncaf\xe9\t1\n", "x", f":3: not UTF-8: byte 4 of the line is 0xe9{LATIN1}"),
@@ -223,6 +215,8 @@ def test_objects_are_read_by_name_and_arrays_by_place(write):
     path = write(b'["text", "label"]\n["a", ["x", "y"]]\n', "a.jsonl")
     assert cells(path, "label") == [[["x", "y"]]]
     assert cells(path, "2", header=False) == [["label"], [["x", "y"]]]
+    path = write(b'{"x": 1}\n', "a.jsonl")
+    assert message_of(path, "1") == f"{path}:1: no column '1'; the first object has x"  # keys are no numbers
 
 
 @pytest.mark.parametrize(
@@ -249,17 +243,7 @@ def test_wrong_json_is_the_problem_of_its_row(write, line, problem):
     assert [str(one).startswith(f"{path}{problem}") for one in problems] == [True]
 
 
-def test_keys_are_no_numbers(write):
-    path = write(b'{"x": 1}\n', "a.jsonl")
-    assert message_of(path, "1") == f"{path}:1: no column '1'; the first object has x"
-
-
 # Formats and sources
-
-
-@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.TSV", "a.b.tsv"])
-def test_the_suffix_says_the_format(write, name):
-    assert cells(write(b"x,y\n1\n", name), "x,y") == [["1"]]
 
 
 def test_another_suffix_needs_the_format(write):
@@ -284,7 +268,7 @@ def test_standard_input_is_read_and_left_open(monkeypatch):
 
 @pytest.mark.parametrize(("name", "row"), [("a.tsv", "{}\tb\n"), ("a.csv", '{},"b"\n'), ("a.jsonl", '["{}", "b"]\n')])
 def test_memory_does_not_grow_with_the_file(write, name, row):
-    path = write("".join(row.format(n) for n in range(20_000)).encode(), name)
+    path = write("".join(row.format(n) for n in range(8_000)).encode(), name)
 
     def peak(count: int) -> int:
         tracemalloc.start()
@@ -294,7 +278,7 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
         tracemalloc.stop()
         return most
 
-    assert peak(20_000) < peak(2_000) + 20_000
+    assert peak(8_000) < peak(1_000) + 20_000
 
 
 def test_what_has_no_end_is_refused_before_it_fills_the_memory(write, monkeypatch):
@@ -303,7 +287,7 @@ def test_what_has_no_end_is_refused_before_it_fills_the_memory(write, monkeypatc
     path = write(b"text\n" + b"x" * ((1 << 20) + 1))
     assert message_of(path, "text") == f"{path}:2: a line of more than 1 MB; is it a table?"
     assert message_of(write(b"\n" * 9), "text").startswith(f"{path}:4: more than 3 blank lines in a row")
-    with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which need not end"):
+    with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which may never end"):
         open_table("/dev/zero", form="tsv")
 
 

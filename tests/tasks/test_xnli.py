@@ -7,10 +7,9 @@ import shutil
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.files import digest as file_digest
 from bert_tf.head_spec import HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.base import DEV, TEST, TRAIN
+from bert_tf.tasks.base import DEV, TEST
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.xnli import XnliTask
@@ -50,35 +49,21 @@ def data_dir(folder, request):
     return folder / request.param
 
 
-def test_rows_of_the_language_are_read_and_keep_their_numbers(data_dir):
-    assert ENGLISH.splits(data_dir, DEV) == ("dev",)
-    assert ENGLISH.examples(data_dir, "dev") == [
-        SentenceExample("dev-1", "It rains.", "It pours.", "neutral"),
-        SentenceExample("dev-3", "It snows.", "It is cold.", "entailment"),
-    ]
-
-
-def test_test_examples_have_no_label_though_the_file_has(data_dir):
-    assert SWAHILI.examples(data_dir, "test") == [SentenceExample("test-2", "Mvua.", "Jua.", None)]
-
-
-def test_training_is_on_the_translation_with_the_label_names_of_the_rest(data_dir):
-    assert SWAHILI.examples(data_dir, "train") == [SentenceExample("train-1", "Mvua.", "Jua.", "contradiction")]
-
-
-def test_all_languages_are_trained_on_together(data_dir):
-    assert ALL.splits(data_dir, TRAIN) == ("train",)
-    assert ALL.examples(data_dir, "train") == [
-        SentenceExample("train_en-1", "Rain.", "Sun.", "contradiction"),
-        SentenceExample("train_en-2", "a", "b", "neutral"),
-        SentenceExample("train_sw-1", "Mvua.", "Jua.", "contradiction"),
-    ]
-
-
-def test_what_all_are_trained_on_has_one_digest(folder):
-    before = file_digest(ALL.file(folder, "train"))
-    write(ALL.file(folder, "train") / "multinli.train.sw.tsv", "premise\thypo\tlabel", "c\td\tneutral")
-    assert file_digest(ALL.file(folder, "train")) != before
+@pytest.mark.parametrize(
+    ("task", "split", "expected"),
+    [
+        (ENGLISH, "dev", [("dev-1", "It rains.", "It pours.", "neutral"), ("dev-3", "It snows.", "It is cold.", "entailment")]),
+        (SWAHILI, "test", [("test-2", "Mvua.", "Jua.", None)]),  # though the file has labels
+        (SWAHILI, "train", [("train-1", "Mvua.", "Jua.", "contradiction")]),
+        (ALL, "train", [("train_en-1", "Rain.", "Sun.", "contradiction"), ("train_en-2", "a", "b", "neutral"),
+                        ("train_sw-1", "Mvua.", "Jua.", "contradiction")]),
+    ],
+)  # fmt: skip
+def test_rows_of_the_language_are_read_and_keep_their_numbers(data_dir, task, split, expected, monkeypatch):
+    assert task.splits(data_dir, split) == (split,)
+    assert task.examples(data_dir, split) == [SentenceExample(*one) for one in expected]
+    monkeypatch.chdir(data_dir)
+    assert len(task.examples(".", split)) == len(expected)
 
 
 @pytest.mark.parametrize("purpose", [DEV, TEST])
@@ -91,40 +76,30 @@ def test_all_languages_are_evaluated_apart(data_dir, purpose):
     ]
 
 
-def test_a_folder_by_a_relative_name_is_found(folder, monkeypatch):
-    monkeypatch.chdir(folder / "XNLI-1.0")
-    assert len(SWAHILI.examples(".", "train")) == 1
-
-
-def test_a_language_that_is_not_there_is_told_with_those_that_are(folder):
-    with pytest.raises(DataError) as caught:
-        XnliTask("fr").examples(folder, "dev")
-    assert str(caught.value) == f"{folder}/XNLI-1.0/xnli.dev.tsv: no examples of language 'fr'; it has en, sw"
-
-
-def test_missing_files_are_named(tmp_path):
-    assert ALL.splits(tmp_path, DEV) == ("dev",)
-    with pytest.raises(DataError, match=r"XNLI-1\.0/xnli\.dev\.tsv: cannot read the file: No such file"):
-        ALL.examples(tmp_path, "dev")
-    with pytest.raises(DataError, match=r"multinli\.train\.en\.tsv: cannot read the file: No such file"):
-        ENGLISH.examples(tmp_path, "train")
-    with pytest.raises(DataError, match=r"multinli: no multinli\.train\.LANGUAGE\.tsv in this folder"):
-        ALL.examples(tmp_path, "train")
-
-
 @pytest.mark.parametrize(
-    ("row", "problem"),
+    ("task", "split", "rows", "problem"),
     [
-        ("en\tunsure\t\ta\tb\t3", "unknown label 'unsure'; known are contradiction, entailment, neutral"),
-        ("en\tneutral\t\t\tb\t3", "the text in column 'sentence1' is empty"),
-        ("en\tneutral\t\ta", "4 cells where 6 are expected; cells are divided by tabs"),
+        (XnliTask("fr"), "dev", ROWS, "XNLI-1.0/xnli.dev.tsv: no examples of language 'fr'; it has en, sw"),
+        *(
+            (ENGLISH, "dev", (ROWS[0], row), f"XNLI-1.0/xnli.dev.tsv:3: {problem}")
+            for row, problem in (
+                ("en\tunsure\t\ta\tb\t3", "unknown label 'unsure'; known are contradiction, entailment, neutral"),
+                ("en\tneutral\t\t\tb\t3", "the text in column 'sentence1' is empty"),
+                ("en\tneutral\t\ta", "4 cells where 6 are expected; cells are divided by tabs"),
+            )
+        ),
+        (ALL, "dev", None, "XNLI-1.0/xnli.dev.tsv: cannot read the file: No such file or directory"),
+        (ENGLISH, "train", None,
+         "XNLI-MT-1.0/multinli/multinli.train.en.tsv: cannot read the file: No such file or directory"),
+        (ALL, "train", None, "XNLI-MT-1.0/multinli: no multinli.train.LANGUAGE.tsv in this folder"),
     ],
-)
-def test_a_row_that_cannot_be_used_is_named(folder, row, problem):
-    path = write(folder / "XNLI-1.0" / "xnli.dev.tsv", HEADER, ROWS[0], row)
+)  # fmt: skip
+def test_what_cannot_be_read_is_named(tmp_path, task, split, rows, problem):
+    if rows is not None:
+        write(tmp_path / "XNLI-1.0" / "xnli.dev.tsv", HEADER, *rows)
     with pytest.raises(DataError) as caught:
-        ENGLISH.examples(folder, "dev")
-    assert str(caught.value) == f"{path}:3: {problem}"
+        task.examples(tmp_path, *([split] if rows else task.splits(tmp_path, split)))
+    assert str(caught.value) == f"{tmp_path}/{problem}"
 
 
 def test_a_model_of_mnli_can_be_evaluated():

@@ -73,16 +73,9 @@ def test_what_the_tokenizer_changes_or_cuts_is_named(listed):
     ]
 
 
-def test_capitals_stay_where_letters_are_kept(listed):
-    found = listed("Sturm\n", WordPieceTokenizer(VOCABULARY, lower_case=False))
-    assert [new.word for new in found.words] == ["Sturm"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sun\nsun set\n", r"words.txt:2: 'sun set' is several words; write one a line"),
-        ("sun\nmoon\nsun\n", r"words.txt:3: 'sun' is already in line 1; write each word once"),
         ("\n \n", r"words.txt: no word in the file"),
         (b"sun\n\xff\xfe\n", r"words.txt:2: not UTF-8"),
         (b"s\0u\n", r"words.txt:1: a NUL character"),
@@ -91,8 +84,3 @@ def test_capitals_stay_where_letters_are_kept(listed):
 def test_a_list_that_cannot_be_used_is_refused(listed, text, message):
     with pytest.raises(DataError, match=message):
         listed(text)
-
-
-def test_a_missing_list_is_refused(tmp_path):
-    with pytest.raises(DataError, match="cannot read the words: No such file"):
-        additions.listed(tmp_path / "none.txt", TOKENIZER)

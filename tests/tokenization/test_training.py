@@ -74,18 +74,6 @@ def test_what_is_too_long_to_be_a_word_is_not_learned():
     assert max(map(len, made.tokens)) == len("[MASK]")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"size": 20}, "--size=20: 5 special pieces and "),
-        ({"size": 100, "min_frequency": 10_000}, "--min_frequency=10000: no character of the corpus occurs that often"),
-    ],
-)
-def test_a_size_or_limit_that_leaves_no_room_is_refused(settings, message):
-    with pytest.raises(FlagError, match=message):
-        training.train(counted(), **settings)
-
-
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr(training.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(FlagError, match="pip install 'tokenizers>=0.20"):

@@ -26,14 +26,13 @@ PIECES = [["a", "b"], ["c"], ["d", "e", "f"]]
 
 def parts_of(form, found):
     """Returns the parts of two chunks: of the first two texts, and the last."""
-    if found.lengths is None:
-        both = [found._replace(values=found.values[:2]), found._replace(values=found.values[2:])]
-    else:
-        both = [
-            Vectors(found.values[:3], LENGTHS[:2], found.pieces[:3]),
-            Vectors(found.values[3:], LENGTHS[2:], found.pieces[3:]),
-        ]
-    return b"".join(form.part(texts, part) for texts, part in zip((TEXTS[:2], TEXTS[2:]), both))
+    of_tokens = found.lengths is not None
+    middle = 3 if of_tokens else 2
+    parts = [
+        Vectors(found.values[:middle], *((LENGTHS[:2], found.pieces[:3]) if of_tokens else ())),
+        Vectors(found.values[middle:], *((LENGTHS[2:], found.pieces[3:]) if of_tokens else ())),
+    ]
+    return b"".join(form.part(texts, part) for texts, part in zip((TEXTS[:2], TEXTS[2:]), parts))
 
 
 @pytest.fixture
@@ -48,39 +47,28 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_npy(write, dtype):
-    path = write(ArrayForm("npy", dtype, WIDTH), SENTENCES)
-    found = np.load(path, mmap_mode="r")
+def test_vectors_of_texts(write, dtype):
+    values = SENTENCES.values.astype(dtype)
+    found = np.load(write(ArrayForm("npy", dtype, WIDTH), SENTENCES), mmap_mode="r")
     assert found.dtype == dtype
-    np.testing.assert_array_equal(found, SENTENCES.values.astype(dtype))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_npz(write, dtype):
+    np.testing.assert_array_equal(found, values)
     path = write(ArrayForm("npz", dtype, WIDTH, {"pooling": "mean"}), SENTENCES)
     found = np.load(path)
-    np.testing.assert_array_equal(found["vectors"], SENTENCES.values.astype(dtype))
+    np.testing.assert_array_equal(found["vectors"], values)
     assert [json.loads(line) for line in found["rows.jsonl"].decode().split("\n")[:-1]] == ROWS
     assert json.loads(found["encoding.json"]) == {"pooling": "mean"}
     assert zipfile.ZipFile(path).testzip() is None
-
-
-def test_npz_of_tokens(write):
-    found = np.load(write(ArrayForm("npz", "float32", WIDTH), TOKENS))
-    np.testing.assert_array_equal(found["vectors"], TOKENS.values)
-    np.testing.assert_array_equal(found["lengths"], LENGTHS)
-    assert [json.loads(line)["tokens"] for line in found["rows.jsonl"].decode().split("\n")[:-1]] == PIECES
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_parquet(write, dtype):
     table = pyarrow.parquet.read_table(write(ArrayForm("parquet", dtype, WIDTH), SENTENCES))
-    np.testing.assert_array_equal(table["vector"].to_pylist(), SENTENCES.values.astype(dtype))
+    np.testing.assert_array_equal(table["vector"].to_pylist(), values)
     rows = table.select(["id", "text", "text_b"]).to_pylist()
     assert [{name: value for name, value in row.items() if value is not None} for row in rows] == ROWS
 
 
-def test_parquet_of_tokens(write):
+def test_vectors_of_tokens(write):
+    found = np.load(write(ArrayForm("npz", "float32", WIDTH), TOKENS))
+    np.testing.assert_array_equal(found["vectors"], TOKENS.values)
+    np.testing.assert_array_equal(found["lengths"], LENGTHS)
+    assert [json.loads(line)["tokens"] for line in found["rows.jsonl"].decode().split("\n")[:-1]] == PIECES
     table = pyarrow.parquet.read_table(write(ArrayForm("parquet", "float32", WIDTH), TOKENS))
     assert table["tokens"].to_pylist() == PIECES
     np.testing.assert_array_equal(np.concatenate(table["vectors"].to_pylist()), TOKENS.values)
@@ -98,9 +86,6 @@ def test_json_lines_have_every_bit():
     np.testing.assert_array_equal(np.array([line.pop("vector") for line in lines], np.float32), SENTENCES.values)
     assert lines == ROWS
     assert gzip.decompress(parts_of(JsonForm(compressed=True), SENTENCES)) == plain
-
-
-def test_json_lines_of_tokens():
     lines = [json.loads(line) for line in parts_of(JsonForm(), TOKENS).decode().split("\n")[:-1]]
     assert [line["tokens"] for line in lines] == PIECES
     np.testing.assert_array_equal(np.concatenate([np.array(line["vectors"], np.float32) for line in lines]), TOKENS.values)
@@ -114,11 +99,9 @@ def test_the_published_layout():
     assert json.loads(first) == {"linex_index": 0, "features": tokens}
 
 
-@pytest.mark.parametrize("number", [1e6, 1e-9, np.nan])
-def test_a_vector_that_the_type_has_no_room_for_is_refused(number):
-    with pytest.raises(BertError, match="--dtype=float16: a vector is too large or too small"):
-        ArrayForm("npy", "float16", 1).part(TEXTS[:1], Vectors(np.array([[number]], np.float32)))
-
-
-def test_a_vector_of_zeros_is_written():
-    ArrayForm("npy", "float16", 1).part(TEXTS[:1], Vectors(np.zeros((1, 1), np.float32)))
+def test_a_vector_that_the_type_has_no_room_for_is_refused():
+    form = ArrayForm("npy", "float16", 1)
+    for number in (1e6, 1e-9, np.nan):
+        with pytest.raises(BertError, match="--dtype=float16: a vector is too large or too small"):
+            form.part(TEXTS[:1], Vectors(np.array([[number]], np.float32)))
+    form.part(TEXTS[:1], Vectors(np.zeros((1, 1), np.float32)))  # zeros are written

@@ -16,18 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.computer import InferenceOptions
 from bert_tf.errors import BertError, FlagError
-from bert_tf.export.exported import Exported, Labelled
+from bert_tf.export.exported import Exported, Labelled, float32_inference
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import LONGEST_FIRST, TRUNCATE
 from bert_tf.head_spec import REGRESSION
-from bert_tf.inputs.pipeline import TO_LONGEST
-from bert_tf.log_form import log
-from bert_tf.modeling.execution import Execution
-from bert_tf.runtime.devices import session_config
-from bert_tf.runtime.machine import Machine
+from bert_tf.io.log_form import log
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 
 _EXAMPLES = 1000  # the first ones of a split
@@ -125,8 +120,7 @@ def measure(exported: Exported, examples: Sequence[SentenceExample]) -> Differen
         sentences.build(texts, None, trained.tokenizer, max_seq_length=trained.max_seq_length, long_text=rule)
         for rule in (trained.long_text, LONGEST_FIRST)
     )
-    inference = InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, "float32", None)
-    with contextlib.closing(inference.engine()) as engine:
+    with contextlib.closing(float32_inference().engine()) as engine:
         engine.load(trained)
         logits = [family.predictions(engine.outputs(one), one, examples) for one in (as_trained, as_library)]
     values, labels = zip(*(_decided(family.listed(one, examples)) for one in logits))

@@ -9,9 +9,8 @@ import tensorflow as tf
 from bert_tf.batch.trained import Trained
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
-from bert_tf.export.graph import Tensors
+from bert_tf.export.graph import DEFAULT, Signature, Tensors
 from bert_tf.export.saved_model import sentences
-from bert_tf.export.saved_model.signature import DEFAULT, Signature
 from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
 from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry as heads

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
+from bert_tf.export.graph import DEFAULT, Signature, strings
 from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths
-from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
 from bert_tf.export.saved_model.words import Text, Words, split
 from bert_tf.tasks.tags.predictions import SURE, usual
 from bert_tf.tokenization.graph import GraphTokenizer

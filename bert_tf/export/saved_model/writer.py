@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf import documents, run_layout
+from bert_tf import run_layout
+from bert_tf.engines.base import Batch, Compute
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
-from bert_tf.export.saved_model import signatures, warmup
-from bert_tf.export.saved_model.signature import Signature
+from bert_tf.export.graph import Signature
+from bert_tf.export.saved_model import signatures
+from bert_tf.fields import INPUTS
 from bert_tf.head_spec import MULTI_LABEL
+from bert_tf.io import documents
+from bert_tf.runtime.devices import session_config
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.sentence.scores import THRESHOLD
 
@@ -27,28 +32,39 @@ _GRADIENT = "_gradient_op_type"  # names a function of the process that built th
 _DECISIONS = "decisions.json"
 _FOLDER = "assets"
 
-
-class _Built(NamedTuple):
-    signatures: Mapping[str, Signature]
-    assets: Mapping[str, tf.Tensor]
+# Warm-up requests that TensorFlow Serving runs on loading a model, so that the first client does not wait: records of
+# `tensorflow.serving.PredictionLog`, written without its package because little of it is needed. Field numbers are those of
+# prediction_log.proto, predict.proto and model.proto of TensorFlow Serving.
+_REQUESTS_FILE = "tf_serving_warmup_requests"
+_PREDICT_LOG, _REQUEST = 6, 1  # of PredictionLog, of PredictLog
+_MODEL, _INPUTS, _SIGNATURE = 1, 2, 3  # the first two of PredictRequest, the last of ModelSpec
+_KEY, _VALUE = 1, 2  # of an entry of a map
+_WORD, _OPTIONS = "text ", 2
+_IDS, _MASK, _ = (field.name for field in INPUTS)
 
 
 def write(exported: Exported, folder: Path) -> None:
     """Writes a model deterministically into an empty folder; raises CheckpointError for unusable weights."""
     files = _asset_texts(exported)
-    with graph.loaded(exported.trained, lambda: _Built(signatures.build(exported), _asset_tensors(files))) as (session, built):
+
+    def build() -> tuple[dict[str, Signature], dict[str, tf.Tensor]]:
+        built = signatures.build(exported)
+        # On loading, a tensor of each file name is replaced with the file's path.
+        return built, {name: tf.constant(name, name=f"asset_{number}") for number, name in enumerate(files)}
+
+    with graph.loaded(exported.trained, build) as (session, (built, assets)):
         builder = tf1.saved_model.Builder(os.fspath(folder))
         builder.add_meta_graph_and_variables(
             session,
             [_SERVE],
-            signature_def_map=_definitions(built.signatures),
+            signature_def_map=_definitions(built),
             saver=tf1.train.Saver(tf1.trainable_variables()),
             clear_devices=True,
             strip_default_attrs=True,
         )
         builder.save()
-    _complete(folder / "saved_model.pb", files, built.assets)
-    warmup.write(folder, exported, built.signatures)
+    _complete(folder / "saved_model.pb", files, assets)
+    _write_requests(folder, exported, built)
 
 
 def _definitions(built: Mapping[str, Signature]) -> dict[str, Any]:
@@ -83,14 +99,71 @@ def _decisions(family: Family) -> dict[str, Any]:
     return {"kind": family.kind, "labels": list(family.labels), **family.record(), **rules, **threshold}
 
 
-def _asset_tensors(files: Mapping[str, str]) -> dict[str, tf.Tensor]:
-    """A tensor of each file name in the default graph; on loading it is replaced with the file's path."""
-    return {name: tf.constant(name, name=f"asset_{number}") for number, name in enumerate(files)}
-
-
 def _write_assets(files: Mapping[str, str], tensors: Mapping[str, tf.Tensor], folder: Path, meta_graph: Any) -> None:
-    """Writes the files and registers them in `meta_graph`; `tensors` come from `named`."""
+    """Writes the files and registers them in `meta_graph`."""
     (folder / _FOLDER).mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / _FOLDER / name).write_bytes(text.encode())
         meta_graph.asset_file_def.add(filename=name, tensor_info={"name": tensors[name].name})
+
+
+def _write_requests(folder: Path, exported: Exported, built: Mapping[str, Signature]) -> None:
+    """Writes two requests per signature: a short text and one that is truncated."""
+    place = folder / "assets.extra" / _REQUESTS_FILE
+    place.parent.mkdir()
+    with tf.io.TFRecordWriter(str(place)) as writer:
+        for tokens in (4, exported.trained.max_seq_length):
+            for name, signature in sorted(built.items()):
+                writer.write(
+                    _log(name, {key: _request_value(key, tensor, tokens) for key, tensor in sorted(signature.inputs.items())})
+                )
+
+
+def _request_value(name: str, tensor: tf.Tensor, tokens: int) -> Any:
+    """An input value of one example with `tokens` tokens."""
+    if name == "examples":
+        ids = tf.train.Feature(int64_list=tf.train.Int64List(value=[0] * tokens))
+        return [tf.train.Example(features=tf.train.Features(feature={_IDS: ids})).SerializeToString(deterministic=True)]
+    if tensor.dtype == tf.string:
+        text = (_WORD * tokens).encode()
+        return [text] if tensor.shape.rank == 1 else [[text] * _OPTIONS]
+    shape = [tokens if size is None else size for size in tensor.shape.as_list()[1:]]
+    return np.full([1, *shape], name == _MASK, tensor.dtype.as_numpy_dtype)
+
+
+def _log(signature: str, inputs: Mapping[str, Any]) -> bytes:
+    model = _field(_SIGNATURE, signature.encode())
+    entries = (
+        _field(_KEY, name.encode()) + _field(_VALUE, tf.make_tensor_proto(value).SerializeToString(deterministic=True))
+        for name, value in inputs.items()
+    )
+    request = _field(_MODEL, model) + b"".join(_field(_INPUTS, entry) for entry in entries)
+    return _field(_PREDICT_LOG, _field(_REQUEST, request))
+
+
+def _field(number: int, value: bytes) -> bytes:
+    """A length-delimited field in the protocol buffers wire format."""
+    return bytes([number << 3 | 2, *_varint(len(value))]) + value
+
+
+def _varint(number: int) -> Iterator[int]:
+    while number > 0x7F:
+        yield number & 0x7F | 0x80
+        number >>= 7
+    yield number
+
+
+def open_folder(folder: Path) -> Compute:
+    """A function from ids to the head's outputs, which runs with TensorFlow alone."""
+    import tensorflow_text  # noqa: F401  (brings operations of the graph)
+
+    session = tf1.Session(graph=tf.Graph(), config=session_config())
+    with session.graph.as_default():
+        signature = tf1.saved_model.load(session, ["serve"], str(folder)).signature_def[signatures.IDS]
+    run = {name: info.name for name, info in signature.outputs.items()}
+
+    def compute(batch: Batch) -> dict[str, Any]:
+        found = session.run(run, {info.name: batch[name] for name, info in signature.inputs.items()})
+        return {**found, **{name: found[signatures.raw(name)] for name in found if signatures.raw(name) in found}}
+
+    return compute

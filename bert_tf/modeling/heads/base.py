@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
 
 import tensorflow as tf
 
@@ -33,55 +32,70 @@ class LossOptions:
     label_smoothing: float = 0.0  # share of the target spread over all labels
 
 
-class Head(Protocol):
-    """Outputs of rows, and the loss that trains them.
+class Head:
+    """Outputs of rows, and the loss that trains them; members that a head does not override have these values.
 
     The loss of a step is a sum over the rows of all replicas, divided by the total weight of these rows. Weights are features
     (`Features.weights`), so that no replica has to ask another before the backward pass.
+
+    A head that trains on a sample of the vocabulary also has `draw(features, config, seed)`: ids of the words that become
+    `Encoded.words`, by a seed [2], or None if all words are read.
     """
 
     @property
     def outputs(self) -> tuple[Field, ...]:
         """Outputs computed for a batch."""
+        raise NotImplementedError
 
     @property
     def inputs(self) -> tuple[Field, ...]:
         """Features required besides `fields.INPUTS`, such as the places that are read."""
+        return ()
 
     @property
     def targets(self) -> tuple[str, ...]:
         """Names of the features that the loss needs."""
+        return ()
 
     @property
     def reads_pooled(self) -> bool:
         """Whether `Encoded.pooled` is read; if not, the pooler is not trained."""
+        return False
 
     @property
     def reads_tokens(self) -> bool:
         """Whether the vectors of all tokens are read; if not, the last layer computes only what is read."""
+        return False
 
     @property
     def reads_places(self) -> str | None:
         """Name of the [B, S] feature with the places read besides the first tokens; None if there are none."""
+        return None
 
     @property
     def reads_word_table(self) -> bool:
         """Whether outputs use the word embedding table, whose updates then cannot be deferred."""
+        return False
 
     @property
     def fewest_examples(self) -> int:
         """Minimum number of examples per batch for the loss: 2 if it compares examples with each other."""
+        return 1
 
     @property
     def memory(self) -> HeadMemory:
         """Memory costs for the forecast."""
+        return HeadMemory()
 
     @property
     def loss_options(self) -> frozenset[str]:
         """Names of the supported fields of `LossOptions`."""
+        return frozenset()
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
         """Returns variable shapes by name; names begin with `head_spec.VARIABLE_SCOPES`."""
+        del config
+        return {}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         """Builds the variables and returns `outputs` by name.
@@ -92,6 +106,7 @@ class Head(Protocol):
           config: sizes and initialization.
           execution: how to compute.
         """
+        raise NotImplementedError
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """Returns [B], each row's contribution to the loss before division by the total weight.
@@ -101,17 +116,11 @@ class Head(Protocol):
           features: features of the batch, including the targets.
           options: how the training loss differs from that of evaluation.
         """
+        raise NotImplementedError
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """Returns the outputs of an exported model: probabilities instead of logits."""
-
-
-@runtime_checkable
-class SamplesWords(Protocol):
-    """A head trained with a sample of the vocabulary instead of all words."""
-
-    def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
-        """Ids of the words that become `Encoded.words`, by a seed [2]; None if all words are read."""
+        raise NotImplementedError
 
 
 def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:

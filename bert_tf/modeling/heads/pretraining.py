@@ -1,11 +1,13 @@
 """Pre-training head: words covered by [MASK], and whether the second text follows the first.
 
-Shapes: B rows, T tokens, S slots of the row that has most, P real slots of all rows, D hidden size, V words, K best words.
+Shapes: B rows, T tokens, S slots of the row that has most, P real slots of all rows, D hidden size, V words, K best words, n
+words drawn.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import tensorflow as tf
@@ -14,11 +16,11 @@ from bert_tf.config import BertConfig
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
 from bert_tf.head_spec import BEST_WORDS, HeadMemory, Sizes
 from bert_tf.host import HOST
-from bert_tf.modeling import layers, sampled_softmax
+from bert_tf.modeling import layers
 from bert_tf.modeling.embeddings import Words
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
 
 tf1 = tf.compat.v1
 
@@ -32,9 +34,12 @@ _WORDS = "bert/embeddings/word_embeddings"
 _TRANSFORM, _WORD_BIAS = "cls/predictions/transform", "cls/predictions/output_bias"
 _NEXT_WEIGHTS, _NEXT_BIAS = "cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"
 
+_FLAT = 1 / 30  # share of the vocabulary over which probabilities fall to a half: as many entries of BERT's are no words
+_NEVER = -1e30  # score of what is not drawn
+
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingHead:
+class PretrainingHead(Head):
     """Word logits at the places that a row names, and two logits of the pair."""
 
     num_labels: int = 2  # of the pair
@@ -42,10 +47,7 @@ class PretrainingHead:
     sampled_softmax: int = 0  # words sampled per batch for training; 0 for all
 
     inputs = (SLOTS, _POSITIONS, _IDS)
-    reads_tokens = False
     reads_places = _POSITIONS.name
-    fewest_examples = 1
-    loss_options = frozenset[str]()
 
     @property
     def outputs(self) -> tuple[Field, ...]:
@@ -99,7 +101,7 @@ class PretrainingHead:
                 of_places = _of_all_words(rows, layout.pack(ids), _word_table(config), bias, execution.dtype)
             else:
                 own, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
-                of_places = {_LOG_PROBS: sampled_softmax.log_probabilities(rows, own, drawn, bias, execution.dtype)}
+                of_places = {_LOG_PROBS: sampled_log_probabilities(rows, own, drawn, bias, execution.dtype)}
             found = {name: tf.gather(value, layout.row_of()) for name, value in of_places.items()}  # [B, S, ...]
             if self.next_sentence:
                 found[_NEXT_LOGITS] = layers.scorer(config, _NEXT_WEIGHTS, _NEXT_BIAS, self.num_labels)(encoded.pooled)
@@ -110,7 +112,7 @@ class PretrainingHead:
         if not self.sampled_softmax:
             return None
         with tf.device(HOST):
-            drawn = sampled_softmax.draw(self.sampled_softmax, config.vocab_size, seed)
+            drawn = draw_words(self.sampled_softmax, config.vocab_size, seed)
             return tf.concat([drawn, tf.reshape(features[_IDS.name], [-1])], axis=0)
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
@@ -163,3 +165,35 @@ def _true_and_drawn(words: Words, places: tf.Tensor, count: int) -> tuple[Words,
     """Splits the words of `PretrainingHead.draw` into those of P places (`places` [P] within [B S]) and those drawn."""
     (drawn_ids, ids), (drawn, vectors) = ((values[:count], values[count:]) for values in words)
     return Words(tf.gather(ids, places), tf.gather(vectors, places)), Words(drawn_ids, drawn)
+
+
+def draw_words(count: int, words: int, seed: tf.Tensor) -> tf.Tensor:
+    """Draws [count] ids with replacement by `sampling_probability`; the seed is [2]."""
+    flat = _FLAT * words
+    with tf.device(HOST):
+        share = tf.random.stateless_uniform([count], seed)
+        places = flat * tf.math.expm1(share * math.log1p(words / flat))
+        return tf.minimum(tf.cast(places, tf.int32), words - 1)
+
+
+def sampling_probability(ids: tf.Tensor, words: int) -> tf.Tensor:
+    """Sampling probability of ids of any shape: frequent words come first in a vocabulary and are drawn more often."""
+    flat = _FLAT * words
+    return tf.math.log1p(1.0 / (tf.cast(ids, tf.float32) + flat)) / math.log1p(words / flat)
+
+
+def sampled_log_probabilities(
+    rows: tf.Tensor, true: Words, drawn: Words, bias: tf.Tensor | tf.Variable, dtype: tf.DType
+) -> tf.Tensor:
+    """Estimates [P] log-probabilities of the true words in nats, from rows [P, D] and bias [V] (Bengio and Senécal, 2008).
+
+    The sum over all words but the true one is estimated by those drawn, each divided by its expected count: of a score s and
+    n draws with probability q, exp(s - log(n q)). The mean of that over draws is the sum itself. All places share the words.
+    """
+    expected = tf.cast(tf.size(drawn.ids), tf.float32) * sampling_probability(drawn.ids, bias.shape[0])
+    true_scores = tf.reduce_sum(rows * true.vectors, axis=-1) + tf.gather(bias, true.ids)  # [P]
+    scores = tf.matmul(tf.cast(rows, dtype), tf.cast(drawn.vectors, dtype), transpose_b=True)  # [P, n]
+    scores = tf.cast(scores, tf.float32) + (tf.gather(bias, drawn.ids) - tf.math.log(expected))
+    others = tf.where(tf.equal(drawn.ids, true.ids[:, None]), _NEVER, scores)
+    every = tf.concat([true_scores[:, None], others], axis=1)  # [P, 1 + n]
+    return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.zeros_like(true.ids), logits=every)

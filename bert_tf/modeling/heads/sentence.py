@@ -1,6 +1,6 @@
-"""Heads over one vector per sequence: classification, regression, multi-label.
+"""Heads over one vector per sequence: classification, regression, multi-label; one of several options.
 
-Shapes: B batch, D hidden size, L labels.
+Shapes: B batch, D hidden size, L labels, G questions.
 """
 
 from __future__ import annotations
@@ -12,33 +12,29 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.fields import Field
+from bert_tf.fields import GROUPS, Field
 from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
 
 tf1 = tf.compat.v1
 
 PUBLISHED_WEIGHTS, _BIAS = "output_weights", "output_bias"
-_LOGITS, _LABELS = "logits", "label_ids"  # names of output and target
+_LOGITS, _LABELS, _IS_ANSWER = "logits", "label_ids", "is_answer"  # names of output and targets
 _DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
 
 
 @dataclasses.dataclass(frozen=True)
-class _SentenceHead:
+class _SentenceHead(Head):
     """L logits from the vector of each sequence; subclasses define their meaning."""
 
     num_labels: int
 
-    inputs = ()
     targets = (_LABELS,)
-    reads_pooled, reads_tokens = True, False
-    reads_places = None
-    reads_word_table = False
+    reads_pooled = True
     memory = OF_POOLED
-    fewest_examples = 1
     loss_options = frozenset({"class_weights", "label_smoothing"})
 
     @property
@@ -55,7 +51,6 @@ class _SentenceHead:
             return {_LOGITS: score(execution.dropout(encoded.pooled, _DROPOUT_RATE))}
 
 
-@dataclasses.dataclass(frozen=True)
 class ClassificationHead(_SentenceHead):
     """One of several classes."""
 
@@ -66,7 +61,6 @@ class ClassificationHead(_SentenceHead):
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
 
 
-@dataclasses.dataclass(frozen=True)
 class RegressionHead(_SentenceHead):
     loss_options = frozenset()
 
@@ -78,7 +72,6 @@ class RegressionHead(_SentenceHead):
         return {"scores": tf.squeeze(outputs[_LOGITS], axis=-1)}
 
 
-@dataclasses.dataclass(frozen=True)
 class MultiLabelHead(_SentenceHead):
     """Any of several labels."""
 
@@ -123,3 +116,55 @@ def multi_label_loss(
         target = hot * (1.0 - label_smoothing) + 0.5 * label_smoothing
         weights = tf.constant(class_weights or 1.0, tf.float32)
         return tf.reduce_mean(tf.nn.weighted_cross_entropy_with_logits(target, logits, weights), axis=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceHead(Head):
+    """A score for each option, independently of the others; softmax over the rows of a question."""
+
+    num_labels: int
+
+    outputs = (Field(_LOGITS, dtype=np.float32),)
+    targets = (_IS_ANSWER, GROUPS.name)
+    reads_pooled = True
+    memory = OF_POOLED
+    loss_options = frozenset({"label_smoothing"})
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return {PUBLISHED_WEIGHTS: (1, config.hidden_size), _BIAS: (1,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        del features
+        with tf1.name_scope(SCOPE):
+            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, 1)
+            return {_LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, _DROPOUT_RATE)), axis=-1)}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        groups = features[GROUPS.name]
+        return choice_loss(outputs[_LOGITS], features[_IS_ANSWER], groups, label_smoothing=options.label_smoothing)
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Scores [B] instead of probabilities: only the client knows which rows form a question."""
+        return {"scores": outputs[_LOGITS]}
+
+
+def choice_loss(logits: tf.Tensor, is_answer: tf.Tensor, groups: tf.Tensor, *, label_smoothing: float = 0.0) -> tf.Tensor:
+    """Cross-entropy in nats of each question's options, [B] to [B]; its rows sum to one term.
+
+    `is_answer` [B] is 1 for the right option, `groups` [B] counts questions from 0 up. `label_smoothing` is the share of the
+    target spread evenly over the options of a question.
+    """
+    with tf1.name_scope(SCOPE):
+        target = is_answer
+        if label_smoothing:
+            options = tf.gather(tf.math.segment_sum(tf.ones_like(logits), groups), groups)  # [B] of the question
+            target = (1.0 - label_smoothing) * is_answer + label_smoothing / options
+        return -target * log_softmax(logits, groups)
+
+
+def log_softmax(logits: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
+    """Log-probabilities [B] over the rows of each group; `groups` [B] rises from 0."""
+    largest = tf.stop_gradient(tf.math.segment_max(logits, groups))  # [G]; what is taken off all scores changes nothing
+    shifted = logits - tf.gather(largest, groups)
+    total = tf.math.segment_sum(tf.exp(shifted), groups)  # [G]
+    return shifted - tf.gather(tf.math.log(total), groups)

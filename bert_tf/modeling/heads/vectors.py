@@ -1,45 +1,39 @@
-"""Vectors of texts or tokens from any encoder layers; no variables, no training.
+"""Vectors without variables: of texts or tokens from any encoder layers, or trained in pairs by the similarity of texts.
 
-Shapes: B batch, T tokens, D hidden size, W = D times the number of layers.
+Shapes: B rows, T tokens, D hidden size, W = D times the number of layers, G pairs of a batch.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.fields import INPUTS, ROW, TOKEN, Field
-from bert_tf.head_spec import CLS, MEAN, HeadMemory
+from bert_tf.fields import GROUPS, HIDDEN, INPUTS, ROW, TOKEN, Field
+from bert_tf.head_spec import CLS, MAX, MEAN, HeadMemory, Sizes
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
-from bert_tf.modeling.pooling import pooled
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
 
 tf1 = tf.compat.v1
 
 OUTPUT = "vectors"
+_SIDES, _SCORES = "sides", "scores"  # names of targets
 _, _MASK, _ = INPUTS
 
 
 @dataclasses.dataclass(frozen=True)
-class VectorsHead:
+class VectorsHead(Head):
     """The vectors of some layers, concatenated."""
 
     num_labels: int  # W, size of a vector
     layers: tuple[int, ...] = (-1,)  # 0 is the first, -1 the last
     pooling: str | None = MEAN  # of head_spec.POOLINGS; None keeps token vectors
-
-    inputs = ()
-    targets = ()
-    reads_pooled = False
-    reads_places = None
-    reads_word_table = False
-    memory = HeadMemory()
-    fewest_examples = 1
-    loss_options = frozenset[str]()
 
     @property
     def reads_tokens(self) -> bool:
@@ -49,10 +43,6 @@ class VectorsHead:
     def outputs(self) -> tuple[Field, ...]:
         """[B, W] of texts, or [B, T, W] of tokens."""
         return (Field(OUTPUT, TOKEN if self.pooling is None else ROW, dtype=np.float32, width=self.num_labels),)
-
-    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        del config
-        return {}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del config, execution
@@ -69,3 +59,110 @@ class VectorsHead:
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return dict(outputs)
+
+
+def pooled(tokens: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
+    """Pools tokens [B, T, D] to [B, D], ignoring padding; [CLS] pooling also accepts [B, 1, D].
+
+    `input_mask` [B, T] has at least one real token per text; vectors of padding must be finite.
+    """
+    return _POOLINGS[pooling](tokens, input_mask)
+
+
+def _mean(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+    real = tf.cast(input_mask, tokens.dtype)[:, :, None]  # [B, T, 1]
+    return tf.reduce_sum(tokens * real, axis=1) / tf.reduce_sum(real, axis=1)
+
+
+def _max(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+    real = tf.cast(input_mask, tf.bool)[:, :, None]  # [B, T, 1]
+    return tf.reduce_max(tf.where(real, tokens, -math.inf), axis=1)
+
+
+_POOLINGS: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    MEAN: _mean,
+    CLS: lambda tokens, _: tokens[:, 0],
+    MAX: _max,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _PairsHead(Head):
+    """Mean token vector of a text; subclasses define the training goal."""
+
+    num_labels: int = 1
+
+    outputs = (Field(OUTPUT, dtype=np.float32, width=HIDDEN),)
+    reads_tokens = True
+    memory = HeadMemory(Sizes(rows=4), Sizes(positions=2), Sizes(positions=2))
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        del config, execution
+        with tf1.name_scope(SCOPE):
+            return {OUTPUT: pooled(cast("tf.Tensor", encoded.sequence), features[_MASK.name], MEAN)}
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """[B, D] vectors of length 1, whose products are cosines."""
+        return {OUTPUT: tf.nn.l2_normalize(outputs[OUTPUT], axis=-1)}
+
+
+class CosineHead(_PairsHead):
+    """Trained so that cosines match the scores of pairs."""
+
+    targets = (_SIDES, _SCORES, GROUPS.name)
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        del options
+        groups = features[GROUPS.name]
+        return cosine_loss(outputs[OUTPUT], features[_SCORES], features[_SIDES], groups)
+
+
+@dataclasses.dataclass(frozen=True)
+class ContrastiveHead(_PairsHead):
+    """Trained so that a text is nearer to its partner than to those of other pairs."""
+
+    temperature: float = 1.0  # divides cosines
+
+    targets = (_SIDES, GROUPS.name)
+    fewest_examples = 2
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        del options
+        return contrastive_loss(outputs[OUTPUT], features[_SIDES], features[GROUPS.name], temperature=self.temperature)
+
+
+def cosine_loss(vectors: tf.Tensor, scores: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
+    """Squared error of each pair's cosine against `scores` [B]; the [B] rows of a pair sum to one term.
+
+    Row `vectors` [B, D] of one text are averaged; `sides` [B] is 0 for the first text of a pair, 1 for the second; `groups` [B]
+    counts pairs from 0 up.
+    """
+    with tf1.name_scope(SCOPE):
+        first, second = _directions(vectors, sides, groups)
+        cosines = tf.reduce_sum(first * second, axis=-1)  # [G]
+        return _over_rows(tf.math.squared_difference(cosines, tf.math.segment_mean(scores, groups)), groups)
+
+
+def contrastive_loss(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor, *, temperature: float) -> tf.Tensor:
+    """Cross-entropy in nats of each pair's second text among those of all pairs, [B] for its rows.
+
+    Row `vectors` [B, D] of one text are averaged; `sides` [B] is 0 for the first text of a pair, 1 for the second; `groups` [B]
+    counts pairs from 0 up. Cosines are divided by `temperature`.
+    """
+    with tf1.name_scope(SCOPE):
+        first, second = _directions(vectors, sides, groups)
+        logits = tf.matmul(first, second, transpose_b=True) / temperature  # [G, G]
+        own = tf.range(tf.shape(logits)[0])
+        return _over_rows(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=own, logits=logits), groups)
+
+
+def _directions(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Unit vectors [G, D] of first and of second texts."""
+    texts = tf.nn.l2_normalize(tf.math.segment_mean(vectors, 2 * groups + sides), axis=-1)  # [2 G, D]
+    return texts[::2], texts[1::2]
+
+
+def _over_rows(losses: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
+    """Divides the [G] losses of pairs evenly among their [B] rows."""
+    rows = tf.math.segment_sum(tf.ones_like(groups, tf.float32), groups)  # [G]
+    return tf.gather(losses / rows, groups)

@@ -4,7 +4,7 @@ from bert_tf.operations.checkpoint import average, diff, inspect, rewrite
 from bert_tf.operations.command import Actions
 
 COMMAND = Actions(
-    "Looks into checkpoints, compares, averages and converts them (docs/checkpoints.md).\n"
+    "Inspects, compares, averages and converts checkpoints (docs/checkpoints.md).\n"
     "A CHECKPOINT is a prefix, a run (for its best or newest) or a Hugging Face folder.",
     {"inspect": inspect.COMMAND, "diff": diff.COMMAND, "average": average.COMMAND, **rewrite.COMMANDS},
     stopped="stopped; nothing was written",

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import documents, files, run_layout
+from bert_tf import run_layout
 from bert_tf.errors import CheckpointError, FlagError, unknown_name
 from bert_tf.estimator import evaluations, run_folder
+from bert_tf.io import documents, files
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
 from bert_tf.metrics import ranking
 from bert_tf.operations.checkpoint.rewrite import StripSettings
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read, same, setting
-from bert_tf.text_table import counted
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _ALL = 1 << 62  # steps
@@ -31,10 +32,10 @@ _SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
 class AverageSettings:
     checkpoints: tuple[str, ...] = setting(None, "several checkpoints, or one run", positional=True, required=True)
     output: str = same(StripSettings, "output")
-    weights: str | None = setting(None, "how much each checkpoint counts, as 1,2,1; else all the same")
-    last: int = setting(0, "of one run: the mean of so many newest checkpoints", lowest=0)
-    best: int = setting(0, "of one run: the mean of so many that were evaluated best while it trained", lowest=0)
-    metric: str | None = setting(None, "what tells the best: a metric, or loss; else what the run went by")
+    weights: str | None = setting(None, "weight of each checkpoint, such as 1,2,1; default: equal")
+    last: int = setting(0, "average the newest N checkpoints of one run", lowest=0)
+    best: int = setting(0, "average the N best checkpoints of one run, by its evaluations during training", lowest=0)
+    metric: str | None = setting(None, "metric for --best, or loss; default: the run's own")
     overwrite: bool = same(StripSettings, "overwrite")
 
     def __post_init__(self) -> None:
@@ -76,32 +77,33 @@ def average(settings: AverageSettings) -> list[str]:
     """Writes the mean of checkpoints as a model; returns which ones these are."""
     from bert_tf.checkpoints import mean
     from bert_tf.checkpoints.tensors import TensorFlowTensors
-    from bert_tf.operations.checkpoint import writing
+    from bert_tf.operations.checkpoint import models
 
     checkpoints = _chosen(settings)
     shares = _shares(settings.weights, len(checkpoints))
     _refuse_other_meanings(checkpoints)
-    with writing.folder(settings.output, overwrite=settings.overwrite) as folder:
-        writing.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
-        writing.note(folder, "average", map(TensorFlowTensors, checkpoints), weights=shares)
+    with models.folder(settings.output, overwrite=settings.overwrite) as folder:
+        models.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
+        models.note(folder, "average", map(TensorFlowTensors, checkpoints), weights=shares)
     log.info("the mean of %d checkpoints is in %s", len(checkpoints), settings.output)
     return checkpoints
 
 
 def _chosen(settings: AverageSettings) -> list[str]:
     folder = Path(settings.checkpoints[0])
-    if settings.last:
-        return _last(folder, settings.last)
-    if settings.best:
-        return _best(folder, settings.best, settings.metric)
+    if settings.last or settings.best:
+        why = files.missing_folder(folder)
+        if why:
+            raise CheckpointError(f"{folder}: {why}; --last and --best take the folder of a run")
+        return _last(folder, settings.last) if settings.last else _best(folder, settings.best, settings.metric)
     return list(map(_prefix, settings.checkpoints))
 
 
 def _prefix(name: str) -> str:
     from bert_tf.checkpoints.tensors import HUGGINGFACE
-    from bert_tf.operations.checkpoint import reading
+    from bert_tf.operations.checkpoint import models
 
-    found = reading.opened(name)
+    found = models.opened(name)
     if found.layout == HUGGINGFACE:
         raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
     return found.place
@@ -110,29 +112,18 @@ def _prefix(name: str) -> str:
 def _last(folder: Path, count: int) -> list[str]:
     there = _kept(folder)
     if len(there) < count:
-        _refuse_no_folder(folder)
         raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, --last={count} wanted; {_MORE}")
     return [there[step] for step in sorted(there)[-count:]]
-
-
-def _refuse_no_folder(folder: Path) -> None:
-    why = files.missing_folder(folder)
-    if why:
-        raise CheckpointError(f"{folder}: {why}; --last and --best take the folder of a run")
 
 
 def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     lines = evaluations.read(folder, up_to=_ALL)
     if not lines:
-        _refuse_no_folder(folder)
         raise CheckpointError(f"{folder}: was not evaluated while it trained (--eval_every_n_steps), so --best cannot be told")
     name = _result(folder, lines, metric)
     there = _kept(folder)
-    ranked = sorted(
-        (line for line in lines if evaluations.step_of(line) in there),
-        key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)),
-        reverse=True,
-    )
+    evaluated = [line for line in lines if evaluations.step_of(line) in there]
+    ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
     if len(ranked) < count:
         raise CheckpointError(
             f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are still there, --best={count} wanted; {_MORE}"
@@ -185,7 +176,11 @@ def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
         for name in said.keys() & found.keys():
             if said[name] != found[name]:
                 what = name.removesuffix("_sha256").replace("_", " ")
-                values = "" if name.endswith("_sha256") else f" ({_shown(found[name])}; there {_shown(said[name])})"
+                values = (
+                    ""
+                    if name.endswith("_sha256")
+                    else f" ({documents.to_json(found[name])[:80]}; there {documents.to_json(said[name])[:80]})"
+                )
                 raise CheckpointError(f"{other}: not the {what} of {first}{values}: their mean would mean nothing")
 
 
@@ -201,12 +196,8 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
     return found
 
 
-def _shown(value: object) -> str:
-    return documents.to_json(value)[:80]
-
-
 def _print(call: Call) -> None:
     print("".join(f"{checkpoint}\n" for checkpoint in average(call.settings)), end="")
 
 
-COMMAND = Command("their mean as a model, or that of the last or best of a run", AverageSettings, _print)
+COMMAND = Command("averages checkpoints, or the last or best of a run", AverageSettings, _print)

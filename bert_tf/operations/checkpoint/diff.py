@@ -7,19 +7,21 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import documents
+import numpy as np
+
 from bert_tf.checkpoints import other_names, statistics
 from bert_tf.checkpoints.names import group_of, group_order
 from bert_tf.checkpoints.other_names import Change
-from bert_tf.checkpoints.statistics import Array, Distance
+from bert_tf.checkpoints.statistics import Distance
+from bert_tf.io import documents
+from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.checkpoint.inspect import FORMAT, JSON
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
-from bert_tf.text_table import Printed, table
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
-    from bert_tf.checkpoints.tensors import Entry, Tensors
+    from bert_tf.checkpoints.tensors import Tensors
 
 TOP = 20
 _SHOWN = 10  # names of what one side alone has
@@ -61,30 +63,14 @@ class Difference(Printed):
         return text(self, TOP)
 
 
-class _AsPublished:
-    def __init__(self, found: Tensors) -> None:
-        from bert_tf.checkpoints.tensors import HUGGINGFACE
+def _published(found: Tensors) -> dict[str, tuple[str, Change]]:
+    """Name in the checkpoint and change of each variable, by its published name."""
+    from bert_tf.checkpoints.tensors import HUGGINGFACE
 
-        self._found = found
-        keys = {name: name for name, entry in found.entries.items() if entry.bytes}
-        self._changes: dict[str, tuple[str, Change | None]] = {name: (key, None) for name, key in keys.items()}
-        if found.layout == HUGGINGFACE or not any(name.startswith("bert/") for name in keys):
-            self._changes = {name: (key, change) for key, (name, change) in other_names.published(keys).items()}
-
-    @property
-    def names(self) -> set[str]:
-        return set(self._changes)
-
-    def dtype(self, name: str) -> str:
-        return self._entry(name).dtype
-
-    def _entry(self, name: str) -> Entry:
-        return self._found.entries[self._changes[name][0]]
-
-    def read(self, name: str) -> Array:
-        key, change = self._changes[name]
-        found = self._found.read(key)
-        return found if change is None else change(found)
+    keys = [name for name, entry in found.entries.items() if entry.bytes]
+    if found.layout != HUGGINGFACE and any(name.startswith("bert/") for name in keys):
+        return {name: (name, np.asarray) for name in keys}
+    return {name: (key, change) for key, (name, change) in other_names.published(keys).items()}
 
 
 @takes(DiffSettings)
@@ -104,26 +90,28 @@ def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **set
 
 def diff(settings: DiffSettings) -> Difference:
     """Compares two checkpoints of any layout, holding one tensor of each at a time."""
-    from bert_tf.operations.checkpoint import reading
+    from bert_tf.operations.checkpoint import models
 
-    opened = [reading.opened(name) for name in (settings.a, settings.b)]
-    one, other = map(_AsPublished, opened)
-    moved, misshaped = [], {}
-    common = one.names & other.names
-    for name in sorted(common):
-        x, y = one.read(name), other.read(name)
+    a, b = (models.opened(name) for name in (settings.a, settings.b))
+    in_a, in_b = _published(a), _published(b)
+    moved, misshaped, retyped = [], {}, {}
+    for name in sorted(in_a.keys() & in_b.keys()):
+        (key_a, change_a), (key_b, change_b) = in_a[name], in_b[name]
+        x, y = change_a(a.read(key_a)), change_b(b.read(key_b))
+        types = a.entries[key_a].dtype, b.entries[key_b].dtype
+        if types[0] != types[1]:
+            retyped[name] = types
         if x.shape != y.shape:
             misshaped[name] = (x.shape, y.shape)
-            continue
-        moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
-    retyped = {name: (one.dtype(name), other.dtype(name)) for name in sorted(common) if one.dtype(name) != other.dtype(name)}
+        else:
+            moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
     return Difference(
-        opened[0].place,
-        opened[1].place,
+        a.place,
+        b.place,
         _parts(moved),
         tuple(sorted(moved, key=lambda found: (found.same, -found.distance.relative, found.name))),
-        tuple(sorted(one.names - other.names)),
-        tuple(sorted(other.names - one.names)),
+        tuple(sorted(in_a.keys() - in_b.keys())),
+        tuple(sorted(in_b.keys() - in_a.keys())),
         misshaped,
         retyped,
     )
@@ -151,9 +139,7 @@ def as_structure(found: Difference) -> dict[str, Any]:
 
 
 def _as_dict(found: Moved) -> dict[str, Any]:
-    distance = found.distance
-    numbers = {"relative": distance.relative, "cosine": distance.cosine, "largest": distance.largest}
-    return {"name": found.name, "same": found.same, **numbers}
+    return {"name": found.name, "same": found.same, **{name: getattr(found.distance, name) for name in _HEAD}}
 
 
 def text(found: Difference, top: int) -> str:
@@ -198,10 +184,9 @@ def _print(call: Call) -> int:
 
 
 COMMAND = Command(
-    "how far each layer moved, and what one has alone; status 0 where they are the same, else 1",
+    "shows how far each layer moved and what only one has; exit status 0 if they are equal, else 1",
     DiffSettings,
     _print,
-    own=(Setting("top", int, TOP, "how many variables to list, those that moved most first", 0), FORMAT),
-    has_log=False,
-    log_of=warnings_only,
+    own=(Setting("top", int, TOP, "number of variables to list, largest change first", 0), FORMAT),
+    log=warnings_only,
 )

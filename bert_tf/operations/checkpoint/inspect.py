@@ -8,14 +8,14 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import documents
 from bert_tf.checkpoints import statistics
 from bert_tf.checkpoints.names import group_of, group_order
 from bert_tf.checkpoints.statistics import Statistics
+from bert_tf.io import documents
+from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
-from bert_tf.text_table import Printed, table
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.checkpoints.tensors import Tensors
@@ -50,27 +50,11 @@ class Variable:
 class Group:
     name: str  # embeddings, layer 0, pooler, head, optimizer, other
     variables: tuple[Variable, ...]
-
-    @property
-    def norm(self) -> float:
-        """L2 norm of all finite values."""
-        return math.sqrt(sum(found.numbers.squares for found in self.variables if found.numbers))
-
-    @property
-    def nan(self) -> int:
-        return sum(found.numbers.nan for found in self.variables if found.numbers)
-
-    @property
-    def infinite(self) -> int:
-        return sum(found.numbers.infinite for found in self.variables if found.numbers)
-
-    @property
-    def size(self) -> int:
-        return sum(found.size for found in self.variables)
-
-    @property
-    def bytes(self) -> int:
-        return sum(found.bytes for found in self.variables)
+    size: int  # numbers
+    norm: float  # L2, of all finite values
+    nan: int
+    infinite: int
+    bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +69,7 @@ class Inspected(Printed):
     def groups(self) -> tuple[Group, ...]:
         """Parts of the model, from its input to its output."""
         names = sorted({found.group for found in self.variables}, key=group_order)
-        return tuple(Group(name, tuple(found for found in self.variables if found.group == name)) for name in names)
+        return tuple(_group(name, [found for found in self.variables if found.group == name]) for name in names)
 
     @property
     def is_finite(self) -> bool:
@@ -111,9 +95,9 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
 
 def inspect(settings: InspectSettings) -> Inspected:
     from bert_tf.checkpoints import tensors
-    from bert_tf.operations.checkpoint import reading
+    from bert_tf.operations.checkpoint import models
 
-    found = reading.opened(settings.checkpoint)
+    found = models.opened(settings.checkpoint)
     variables = tuple(_variable(found, name) for name in found.entries)
     return Inspected(found.place, found.layout, tensors.step_of(found), found.digest, variables)
 
@@ -124,38 +108,30 @@ def _variable(found: Tensors, name: str) -> Variable:
     return Variable(name, group_of(name), shape, dtype, size, statistics.of(found.read(name)) if size else None)
 
 
+def _group(name: str, variables: Sequence[Variable]) -> Group:
+    numbers = [variable.numbers for variable in variables if variable.numbers]
+    norm = math.sqrt(sum(found.squares for found in numbers))
+    nan, infinite = sum(found.nan for found in numbers), sum(found.infinite for found in numbers)
+    sizes = sum(variable.size for variable in variables), sum(variable.bytes for variable in variables)
+    return Group(name, tuple(variables), sizes[0], norm, nan, infinite, sizes[1])
+
+
 def as_structure(found: Inspected) -> dict[str, Any]:
+    parts = [{"name": group.name, "variables": len(group.variables), "numbers": group.size} for group in found.groups]
     return {
-        "checkpoint": found.checkpoint,
-        "layout": found.layout,
-        "step": found.step,
-        "sha256": found.sha256,
+        **_values(found, "checkpoint", "layout", "step", "sha256"),
         "finite": found.is_finite,
-        "parts": [
-            {
-                "name": group.name,
-                "variables": len(group.variables),
-                "numbers": group.size,
-                "norm": group.norm,
-                "nan": group.nan,
-                "infinite": group.infinite,
-                "bytes": group.bytes,
-            }
-            for group in found.groups
-        ],
+        "parts": [part | _values(group, "norm", "nan", "infinite", "bytes") for part, group in zip(parts, found.groups)],
         "variables": [
-            {
-                **{key: getattr(variable, key) for key in ("name", "group", "shape", "dtype", "bytes")},
-                **({} if variable.numbers is None else _of_numbers(variable.numbers)),
-            }
+            _values(variable, "name", "group", "shape", "dtype", "bytes")
+            | (_values(variable.numbers, "norm", "lowest", "highest", "nan", "infinite") if variable.numbers else {})
             for variable in found.variables
         ],
     }
 
 
-def _of_numbers(numbers: Statistics) -> dict[str, Any]:
-    names = ("norm", "lowest", "highest", "nan", "infinite")
-    return {name: getattr(numbers, name) for name in names}
+def _values(of: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in names}
 
 
 def _lines(found: Inspected) -> Iterator[str]:
@@ -163,9 +139,9 @@ def _lines(found: Inspected) -> Iterator[str]:
     yield f"{found.checkpoint} ({found.layout}{step})"
     yield f"sha256 {found.sha256}"
     yield ""
-    yield from table(_HEAD, [_row(variable) for variable in found.variables], left=(0, 1, 2))
+    yield from table(_HEAD, map(_row, found.variables), left=(0, 1, 2))
     yield ""
-    yield from table(_GROUP_HEAD, [_of_group(group) for group in (*found.groups, Group("all", found.variables))])
+    yield from table(_GROUP_HEAD, map(_of_group, (*found.groups, _group("all", found.variables))))
     if not found.is_finite:
         yield ""
         yield "not finite: " + ", ".join(v.name for v in found.variables if v.numbers and (v.numbers.nan or v.numbers.infinite))
@@ -177,21 +153,20 @@ def _row(found: Variable) -> Sequence[str]:
     if numbers is None:
         return found.name, shape, found.dtype, "", "", "", "", "", str(found.bytes)
     ends = ("" if end is None else f"{end:.4g}" for end in (numbers.lowest, numbers.highest))
-    return (
-        found.name,
-        shape,
-        found.dtype,
-        f"{numbers.norm:.6g}",
-        *ends,
-        str(numbers.nan),
-        str(numbers.infinite),
-        str(found.bytes),
-    )
+    counts = str(numbers.nan), str(numbers.infinite), str(found.bytes)
+    return (found.name, shape, found.dtype, f"{numbers.norm:.6g}", *ends, *counts)
 
 
 def _of_group(group: Group) -> Sequence[str]:
-    counts = (str(len(group.variables)), f"{group.size:,}")
-    return group.name, *counts, f"{group.norm:.6g}", str(group.nan), str(group.infinite), f"{group.bytes / _MEGABYTE:.2f}"
+    return (
+        group.name,
+        str(len(group.variables)),
+        f"{group.size:,}",
+        f"{group.norm:.6g}",
+        str(group.nan),
+        str(group.infinite),
+        f"{group.bytes / _MEGABYTE:.2f}",
+    )
 
 
 def _print(call: Call) -> None:
@@ -200,10 +175,9 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "its variables with shape, type, norm and what is not finite; sums by layer",
+    "lists variables with shape, type, norm and non-finite values, and sums by layer",
     InspectSettings,
     _print,
     own=(FORMAT,),
-    has_log=False,
-    log_of=warnings_only,
+    log=warnings_only,
 )

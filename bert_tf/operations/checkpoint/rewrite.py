@@ -1,4 +1,4 @@
-"""Rewrites checkpoints: without training state, with other names, in another layout."""
+"""Rewrites checkpoints: without training state, with renamed variables, in another layout."""
 
 from __future__ import annotations
 
@@ -9,33 +9,30 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
-from bert_tf import files, run_layout
+from bert_tf import run_layout
 from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.names import is_training_only
 from bert_tf.errors import FlagError
+from bert_tf.io import files
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read, same, setting
-from bert_tf.text_table import Printed, table
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.checkpoints.tensors import Tensors
-    from bert_tf.operations.checkpoint.reading import PublishedModel
+    from bert_tf.operations.checkpoint.models import PublishedModel
 
 LAYOUTS = TF1, TF2, HF = ("tf1", "tf2-names", "hf")
 _ARROW = "=>"
-
-Entries = dict[str, npt.NDArray[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class StripSettings:
     checkpoint: str = setting(None, "a checkpoint", positional=True, required=True)
-    output: str = setting(None, "folder to write; one that exists is kept unless --overwrite is given", required=True)
-    overwrite: bool = setting(False, "replace a folder that this command has written")
+    output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
+    overwrite: bool = setting(False, "replace a folder written by this command")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +40,8 @@ class ConvertSettings:
     checkpoint: str = same(StripSettings, "checkpoint")
     to: str = setting(None, f"{', '.join(LAYOUTS)} (docs/checkpoints.md)", choices=LAYOUTS, required=True)
     output: str = same(StripSettings, "output")
-    bert_config_file: str | None = setting(None, "sizes of the model; else beside the weights")
-    vocab_file: str | None = setting(None, "word pieces of the model; else beside the weights")
+    bert_config_file: str | None = setting(None, "model configuration; default: beside the weights")
+    vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the weights")
     overwrite: bool = same(StripSettings, "overwrite")
 
 
@@ -52,9 +49,9 @@ class ConvertSettings:
 class RenameSettings:
     checkpoint: str = same(StripSettings, "checkpoint")
     map: str = setting(
-        None, "rules with blanks between them, 'OLD=>NEW' by regular expression; or a file, one a line", required=True
+        None, "rules 'OLD=>NEW' (regular expressions) separated by blanks, or a file with one per line", required=True
     )
-    dry_run: bool = setting(False, "print the table of names, and write nothing")
+    dry_run: bool = setting(False, "print the table of names; write nothing")
     output: str | None = same(StripSettings, "output", required=False)
     overwrite: bool = same(StripSettings, "overwrite")
 
@@ -93,25 +90,28 @@ def strip_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wri
 
 
 def strip(settings: StripSettings) -> Written:
-    from bert_tf.operations.checkpoint import reading, writing
+    from bert_tf.operations.checkpoint import models
 
-    found = reading.opened_by_name(settings.checkpoint)
-    kept = [entry for entry in found.entries if not is_training_only(entry)]
-    left_out = tuple(sorted(found.entries.keys() - set(kept)))
-    with writing.folder(settings.output, overwrite=settings.overwrite) as folder:
-        writing.write_model(folder, _read(found, {entry: entry for entry in kept}), beside=found.folder)
-        writing.note(folder, "strip", [found])
+    found = models.opened_by_name(settings.checkpoint)
+    kept = {entry: entry for entry in found.entries if not is_training_only(entry)}
+    left_out = tuple(sorted(found.entries.keys() - kept.keys()))
+    written = _write(settings, "strip", found, kept)
     before, after = (sum(found.entries[entry].bytes for entry in entries) for entries in (found.entries, kept))
     log.info("%s: %.1f MB, was %.1f MB: %d entries left out", settings.output, after / 1e6, before / 1e6, len(left_out))
-    return Written(Path(settings.output), {entry: entry for entry in kept}, left_out)
+    return dataclasses.replace(written, left_out=left_out)
 
 
-def _read(found: Tensors, names: Mapping[str, str]) -> Entries:
+def _write(settings: Any, action: str, found: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
+    """Writes the named entries under their new names."""
     from bert_tf.checkpoints import values
+    from bert_tf.operations.checkpoint import models
 
-    entries = {name: found.read(name) for name in names}
-    values.refuse_not_finite(found.place, entries)
-    return {new: entries[name] for name, new in names.items()}
+    with models.folder(settings.output, overwrite=settings.overwrite) as folder:
+        entries = {name: found.read(name) for name in names}
+        values.refuse_not_finite(found.place, entries)
+        models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=found.folder)
+        models.note(folder, action, [found], **noted)
+    return Written(Path(settings.output), names)
 
 
 @takes(RenameSettings)
@@ -130,19 +130,16 @@ def rename_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wr
 
 def rename(settings: RenameSettings) -> Written:
     """Renames entries, or only lists the changes; BertError if two entries get one name."""
-    from bert_tf.operations.checkpoint import reading, writing
+    from bert_tf.operations.checkpoint import models
 
-    found, rules = reading.opened_by_name(settings.checkpoint), _rules(settings.map)
+    found, rules = models.opened_by_name(settings.checkpoint), _rules(settings.map)
     names = {entry: _renamed(entry, rules) for entry in found.entries}
     _refuse_collisions(names)
     if settings.dry_run or settings.output is None:
         return Written(None, names)
     if all(new == entry for entry, new in names.items()):
         log.warning("--map=%s: changes no name; what is written is a copy", settings.map)
-    with writing.folder(settings.output, overwrite=settings.overwrite) as folder:
-        writing.write_model(folder, _read(found, names), beside=found.folder)
-        writing.note(folder, "rename", [found], map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
-    return Written(Path(settings.output), names)
+    return _write(settings, "rename", found, names, map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
 
 
 def _rules(given: str) -> list[tuple[re.Pattern[str], str]]:
@@ -181,9 +178,8 @@ def _refuse_collisions(names: Mapping[str, str]) -> None:
     for name, new in names.items():
         if not new:
             raise FlagError(f"--map: {name} would have no name")
-        if new in homes:
+        if homes.setdefault(new, name) != name:
             raise FlagError(f"--map: {homes[new]} and {name} would both be {new}; nothing was written")
-        homes[new] = name
 
 
 @takes(ConvertSettings)
@@ -201,14 +197,14 @@ def convert_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> W
 
 
 def convert(settings: ConvertSettings) -> Written:
-    from bert_tf.operations.checkpoint import reading, writing
+    from bert_tf.operations.checkpoint import models
 
-    found = reading.opened(settings.checkpoint)
-    model = reading.PublishedModel(found, settings.bert_config_file, settings.vocab_file)
-    with writing.folder(settings.output, overwrite=settings.overwrite) as folder:
+    found = models.opened(settings.checkpoint)
+    model = models.PublishedModel(found, settings.bert_config_file, settings.vocab_file)
+    with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         names = _WRITERS[settings.to](folder, model)
-        writing.copy_texts(folder, model)
-        writing.note(folder, "convert", [found], to=settings.to)
+        models.copy_texts(folder, model)
+        models.note(folder, "convert", [found], to=settings.to)
     left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
     if left_out:
         log.warning("left out, as it has no place there: %s", ", ".join(left_out[:5]) + ", ..." * (len(left_out) > 5))
@@ -216,9 +212,9 @@ def convert(settings: ConvertSettings) -> Written:
 
 
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
-    from bert_tf.operations.checkpoint import writing
+    from bert_tf.operations.checkpoint import models
 
-    writing.write_model(folder, model.entries, beside=model.found.folder)
+    models.write_model(folder, model.entries, beside=model.found.folder)
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
     return {name: name for name in model.entries}
@@ -226,35 +222,30 @@ def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
 
 def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.checkpoints.tensors import STEP
-    from bert_tf.operations.checkpoint import writing
+    from bert_tf.operations.checkpoint import models
 
     config = model.config
     renamed = other_names.model_garden(config.num_hidden_layers, config.num_attention_heads)
     names = {name: renamed[name].name for name in model.entries if name in renamed}
-    kept = {STEP: model.entries[STEP]} if STEP in model.entries else {}
-    entries: Entries = {renamed[name].name: renamed[name].there(model.entries[name]) for name in names}
-    writing.write_model(folder, {**entries, **kept}, beside=None)
+    entries = {new: renamed[name].there(model.entries[name]) for name, new in names.items()}
+    if STEP in model.entries:
+        names[STEP], entries[STEP] = STEP, model.entries[STEP]
+    models.write_model(folder, entries, beside=None)
     (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
-    return {**names, **{name: name for name in kept}}
+    return names
 
 
 def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.checkpoints import huggingface_export
     from bert_tf.checkpoints.tensors import STEP
 
-    record = model.record
-    architecture = huggingface_export.guessed(model.entries, record.get("kind"))
-    names = huggingface_export.write(
-        folder, model.entries, model.config, architecture=architecture, labels=record.get("labels") or ()
-    )
+    architecture = huggingface_export.guessed(model.entries, model.record.get("kind"))
+    labels = model.record.get("labels") or ()
+    names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
 
 
-_WRITERS: Mapping[str, Callable[[Path, PublishedModel], dict[str, str]]] = {
-    TF1: _to_tf1,
-    TF2: _to_model_garden,
-    HF: _to_huggingface,
-}
+_WRITERS = {TF1: _to_tf1, TF2: _to_model_garden, HF: _to_huggingface}
 
 
 def _command(title: str, settings: type, work: Callable[[Any], Written]) -> Command:
@@ -265,7 +256,7 @@ def _command(title: str, settings: type, work: Callable[[Any], Written]) -> Comm
 
 
 COMMANDS = {
-    "strip": _command("without the optimizer's moments and the moving average", StripSettings, strip),
-    "convert": _command("in another layout, with all that belongs to it", ConvertSettings, convert),
-    "rename": _command("with other names", RenameSettings, rename),
+    "strip": _command("removes optimizer moments and the moving average", StripSettings, strip),
+    "convert": _command("converts to another layout, with vocabulary and configuration", ConvertSettings, convert),
+    "rename": _command("renames variables", RenameSettings, rename),
 }

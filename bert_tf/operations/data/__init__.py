@@ -4,7 +4,7 @@ from bert_tf.operations.command import Actions
 from bert_tf.operations.data import check, fetch
 
 COMMAND = Actions(
-    "Fetches published data sets and checks data:",
+    "Downloads published data sets and checks data:",
     {"fetch": fetch.COMMAND, "check": check.COMMAND},
     stopped="stopped; run the same command again",
 )

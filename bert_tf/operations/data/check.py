@@ -9,23 +9,23 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from bert_tf import files, home, tasks
+from bert_tf import home, tasks
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
 from bert_tf.fields import ROW
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.glue import GlueTask
-from bert_tf.tasks.label_column import are_numbers, sorted_names
-from bert_tf.tasks.registry import canonical_name, get_task, refuse_foreign
-from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
+from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import PATHS, TaskSettings
 from bert_tf.tasks.survey import LIMITS, Survey, survey
 from bert_tf.tokenization import casing
@@ -39,8 +39,10 @@ _NAMED = 20  # labels that are listed
 @dataclasses.dataclass(frozen=True)
 class CheckSettings:
     data_dir: str | None = setting(None, "folder of a task's files", positional=True)
-    task_name: str | None = setting(None, "whose files they are; else that of the name of the folder")
-    vocab_file: str | None = setting(None, "word pieces to count; else $BERT_BASE_DIR/vocab.txt, the default checkpoint's")
+    task_name: str | None = setting(None, "task of the files; default: the folder's name")
+    vocab_file: str | None = setting(
+        None, "vocabulary for lengths; default: $BERT_BASE_DIR/vocab.txt or the default checkpoint's"
+    )
     tasks: TaskSettings = group(TaskSettings)
     given: frozenset[str] = frozenset()  # names of those that are not left to their defaults
 
@@ -49,7 +51,7 @@ class CheckSettings:
         if not self.task_name and folder is None:
             raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
         name = self.task_name or _named_by(Path(folder or ""))
-        refuse_foreign(canonical_name(name), self.given, self.tasks.custom.problem)
+        reject_unrelated_settings(canonical_name(name), self.given, self.tasks.custom.problem)
         task = get_task(name, self.tasks)
         if task.reads_folder and folder is None:
             raise FlagError(f"data check: name the folder of {task.name}")
@@ -75,27 +77,19 @@ def _refuse_missing(folder: str | Path) -> None:
         raise DataError(why, folder)
 
 
-class Ruler(NamedTuple):
-    """Measures the length of a text."""
+def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[str, Callable[[str], int]]:
+    """Unit of lengths and the length of a text.
 
-    unit: str
-    size: Callable[[str], int]
-
-
-def default_vocabulary(environment: Mapping[str, str]) -> Path:
-    return home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"
-
-
-def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
-    """Counts word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that is not downloaded."""
+    Word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that is not downloaded.
+    """
     base = environment.get("BERT_BASE_DIR")
-    default = default_vocabulary(environment)
+    default = home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"
     path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
     if path == default and not path.is_file():
-        return Ruler("words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split()))
+        return "words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split())
     vocabulary = Vocabulary.from_file(path)
     tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
-    return Ruler(f"word pieces of {path}", lambda text: len(tokenizer.ids(text)))
+    return f"word pieces of {path}", lambda text: len(tokenizer.ids(text))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,21 +161,20 @@ def check_data(data_dir: str | os.PathLike[str] | None = None, **settings: Any) 
 
 def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked:
     """Checks every split of a task; the folder may lack some files."""
-    task, data_dir, ruler = settings.task(), settings.data_dir, find_ruler(settings.vocab_file, environment)
+    task, data_dir = settings.task(), settings.data_dir
+    unit, size = find_ruler(settings.vocab_file, environment)
     refused: dict[str, None] = {}  # in order; what is wrong with the labels is found in each split
     train: Set[int] | None = None
     splits: list[CheckedSplit] = []
-    found = False
     for split, path in _splits(task, data_dir):
         if data_dir is not None and not path.exists():
             splits.append(CheckedSplit(split, path, lines=(f"{split}: {path} is not there",)))
             continue
-        found = True
         splits.append(CheckedSplit(split, path))
         problems: list[DataError] = []
         try:
             with _heard() as heard:
-                counts = survey(_examples(task, data_dir or "", split, problems), ruler.size, train or frozenset())
+                counts = survey(_examples(task, data_dir or "", split, problems), size, train or frozenset())
                 lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
             warnings = (*_warnings(task, counts, is_train=split == TRAIN), *_of_readers(heard, path))
             splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
@@ -193,28 +186,21 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
         except BertError as error:
             rest = [] if isinstance(error, BadRowsError) else [error]  # it names rows that are among the problems
             refused.update(dict.fromkeys(map(str, [*problems, *rest])))
-    if not found:
+    if all(data_dir is not None and not one.path.exists() for one in splits):
         refused[f"{data_dir}: none of the files of {task.name} is there"] = None
-    return Checked(task.name, ruler.unit, tuple(splits), tuple(refused))
-
-
-class _Collector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
+    return Checked(task.name, unit, tuple(splits), tuple(refused))
 
 
 @contextlib.contextmanager
 def _heard() -> Iterator[list[str]]:
     """Collects the warnings of readers within the block instead of logging them."""
-    logger, collector = logging.getLogger(tasks.__name__), _Collector()
+    logger, messages = logging.getLogger(tasks.__name__), list[str]()
+    collector = logging.Handler(logging.WARNING)
+    collector.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     propagates, logger.propagate = logger.propagate, False
     logger.addHandler(collector)
     try:
-        yield collector.messages
+        yield messages
     finally:
         logger.removeHandler(collector)
         logger.propagate = propagates
@@ -300,8 +286,8 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "counts rows, labels, lengths, duplicates, contradictions, and names each row that cannot be used",
+    "counts rows, labels, lengths, duplicates and contradictions, and lists unusable rows",
     CheckSettings,
     _print,
-    has_log=False,
+    log=False,
 )

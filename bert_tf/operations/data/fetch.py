@@ -10,21 +10,24 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fnmatch
+import http.client
 import os
 import shutil
 import tempfile
+import urllib.error
+import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from bert_tf import atomic, files, home
+from bert_tf import home
 from bert_tf.errors import DataError, FlagError
+from bert_tf.io import atomic, files, progress
+from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
 from bert_tf.operations.command import Call, Command, warnings_only
-from bert_tf.operations.data.download import download
 from bert_tf.settings import read, setting
 from bert_tf.tasks import mrpc
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
@@ -36,15 +39,20 @@ SUMS_NAME = "fetched.sha256"
 Say = Callable[[str], None]
 
 _DOWNLOADS = ".downloads"
+_MOST_BYTES = 1 << 31  # of a published file; the largest has 0.5 GB
 _MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
+_BLOCK = 1 << 16
+_TIMEOUT_S = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
 class FetchSettings:
     task: str = setting(None, "name of a task", positional=True, required=True)
-    data_dir: str | None = setting(None, "gets the folder TASK; else data/ of the project, where the classifier looks")
-    from_: str | None = setting(None, "folder that has the published files already; nothing is downloaded")
-    sha256: tuple[str, ...] | None = setting(None, "of each published file, with commas; else MRPC's are known, others printed")
+    data_dir: str | None = setting(None, "parent of the folder TASK; default: the project's data/, where the classifier looks")
+    from_: str | None = setting(None, "folder with the published files; nothing is downloaded")
+    sha256: tuple[str, ...] | None = setting(
+        None, "checksums of the published files, comma-separated; default: MRPC's are known, others are printed"
+    )
 
 
 class Part(NamedTuple):
@@ -215,7 +223,7 @@ def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mappi
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
     recorded = _recorded(data_dir)
     for part, path in zip(dataset.parts, paths):
-        download(part.url, path)
+        _download_file(part.url, path)
         recorded[part.url] = _checked(part, path, given.get(part), recorded.get(part.url), say)
     try:
         _place(dataset, paths, target)
@@ -226,6 +234,52 @@ def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mappi
     atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
     for path in paths:
         path.unlink()
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects from https to http, which could be tampered with in transit."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if req.type == "https" and not newurl.lower().startswith("https:"):
+            raise urllib.error.URLError(f"redirected from https to {newurl:.200}, which is not followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_opener = urllib.request.build_opener(_Redirects)
+
+
+def _download_file(url: str, target: Path) -> None:
+    """Downloads a file unless it exists; DataError for the server, OutputError for the disk."""
+    if target.is_file():
+        return
+    atomic.delete_unfinished(target)
+    with atomic.replacing(target) as part, part.open("wb") as file:
+        file.writelines(_received(url))
+
+
+def _received(url: str) -> Iterator[bytes]:
+    """Yields the response, with a progress bar on a terminal.
+
+    Failures become DataError here: `atomic.replacing` would attribute an OSError to the disk.
+    """
+    try:
+        with _opener.open(url, timeout=_TIMEOUT_S) as response:
+            name = url.rsplit("/", 1)[-1]
+            received = 0
+            with progress.bar(desc=name, total=response.length, unit="B", unit_scale=True) as bar:
+                for block in iter(lambda: response.read(_BLOCK), b""):
+                    received += len(block)
+                    if received > _MOST_BYTES:
+                        raise DataError(f"has more than {_MOST_BYTES >> 20} MB; it was not used", url)
+                    yield block
+                    bar.update(len(block))
+            if response.length:  # what is left; `read` is silent about it
+                raise http.client.HTTPException(f"the connection broke off {response.length} bytes before the end")
+    except urllib.error.HTTPError as error:
+        raise DataError(f"cannot be fetched: {error.code} {error.reason}", url) from error
+    except (OSError, http.client.HTTPException) as error:
+        problem = str(getattr(error, "reason", error)) or type(error).__name__
+        raise DataError(f"cannot be fetched: {problem}; try again, or name a folder that has it with --from", url) from error
 
 
 def _recorded(data_dir: Path) -> dict[str, str]:
@@ -285,9 +339,8 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "puts the files of a task where it reads them; XNLI brings all languages",
+    "downloads a task's files to where training looks for them; XNLI has all languages",
     FetchSettings,
     _print,
-    has_log=False,
-    log_of=warnings_only,
+    log=warnings_only,
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from bert_tf import documents
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import PRETRAINING, HeadSpec
-from bert_tf.jobs.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
+from bert_tf.io import documents
+from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.optimization import parts
@@ -22,7 +22,7 @@ from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, read, same, setting
 from bert_tf.tasks.registry import get_task
-from bert_tf.text_table import Printed, table
+from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
 _PARTS = ("weights", "slots", "gradients", "activations", "workspace")
 _PLACES = 20  # hidden words of a sequence that `pretrain` takes, where none are said
@@ -30,10 +30,8 @@ _PLACES = 20  # hidden words of a sequence that `pretrain` takes, where none are
 
 @dataclasses.dataclass(frozen=True)
 class PlanSettings:
-    bert_config_file: str = setting(None, "sizes of the model", required=True)
-    gpu_memory_mb: int = setting(
-        None, "memory for tensors on each device, in MiB; the log of training has it", lowest=1, required=True
-    )
+    bert_config_file: str = setting(None, "model configuration", required=True)
+    gpu_memory_mb: int = setting(None, "memory for tensors per device in MiB, as logged by training", lowest=1, required=True)
     max_seq_length: int = same(DataSettings, "max_seq_length")
     train_batch_size: int = same(TrainSettings, "train_batch_size")
     gradient_accumulation_steps: int = same(TrainSettings, "gradient_accumulation_steps")
@@ -50,15 +48,13 @@ class PlanSettings:
     ema: float | None = same(TrainSettings, "ema")
     eval_every_n_steps: int = same(TrainSettings, "eval_every_n_steps")
     gpu_memory_growth: bool = same(DeviceSettings, "gpu_memory_growth")
-    task_name: str | None = setting(
-        None, "what is learned, as SQuAD, whose head reads all tokens; else two classes of sentences"
-    )
+    task_name: str | None = setting(None, "task, such as SQuAD, whose head reads all tokens; default: two sentence classes")
     max_predictions_per_seq: int = setting(
-        0, "masked words of a row, with the head of pre-training; else 20 of that task", lowest=0
+        0, "masked words per row, with the pre-training head; default: 20 for that task", lowest=0
     )
-    padding: float = setting(0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", lowest=0)
-    host_embeddings: bool = setting(False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0")
-    num_gpus: int = setting(1, "devices that share a batch", lowest=1)
+    padding: float = setting(0.0, "share of padding, 0 to 1; saved by --pack_tokens", lowest=0)
+    host_embeddings: bool = setting(False, "embeddings in host memory, as with --place=embeddings:/CPU:0")
+    num_gpus: int = setting(1, "number of devices that share a batch", lowest=1)
     given: frozenset[str] = frozenset()  # names of those that are not left to their defaults
 
     def __post_init__(self) -> None:
@@ -68,17 +64,10 @@ class PlanSettings:
             raise FlagError(f"--train_batch_size={self.train_batch_size}: fewer examples than micro-batches on all devices")
 
 
-class Request(NamedTuple):
-    config: BertConfig
-    tokens: int
-    batch_size: int
-    memory: int  # bytes
-    options: ComputeOptions
-
-
 @dataclasses.dataclass(frozen=True)
 class Plan(Printed):
-    request: Request
+    step: Step
+    memory: int  # bytes
     found: Forecast
     fits: bool
     largest: Mapping[int, int]  # batch by length
@@ -105,13 +94,12 @@ def memory_plan(**settings: Any) -> Plan:
 
 
 def make_plan(settings: PlanSettings) -> Plan:
-    request = _request(settings)
-    config, tokens, batch_size, memory, options = request
-    step = Step(config, tokens, batch_size, options)
+    step, memory = _step(settings), settings.gpu_memory_mb * MEBIBYTE
     fits = fitting.fits(step, memory)
-    lengths = [length for length in fitting.LENGTHS if length <= config.max_position_embeddings]
+    lengths = [length for length in fitting.LENGTHS if length <= step.config.max_position_embeddings]
     return Plan(
-        request,
+        step,
+        memory,
         forecast(*step),
         fits,
         {length: fitting.largest_batch(step._replace(tokens=length), memory) for length in lengths},
@@ -121,19 +109,19 @@ def make_plan(settings: PlanSettings) -> Plan:
 
 
 def as_json(plan: Plan) -> str:
-    request = plan.request
+    step = plan.step
     return documents.to_json(
         {
             "fits": plan.fits,
             "peak_bytes": plan.found.peak,
-            "memory_bytes": request.memory,
+            "memory_bytes": plan.memory,
             "fragmentation_bytes": plan.found.gaps,
             "needed_bytes": plan.found.needed,
             "by_part": {part: getattr(plan.found, part) for part in _PARTS},
             "moment": plan.found.moment,
-            "max_seq_length": request.tokens,
-            "train_batch_size": request.batch_size,
-            "options": {**dataclasses.asdict(request.options), "frozen": sorted(map(str, request.options.frozen))},
+            "max_seq_length": step.tokens,
+            "train_batch_size": step.batch_size,
+            "options": {**dataclasses.asdict(step.options), "frozen": sorted(map(str, step.options.frozen))},
             "largest_batch": {str(length): batch for length, batch in plan.largest.items()},
             "levers": [bought._asdict() for bought in plan.levers],
             "combinations": [combination._asdict() for combination in plan.combinations],
@@ -143,8 +131,8 @@ def as_json(plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    config, tokens, batch_size, memory, _ = plan.request
-    found = plan.found
+    config, tokens, batch_size, _ = plan.step
+    found, memory = plan.found, plan.memory
     heads, words = config.num_attention_heads, config.vocab_size
     yield f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, {heads} heads, vocabulary {words}"
     yield f"sequence {tokens}, batch {batch_size}; memory {_mb(memory)} MiB"
@@ -174,13 +162,13 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 def _combinations(found: Sequence[Combination]) -> Iterator[str]:
     if not found:
-        yield "no combination of flags makes it fit: take a smaller model"
+        yield "no combination of flags makes it fit: use a smaller model"
         return
     rows = [(" ".join(c.flags), _mb(c.peak), f"{c.slowdown:.2f} x", "; ".join(c.changes) or "the same") for c in found]
     yield from table(("what fits, the cheapest first", "peak, MiB", "time, estimate", "result"), rows, left=(0, 3))
 
 
-def _request(settings: PlanSettings) -> Request:
+def _step(settings: PlanSettings) -> Step:
     config = BertConfig.from_json_file(settings.bert_config_file)
     tokens = settings.max_seq_length
     if "max_seq_length" not in settings.given:
@@ -203,7 +191,7 @@ def _request(settings: PlanSettings) -> Request:
     )
     if head is not None:
         options = _with_head(head, dataclasses.replace(options, places=places), config)
-    return Request(config, tokens, settings.train_batch_size, settings.gpu_memory_mb * MEBIBYTE, options)
+    return Step(config, tokens, settings.train_batch_size, options)
 
 
 def _head(settings: PlanSettings) -> tuple[HeadSpec | None, int]:
@@ -220,8 +208,8 @@ def _head(settings: PlanSettings) -> tuple[HeadSpec | None, int]:
 
 
 def _with_head(head: HeadSpec, options: ComputeOptions, config: BertConfig) -> ComputeOptions:
-    from bert_tf.jobs.head_memory import with_head  # these import TensorFlow
     from bert_tf.modeling.heads import registry as heads
+    from bert_tf.training.memory_preflight import with_head  # these import TensorFlow
 
     return with_head(options, heads.of(head), config)
 
@@ -244,9 +232,9 @@ def _print(call: Call) -> int:
 
 
 COMMAND = Command(
-    "whether training fits, before anything is built; exit status 0 if it fits, 1 if not",
+    "forecasts whether training fits; exit status 0 if it fits, 1 if not",
     PlanSettings,
     _print,
     own=(Setting("json", bool, False, "print one JSON object instead, sizes in bytes"),),
-    has_log=False,
+    log=False,
 )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bert_tf import documents
 from bert_tf.errors import DataError
-from bert_tf.files import open_plain
+from bert_tf.io import documents
+from bert_tf.io.files import open_plain
+from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.profiling.memory import live_memory, peak_report, trace_diff, trace_file, trace_report
+from bert_tf.profiling.memory import live_memory, peak_report, trace_file, trace_report
 from bert_tf.profiling.memory.peak_report import Peak
-from bert_tf.profiling.memory.trace_diff import Difference
 from bert_tf.profiling.memory.trace_report import Report
 from bert_tf.settings import Setting, read, setting
-from bert_tf.text_table import Printed
 
 _FINE_INTERVALS = 120  # of a picture
 # First words of a file, and the action that reads it.
@@ -32,21 +32,21 @@ _Contents = TypeVar("_Contents")
 
 @dataclasses.dataclass(frozen=True)
 class TraceSettings:
-    top: int = setting(10, "how many single outputs to name", lowest=0)
+    top: int = setting(10, "number of single outputs to list", lowest=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class ReportSettings(TraceSettings):
     file: str = setting(None, "trace of a step", positional=True, required=True)
-    depth: int = setting(2, "components of a scope that are told apart: 2 for bert/encoder", lowest=1)
-    pictures: str | None = setting(None, "folder that gets memory_over_time.png and memory_by_layer.png; needs matplotlib")
+    depth: int = setting(2, "depth of scopes: 2 for bert/encoder", lowest=1)
+    pictures: str | None = setting(None, "folder for memory_over_time.png and memory_by_layer.png; needs matplotlib")
 
 
 @dataclasses.dataclass(frozen=True)
 class PeakSettings(TraceSettings):
     file: str = setting(None, "live memory of a step", positional=True, required=True)
-    allocator: str | None = setting(None, "the one to look into; else that with the highest peak")
-    pictures: str | None = setting(None, "folder that gets live_memory.png; needs matplotlib")
+    allocator: str | None = setting(None, "allocator to show; default: the one with the highest peak")
+    pictures: str | None = setting(None, "folder for live_memory.png; needs matplotlib")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,19 +56,19 @@ class DiffSettings(TraceSettings):
 
 
 @dataclasses.dataclass(frozen=True)
-class Told(Printed):
-    value: Report | Peak | Difference
+class MemoryReport(Printed):
+    value: Report | Peak | Mapping[str, Any]
     text: str = dataclasses.field(repr=False)
     structure: Mapping[str, object] = dataclasses.field(repr=False)  # JSON object
     # draws into a folder, returns files; DataError if empty
-    draw: Callable[[Path], tuple[Path, ...]] = dataclasses.field(repr=False, default=lambda _: ())
+    draw: Callable[[Path], Iterable[Path]] = dataclasses.field(repr=False, default=lambda _: ())
 
     def __str__(self) -> str:
         return self.text
 
 
 @takes(ReportSettings)
-def memory_report(file: str | os.PathLike[str], **settings: Any) -> Told:
+def memory_report(file: str | os.PathLike[str], **settings: Any) -> MemoryReport:
     """Sums the output bytes of a step's operations; as `python -m bert_tf memory report`.
 
     Args:
@@ -82,7 +82,7 @@ def memory_report(file: str | os.PathLike[str], **settings: Any) -> Told:
 
 
 @takes(PeakSettings)
-def memory_peak(file: str | os.PathLike[str], **settings: Any) -> Told:
+def memory_peak(file: str | os.PathLike[str], **settings: Any) -> MemoryReport:
     """Lists what was allocated at a step's memory peak; as `python -m bert_tf memory peak`.
 
     Args:
@@ -96,7 +96,7 @@ def memory_peak(file: str | os.PathLike[str], **settings: Any) -> Told:
 
 
 @takes(DiffSettings)
-def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Told:
+def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> MemoryReport:
     """Compares two memory traces; as `python -m bert_tf memory diff`.
 
     Args:
@@ -110,49 +110,49 @@ def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings
     return diff(read(DiffSettings, {"a": a, "b": b, **settings}))
 
 
-def _with_pictures(work: Callable[[Any], Told], settings: Any) -> Told:
+def _with_pictures(work: Callable[[Any], MemoryReport], settings: Any) -> MemoryReport:
     told = work(settings)
     if settings.pictures is not None:
         told.draw(Path(settings.pictures))
     return told
 
 
-def report(settings: ReportSettings) -> Told:
+def report(settings: ReportSettings) -> MemoryReport:
     path = Path(settings.file)
     trace = _read(trace_file.read, "report", path)
     found = trace_report.make_report(trace, depth=settings.depth, largest=settings.top)
 
-    def draw(folder: Path) -> tuple[Path, ...]:
-        if not found.total.requested_bytes:
+    def draw(folder: Path) -> Iterable[Path]:
+        if not found.requested_bytes:
             raise DataError("no operation put anything out: there is nothing to draw", path)
         from bert_tf.profiling.memory import pictures  # matplotlib is slow to import
 
-        return tuple(pictures.draw(folder, trace_report.make_report(trace, intervals=_FINE_INTERVALS), path.name))
+        return pictures.draw(folder, trace_report.make_report(trace, intervals=_FINE_INTERVALS), path.name)
 
-    return Told(found, trace_report.describe(found), trace_report.as_json(found), draw)
+    return MemoryReport(found, trace_report.describe(found), trace_report.as_json(found), draw)
 
 
-def peak(settings: PeakSettings) -> Told:
+def peak(settings: PeakSettings) -> MemoryReport:
     path, allocator = Path(settings.file), settings.allocator
     step = _read(live_memory.read, "peak", path)
     found = peak_report.make_peak(step, allocator=allocator, largest=settings.top)
 
-    def draw(folder: Path) -> tuple[Path, ...]:
+    def draw(folder: Path) -> Iterable[Path]:
         if not found.moment.live:
             raise DataError(f"nothing was alive on {found.allocator}: there is nothing to draw", path)
         from bert_tf.profiling.memory import pictures  # matplotlib is slow to import
 
         fine = peak_report.make_peak(step, allocator=allocator, intervals=_FINE_INTERVALS)
-        return (pictures.draw_peak(folder, fine, path.name),)
+        return [pictures.draw_peak(folder, fine, path.name)]
 
-    return Told(found, peak_report.describe(found), peak_report.as_json(found), draw)
+    return MemoryReport(found, peak_report.describe(found), peak_report.as_json(found), draw)
 
 
-def diff(settings: DiffSettings) -> Told:
+def diff(settings: DiffSettings) -> MemoryReport:
     traces = [_read(trace_file.read, "report", Path(name)) for name in (settings.a, settings.b)]
     first, second = ((trace, trace_report.make_report(trace)) for trace in traces)
-    found = trace_diff.compare(first, second, largest=settings.top)
-    return Told(found, trace_diff.describe(found, (settings.a, settings.b)), trace_diff.as_json(found))
+    found = trace_report.compare(first, second, largest=settings.top)
+    return MemoryReport(found, trace_report.describe_difference(found, (settings.a, settings.b)), found)
 
 
 def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _Contents:
@@ -160,22 +160,15 @@ def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _C
     try:
         return read_file(path)
     except DataError:
-        other = _action_for(path)
-        if other in (None, action):
-            raise
-        raise DataError(f"is read by: python -m bert_tf memory {other} {shlex.quote(str(path))}", path) from None
-
-
-def _action_for(path: Path) -> str | None:
-    try:
-        with open_plain(path) as lines:
+        with contextlib.suppress(OSError), open_plain(path) as lines:
             first = lines.readline(_LONGEST_LINE).decode(errors="replace")
-    except OSError:
-        return None
-    return next((action for words, action in _READ_BY if first.startswith(words)), None)
+            other = next((one for words, one in _READ_BY if first.startswith(words)), action)
+            if other != action:
+                raise DataError(f"is read by: python -m bert_tf memory {other} {shlex.quote(str(path))}", path) from None
+        raise
 
 
-def _command(title: str, settings: type, work: Callable[[Any], Told]) -> Command:
+def _command(title: str, settings: type, work: Callable[[Any], MemoryReport]) -> Command:
     def run(call: Call) -> None:
         told, folder = work(call.settings), getattr(call.settings, "pictures", None)
         print(documents.to_json(told.structure, indent=2) + "\n" if call.own["json"] else told, end="")
@@ -183,19 +176,19 @@ def _command(title: str, settings: type, work: Callable[[Any], Told]) -> Command
             print(f"wrote {path}", file=sys.stderr)
 
     own = (Setting("json", bool, False, "print one JSON object instead"),)
-    return Command(title, settings, run, own=own, has_log=False)
+    return Command(title, settings, run, own=own, log=False)
 
 
 COMMANDS = {
     "report": _command(
-        "sums of a trace (training writes one with --memory_trace_step) by allocator, phase, layer, scope and time",
+        "sums up a trace (written by --memory_trace_step) by allocator, phase, layer, scope and time",
         ReportSettings,
         report,
     ),
     "peak": _command(
-        "what was alive when the memory of a step was highest (--memory_trace_step writes live_memory_stepN.tsv)",
+        "tensors alive at the peak memory of a step (--memory_trace_step writes live_memory_stepN.tsv)",
         PeakSettings,
         peak,
     ),
-    "diff": _command("what the trace B has in the place of what A has", DiffSettings, diff),
+    "diff": _command("compares trace B with trace A", DiffSettings, diff),
 }

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import log_form
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.jobs.settings import seed_numbers
+from bert_tf.io import log_form
+from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import seeds_text, takes
 from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.reproduction.facts import RUNS, Published
 from bert_tf.runtime import noise
 from bert_tf.settings import read, setting
-from bert_tf.text_table import Printed
+from bert_tf.training.settings import seed_numbers
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.reproduction.report import Report
@@ -28,17 +28,17 @@ if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is
 
 @dataclasses.dataclass(frozen=True)
 class ReproduceSettings:
-    run: str | None = setting(None, "name of a published run", positional=True)
-    seeds: str = setting("1", "which to train: 1-5, or 1,3,7-9; the published run is one draw")
-    output_dir: str | None = setting(None, "folder of reproduction.md and .json, and of the run of each seed; else out/RUN")
-    bert_base_dir: str | None = setting(None, "folder of the checkpoint; else $BERT_BASE_DIR, the default checkpoint")
-    glue_dir: str | None = setting(None, "folder that holds MRPC; else $GLUE_DIR, data/, the sample")
+    run: str | None = setting(None, "published run", positional=True)
+    seeds: str = setting("1", "seeds to train: 1-5, or 1,3,7-9; the published run is one draw")
+    output_dir: str | None = setting(None, "folder for reproduction.md, .json and each seed's run; default: out/RUN")
+    bert_base_dir: str | None = setting(None, "folder of the checkpoint; default: $BERT_BASE_DIR or the default checkpoint")
+    glue_dir: str | None = setting(None, "folder with MRPC; default: $GLUE_DIR, data/ or the sample")
     gpu_memory_limit_mb: int | None = setting(
-        None, "memory for tensors on the GPU, in MiB; else the published, on a larger GPU", lowest=1
+        None, "GPU memory for tensors in MiB; default: as published, if the GPU has more", lowest=1
     )
-    published_layout: bool = setting(False, "compute as the published script, padding included")
+    published_layout: bool = setting(False, "compute like the published script, padding included")
     num_train_steps: int | None = setting(
-        None, "train for fewer steps, to try it; what depends on the length is not compared", lowest=1
+        None, "train for fewer steps as a trial; rows that depend on the number of steps are not compared", lowest=1
     )
 
     def __post_init__(self) -> None:
@@ -101,8 +101,8 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
       BertError: invalid settings or input.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    from bert_tf.jobs.fine_tune import TURN
     from bert_tf.operations.reproduce import run as work
+    from bert_tf.training.fine_tune import TURN
 
     chosen = read(ReproduceSettings, {"run": run, "seeds": seeds_text(seeds), **settings})
     with TURN, _published_log():
@@ -156,7 +156,6 @@ COMMAND = Command(
     ReproduceSettings,
     _print,
     stopped="stopped at once; the same command continues from the last checkpoint",
-    has_log=False,
-    log_of=lambda _: (0, log_form.PUBLISHED),
+    log=lambda _: (0, log_form.PUBLISHED),
     reports_to=lambda settings: settings.folder,
 )

@@ -5,29 +5,37 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging as python_logging
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 from absl import logging
 
-from bert_tf import atomic, documents, log_form
+from bert_tf import run_layout
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run import require_checkpoint
 from bert_tf.estimator.run_folder import writing
-from bert_tf.jobs.fine_tune_config import FineTuneConfig, configured
-from bert_tf.jobs.job import Job
-from bert_tf.jobs.record import command
-from bert_tf.jobs.seeds import train_each
-from bert_tf.jobs.seeds_table import SeedResult, spread
-from bert_tf.operations.reproduce import ReproduceSettings
-from bert_tf.reproduction import forms, measured, report, verdicts
-from bert_tf.reproduction.facts import Published
+from bert_tf.io import atomic, documents, log_form
+from bert_tf.reproduction import forms, report, verdicts
+from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Published, Variable
 from bert_tf.reproduction.forms import FormFound
-from bert_tf.reproduction.measured import Device, Measured, Outcome
 from bert_tf.reproduction.report import Distribution, Report
+from bert_tf.reproduction.verdicts import Measured, Outcome
 from bert_tf.runtime import diagnosis, inventory, nvidia
 from bert_tf.runtime.nvidia import System
-from bert_tf.tasks.base import DEV, TRAIN
+from bert_tf.tasks.base import DEV, TRAIN, Limits
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.training.fine_tune_config import FineTuneConfig, configured
+from bert_tf.training.job import Job
+from bert_tf.training.record import command
+from bert_tf.training.seeds import SeedResult, spread, train_each
+
+if TYPE_CHECKING:
+    from bert_tf.operations.reproduce import ReproduceSettings
 
 LOG = "log.txt"
 
@@ -131,36 +139,56 @@ class _Keeper(python_logging.FileHandler):
         """Drops a line that cannot be written: a full disk must fail the run at its results, not at its log."""
 
 
-def _device(name: str, system: System, environment: Mapping[str, str]) -> Device:
+def _device(name: str, system: System, environment: Mapping[str, str]) -> tuple[str, str, int | None]:
+    """Kind, model and memory limit."""
     taken = inventory.take(system, environment)
     kind = name.split(":")[1]
     physical = next(device for device in taken.physical_devices if device.kind == kind)
     limits = {device.name: device.memory_limit_mb for device in taken.logical_devices}
-    return Device(kind, physical.model or kind, limits.get(name))
+    return kind, physical.model or kind, limits.get(name)
 
 
-def _measured(job: Job, folder: Path, results: Sequence[SeedResult], found: Sequence[FormFound], device: Device) -> Measured:
-    limit, examples = (
-        job.settings.data.max_seq_length,
-        {purpose: job.examples[job.splits[purpose][0]] for purpose in (TRAIN, DEV)},
-    )
-    features = measured.features_of(job.task, examples[DEV], job.vocabulary, max_seq_length=limit)
-    batch_size = job.settings.train.train_batch_size
+def _measured(
+    job: Job,
+    folder: Path,
+    results: Sequence[SeedResult],
+    found: Sequence[FormFound],
+    device: tuple[str, str, int | None],
+) -> Measured:
+    settings, tokens = job.settings, job.vocabulary.tokens
+    length, batch_size = settings.data.max_seq_length, settings.train.train_batch_size
+    examples = {purpose: job.examples[job.splits[purpose][0]] for purpose in (TRAIN, DEV)}
+    tokenizer = WordPieceTokenizer(job.vocabulary, lower_case=True)
+    features = job.task.family.features(examples[DEV], tokenizer, Limits(length))
+    batch = features.batch(np.arange(len(examples[DEV])), length)
+    ids = {example.guid: row.tolist() for example, row in zip(examples[DEV], batch["input_ids"])}
+    real = dict(zip(ids, features.lengths.tolist()))
     return Measured(
         outcomes=tuple(_outcome(folder, result, batch_size) for result in results),
         config=job.config,
         vocabulary=job.vocabulary.fingerprint,
         examples={purpose: len(of_purpose) for purpose, of_purpose in examples.items()},
-        shown=measured.shown(examples[DEV], features, job.vocabulary, max_seq_length=limit),
-        features={field.name: field.shape(None, limit) for field in features.batch_fields},
-        variables=measured.variables(require_checkpoint(job.output_dir), job.source.checkpoint, job.config),
+        shown={guid: {TOKENS: [tokens[i] for i in row[: real[guid]]], INPUT_IDS: row} for guid, row in ids.items()},
+        labels={one.guid: f"{one.label} (id = {label})" for one, label in zip(examples[DEV], batch["label_ids"].tolist())},
+        features={field.name: field.shape(None, length) for field in features.batch_fields},
+        variables=_variables(job),
         forms=found,
         device=device,
-        num_train_steps=job.settings.train.num_train_steps,
+        num_train_steps=settings.train.num_train_steps,
     )
 
 
+def _variables(job: Job) -> dict[str, Variable]:
+    """Variables of the trained model, which of them came from the first checkpoint."""
+    loaded = set(plan_restore(CheckpointReader(job.source.checkpoint), job.config, ()).loaded)
+    shapes = CheckpointReader(require_checkpoint(job.output_dir)).shapes
+    return {name: Variable(shape, name in loaded) for name, shape in shapes.items() if name != "global_step"}
+
+
 def _outcome(folder: Path, result: SeedResult, batch_size: int) -> Outcome:
-    speed, metrics = measured.examples_per_second(folder / result.folder), result.metrics
-    accuracy, loss = metrics["eval_accuracy"], metrics["eval_loss"]
+    """Speed is the median of the logged ones, lines of earlier commands included."""
+    lines = (folder / result.folder / run_layout.METRICS).read_text(encoding="utf-8").splitlines()
+    speeds = [documents.json_value(line)["examples_per_second"] for line in lines]
+    speed = float(statistics.median(speeds[1:] or speeds))  # the first has the first step in it, which is slow
+    accuracy, loss = result.metrics["eval_accuracy"], result.metrics["eval_loss"]
     return Outcome(result.seed, result.steps, accuracy, loss, speed, speed / batch_size, result.collapsed)

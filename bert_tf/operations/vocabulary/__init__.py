@@ -4,7 +4,7 @@ from bert_tf.operations.command import Actions
 from bert_tf.operations.vocabulary import extend, make, show
 
 COMMAND = Actions(
-    "Makes, extends and shows vocabularies of word pieces (docs/vocabulary.md).",
+    "Builds, extends and describes WordPiece vocabularies (docs/vocabulary.md).",
     {"make": make.COMMAND, "extend": extend.COMMAND, "show": show.COMMAND},
     stopped="stopped; nothing was written",
 )

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, lock, run_layout
+from bert_tf import run_layout
 from bert_tf.corpus import documents
 from bert_tf.corpus.settings import CorpusSettings
 from bert_tf.errors import FlagError, OutputError
+from bert_tf.io import atomic, lock
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
-from bert_tf.log_form import log
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.vocabulary import words
+from bert_tf.operations.vocabulary import show
 from bert_tf.settings import group, read, setting
-from bert_tf.text_table import Printed, counted
-from bert_tf.tokenization import fertility, training
-from bert_tf.tokenization.fertility import Fertility
+from bert_tf.tokenization import training
+from bert_tf.tokenization.counting import Fertility, fertility_of
 from bert_tf.tokenization.training import Trained
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -31,12 +32,12 @@ _MOST_PIECES = 1 << 24  # of any model, see `BertConfig`
 class MakeSettings:
     corpus: tuple[str, ...] = setting(None, "files, patterns or - for a pipe", positional=True, required=True)
     output: str = setting(None, "vocab.txt to write", required=True)
-    size: int = setting(30522, "pieces, special ones and characters among them", lowest=1, highest=_MOST_PIECES)
-    do_lower_case: bool = setting(True, "lower letters and strip accents, as uncased models want it")
-    unused: int = setting(0, "rows for words that come later: [unused0] and so on", lowest=0, highest=_MOST_PIECES)
-    min_frequency: int = setting(2, "how often a character, or a pair of pieces, has to occur to become a piece", lowest=1)
+    size: int = setting(30522, "vocabulary size, special pieces and characters included", lowest=1, highest=_MOST_PIECES)
+    do_lower_case: bool = setting(True, "lower-case and strip accents, as uncased models require")
+    unused: int = setting(0, "spare rows for words added later: [unused0] and so on", lowest=0, highest=_MOST_PIECES)
+    min_frequency: int = setting(2, "minimum occurrences of a character or pair of pieces", lowest=1)
     form: CorpusSettings = group(CorpusSettings, without=("input_file",))
-    overwrite: bool = setting(False, "replace a file that is there")
+    overwrite: bool = setting(False, "replace an existing file")
 
     def __post_init__(self) -> None:
         if self.unused >= self.size:
@@ -78,12 +79,12 @@ def make(settings: MakeSettings) -> Made:
         raise FlagError(f"{output}: is an input and the output")
     if not atomic.is_written_into(output):
         atomic.make_folder(output.parent)  # before a large corpus is counted
-    counts = words.count(settings.corpus, settings.form, lower_case=settings.do_lower_case)
+    counts = show.count_words(settings.corpus, settings.form, lower_case=settings.do_lower_case)
     trained = training.train(counts, size=settings.size, unused=settings.unused, min_frequency=settings.min_frequency)
     if len(trained.tokens) < settings.size:
-        log.warning("%d pieces, fewer than --size=%d: the corpus has no more", len(trained.tokens), settings.size)
+        log.warning("%d pieces, fewer than --size=%d: the corpus yields no more", len(trained.tokens), settings.size)
     vocabulary = Vocabulary(trained.tokens, path=output)
-    found = fertility.of(counts, WordPieceTokenizer(vocabulary, lower_case=settings.do_lower_case))
+    found = fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=settings.do_lower_case))
     with lock.writing_file(output):
         atomic.write_text(output, vocabulary.to_text())
     return Made(output, vocabulary, trained, found)
@@ -95,7 +96,7 @@ def _output(settings: MakeSettings) -> Path:
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; name a file in it, as {path / 'vocab.txt'}")
     if os.path.lexists(path) and not settings.overwrite and not atomic.is_written_into(path):
-        raise OutputError(f"{path}: is there already; name another --output, or add --overwrite")
+        raise OutputError(f"{path}: already exists; name another --output, or add --overwrite")
     return path
 
 
@@ -104,13 +105,13 @@ def _lines(made: Made) -> Iterator[str]:
     yield f"{made.output}: {len(made.vocabulary):,} pieces, {counted(made.trained.characters, 'character')}"
     yield f"sha256 of the pieces {made.vocabulary.fingerprint}"
     if left_out:
-        yield f"characters that are too rare, whose words become [UNK]: {words.shown(left_out)}"
+        yield f"characters that are too rare, whose words become [UNK]: {show.shortened(left_out)}"
     yield ""
-    yield from words.fertility_lines({"corpus": made.fertility})
+    yield from show.fertility_lines({"corpus": made.fertility})
 
 
 def _print(call: Call) -> None:
     print(make(call.settings), end="")
 
 
-COMMAND = Command("the word pieces of text, as files, patterns or - for a pipe", MakeSettings, _print)
+COMMAND = Command("builds a WordPiece vocabulary from text files, patterns, or - for a pipe", MakeSettings, _print)

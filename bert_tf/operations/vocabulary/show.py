@@ -1,31 +1,39 @@
-"""Shows the contents of a vocabulary and how well it fits a text."""
+"""Shows the contents of a vocabulary and how well it fits a text, whose words are counted on all cores."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
+from bert_tf.corpus import documents, processes
+from bert_tf.corpus.documents import Corpus, Piece
 from bert_tf.corpus.settings import CorpusSettings
+from bert_tf.errors import DataError
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import Printed, counted, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.vocabulary import words
 from bert_tf.settings import group, read, setting
-from bert_tf.text_table import Printed
-from bert_tf.tokenization import additions, casing, fertility
-from bert_tf.tokenization.fertility import Fertility
+from bert_tf.tokenization import additions, casing, counting
+from bert_tf.tokenization.counting import Chunks, Counts, Fertility, fertility_of
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_ALONE = 1 << 27  # bytes that are counted before other processes have started
+_HEAD = ("", "words", "pieces", "pieces a word", "cut", "[UNK]", "tokens a sentence")
+_NOTES = 5  # shown at most
 
 
 @dataclasses.dataclass(frozen=True)
 class ShowSettings:
-    vocabulary: str = setting(None, "its file, or a folder with vocab.txt", positional=True, required=True)
+    vocabulary: str = setting(None, "vocabulary file, or a folder with vocab.txt", positional=True, required=True)
     text: str | None = setting(None, "text to measure the vocabulary on: a file, a pattern, or - for a pipe")
-    do_lower_case: bool | None = setting(None, "whether --text is lowered; else as the folder and the pieces say")
+    do_lower_case: bool | None = setting(None, "lower-case --text; default: as the folder and the pieces suggest")
     form: CorpusSettings = group(CorpusSettings, without=("input_file",))
 
 
@@ -57,7 +65,7 @@ def show_vocabulary(vocabulary: str | os.PathLike[str], **settings: Any) -> Show
     """Reports what a vocabulary contains and how well it fits a text; as `python -m bert_tf vocabulary show`.
 
     Args:
-      vocabulary: its file, or a folder with vocab.txt.
+      vocabulary: vocabulary file, or a folder with vocab.txt.
       **settings: the command's flags, by name.
 
     Raises:
@@ -75,8 +83,8 @@ def show(settings: ShowSettings) -> Shown:
         lower_case, reason = signs.lower_case, str(signs) or "nothing speaks against it"
     if settings.text is None:
         return Shown(vocabulary, lower_case, reason, None)
-    counts = words.count([settings.text], settings.form, lower_case=lower_case)
-    return Shown(vocabulary, lower_case, reason, fertility.of(counts, WordPieceTokenizer(vocabulary, lower_case=lower_case)))
+    counts = count_words([settings.text], settings.form, lower_case=lower_case)
+    return Shown(vocabulary, lower_case, reason, fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=lower_case)))
 
 
 def _lines(shown: Shown) -> Iterator[str]:
@@ -90,11 +98,56 @@ def _lines(shown: Shown) -> Iterator[str]:
     yield f"sha256 of the pieces {shown.vocabulary.fingerprint}"
     if shown.fertility is not None:
         yield ""
-        yield from words.fertility_lines({"text": shown.fertility})
+        yield from fertility_lines({"text": shown.fertility})
+
+
+def count_words(patterns: Sequence[str], form: CorpusSettings, *, lower_case: bool) -> Counts:
+    """Counts words, reading each file once; independent of the number of cores.
+
+    `patterns` are files, `glob` patterns or `-` (standard input), also comma-separated.
+    """
+    corpus = form.corpus(documents.find(",".join(patterns)))
+    parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
+    found = counting.count(parts, lower_case=lower_case)
+    if not found.words:
+        raise DataError("no word in the text", ", ".join(corpus.files)[:200])
+    log.info("%s, %d different, in %s", counted(found.total, "word"), len(found.words), counted(found.texts, "sentence"))
+    return found
+
+
+def _chunks(corpus: Corpus, piece: Piece) -> Chunks:
+    return counting.chunks(documents.parse(piece, corpus).sentences)
+
+
+def _workers(corpus: Corpus) -> int:
+    known = corpus.can_be_read_again and sum(os.path.getsize(path) for path in corpus.files if os.path.isfile(path)) < _ALONE
+    return 1 if known else processes.cores()
+
+
+def fertility_lines(found: Mapping[str, Fertility]) -> Iterator[str]:
+    yield from table(_HEAD, [(name, *_cells(one)) for name, one in found.items()])
+
+
+def _cells(found: Fertility) -> Sequence[str]:
+    shares = (f"{100 * share:.2f} %" for share in (found.cut_share, found.unknown_share))
+    counts = (f"{number:,}" for number in (found.words, found.pieces))
+    return *counts, f"{found.pieces_a_word:.4f}", *shares, f"{found.tokens_a_sentence:.2f}"
+
+
+def shortened(words: Iterable[str], most: int = 20) -> str:
+    every = list(words)
+    return ", ".join(every[:most]) + (f" and {len(every) - most:,} more" if len(every) > most else "")
+
+
+def warn(notes: Sequence[str]) -> None:
+    for note in notes[:_NOTES]:
+        log.warning("%s", note)
+    if len(notes) > _NOTES:
+        log.warning("... and %d more", len(notes) - _NOTES)
 
 
 def _print(call: Call) -> None:
     print(show(call.settings), end="")
 
 
-COMMAND = Command("what is in a vocab.txt, or in that of a folder, and how well it fits a text", ShowSettings, _print)
+COMMAND = Command("describes a vocab.txt and how well it fits a text", ShowSettings, _print)

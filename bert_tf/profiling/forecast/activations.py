@@ -91,17 +91,12 @@ _PLAIN_ACTIVATIONS = {
 }
 
 
-class Need(NamedTuple):
-    """Temporary memory of a block, in addition to the kept tensors: counts of sizes."""
-
-    forward: Mapping[str, float]
-    backward: Mapping[str, float]
-
-
+# Temporary memory of a block, in addition to the kept tensors: counts of sizes, in the forward and the backward pass.
+_Need = tuple[Mapping[str, float], Mapping[str, float]]
 # Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place but for two tensors.
-_ATTENTION_NEED = Need({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
-_CUSTOM_NEED = Need({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's are not there yet while GELU is computed
-_PLAIN_NEED = Need({WIDE: 2, SELECTED: -3}, {WIDE: 1.5, SELECTED: 2})
+_ATTENTION_NEED: _Need = ({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
+_CUSTOM_NEED: _Need = ({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's are not there yet while GELU is computed
+_PLAIN_NEED: _Need = ({WIDE: 2, SELECTED: -3}, {WIDE: 1.5, SELECTED: 2})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +152,7 @@ def layer_blocks(
 
 
 def _block(
-    table: Iterable[Kept], need: Need, counts: Mapping[str, int], shape: Shape, config: BertConfig, *, trained: bool
+    table: Iterable[Kept], need: _Need, counts: Mapping[str, int], shape: Shape, config: BertConfig, *, trained: bool
 ) -> Block:
     there = (row for row in table if (trained or not row.for_weights) and (not row.dropped or getattr(config, row.dropped) > 0))
     kept = {row.name: counts[row.size] * (FLOAT if row.wide_number else shape.number) for row in there}

@@ -33,7 +33,7 @@ class ComputeOptions:
     defer_embeddings: bool = True  # postpone updates of unused words
     lamb: bool = False  # no fused kernel, no deferred updates
     averages: bool = False  # keeps a moving average of the weights
-    replicas: int = 1  # devices that share a batch, each with all weights
+    replicas: int = 1  # number of devices that share a batch, each with all weights
     evaluates: bool = False  # a second session evaluates with its own weights
     on_gpu: bool = True  # breadth-first update; a CPU thread goes by variable
     growth: bool = False  # GPU memory is allocated in pieces as needed

@@ -24,7 +24,6 @@ from bert_tf.profiling.forecast.activations import (
     SCORES,
     SELECTED,
     WIDE,
-    Block,
     Shape,
     elements,
     layer_blocks,
@@ -68,64 +67,46 @@ class Forecast:
         return self.peak - self.weights - self.slots
 
 
-class _Live(NamedTuple):
-    """Bytes alive at a moment, without weights and slots."""
-
-    moment: str
-    gradients: int
-    activations: int
-    workspace: int
-
-    @property
-    def total(self) -> int:
-        return self.gradients + self.activations + self.workspace
+# Bytes alive at a moment, without weights and slots: the moment; gradients, activations, workspace.
+_Live = tuple[str, int, int, int]
 
 
 class _Stage(NamedTuple):
-    """A piece of the model with a forward and a backward pass."""
+    """Bytes of a piece of the model with a forward and a backward pass."""
 
     name: str
-    block: Block
-    gradient: int  # bytes of its weights' gradients
-    again: tuple[tuple[int, int], ...] = ()  # of a layer that is computed again: what is then kept, and what beside that
+    kept: int  # for the backward pass
+    forward: int  # temporary
+    backward: Sequence[tuple[int, int]]  # what is kept in addition, and temporary; a layer that is computed again has two parts
+    gradient: int  # of its weights
 
 
 def forecast(config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions = ComputeOptions()) -> Forecast:  # noqa: B008 (it is frozen)
     """Forecasts the peak of a training step; `batch_size` counts examples over all replicas and micro-batches."""
     step = _Step(config, tokens, batch_size, options)
-    peak = max(step.moments(), key=lambda live: live.total)
-    parts = (step.weights, step.slots, peak.gradients, peak.activations, peak.workspace)
-    return Forecast(*parts, peak.moment, int(sum(parts) * gap_share(options)))
+    moment, gradients, activations, workspace = max(step.moments(), key=lambda live: sum(live[1:]))
+    parts = (step.weights, step.slots, gradients, activations, workspace)
+    return Forecast(*parts, moment, int(sum(parts) * gap_share(options)))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Variables:
-    """Element counts of a part of the model."""
-
-    kernels: int  # matrices and tables (decayed and multiplied)
-    vectors: int  # biases and LayerNorm
-    largest: int  # elements of the largest matrix
-
-    @property
-    def total(self) -> int:
-        return self.kernels + self.vectors
+_Shapes = Sequence[tuple[int, ...]]  # of variables
 
 
-def _variables(config: BertConfig, head: Sequence[tuple[int, ...]]) -> dict[Part | None, _Variables]:
+def _shapes(config: BertConfig, head: _Shapes) -> dict[Part | None, _Shapes]:
+    """Returns the shapes of all variables but the table of words, by part of the model."""
     d, i = config.hidden_size, config.intermediate_size
-    tables = (config.type_vocab_size + config.max_position_embeddings) * d
-    layer = _Variables(4 * d * d + 2 * d * i, 9 * d + i, max(d, i) * d)
+    layer: _Shapes = [*[(d, d)] * 4, (d, i), (i, d), *[(d,)] * 9, (i,)]
     return {
-        EMBEDDINGS: _Variables(tables, 2 * d, config.max_position_embeddings * d),  # the table of words stands apart
+        EMBEDDINGS: [(config.type_vocab_size, d), (config.max_position_embeddings, d), (d,), (d,)],
         **{number: layer for number in range(config.num_hidden_layers)},
-        POOLER: _Variables(d * d, d, d * d),
-        None: _of_head(head),
+        POOLER: [(d, d), (d,)],
+        None: head,
     }
 
 
-def _of_head(shapes: Sequence[tuple[int, ...]]) -> _Variables:
-    kernels = [math.prod(shape) for shape in shapes if len(shape) > 1]
-    return _Variables(sum(kernels), sum(shape[0] for shape in shapes if len(shape) == 1), max(kernels, default=0))
+def _matrix_sizes(shapes: _Shapes) -> list[int]:
+    """Returns the numbers of elements of matrices and tables, which are decayed and multiplied."""
+    return [math.prod(shape) for shape in shapes if len(shape) > 1]
 
 
 class _Step:
@@ -141,10 +122,13 @@ class _Step:
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
         head = classifier(2, config.hidden_size) if options.head is None else options.head
-        held = _variables(config, head)
-        self._held = {part: numbers for part, numbers in held.items() if not (options.host_embeddings and part == EMBEDDINGS)}
+        held = _shapes(config, head)
+        if options.host_embeddings:
+            del held[EMBEDDINGS]
+        self._matrices = {part: _matrix_sizes(shapes) for part, shapes in held.items()}
+        self._sizes = {part: sum(map(math.prod, shapes)) for part, shapes in held.items()}
         self._has_words = not options.host_embeddings
-        self._trained = {part: numbers for part, numbers in self._held.items() if part not in options.frozen}
+        self._trained = [part for part in held if part not in options.frozen]
         self._trains_words = self._has_words and EMBEDDINGS not in options.frozen
         self._defers = options.defers and self._has_words
         self._tied = options.tied_words and self._trains_words
@@ -156,12 +140,12 @@ class _Step:
     @property
     def weights(self) -> int:
         sessions = 2 if self._options.evaluates else 1
-        return FLOAT * sessions * (sum(numbers.total for numbers in self._held.values()) + self._words * self._has_words)
+        return FLOAT * sessions * (sum(self._sizes.values()) + self._words * self._has_words)
 
     @property
     def slots(self) -> int:
         copies = 3 if self._options.averages else 2  # two moments, and the moving average
-        moments = copies * (sum(numbers.total for numbers in self._trained.values()) + self._words * self._trains_words)
+        moments = copies * (sum(self._sizes[part] for part in self._trained) + self._words * self._trains_words)
         current_at = FLOAT * self._config.vocab_size if self._defers else 0
         return FLOAT * moments + current_at
 
@@ -169,7 +153,7 @@ class _Step:
         yield from self._making_current()
         yield from self._passes()
         gradients = self._all_gradients() * (2 if self._options.replicas > 1 else 1)  # beside their sums over replicas
-        yield _Live("update", gradients, 0, self._always() + self._update())
+        yield "update", gradients, 0, self._always() + self._update()
 
     def _passes(self) -> Iterator[_Live]:
         always = self._always() + self._half_kernels()
@@ -177,14 +161,13 @@ class _Step:
         sums = self._all_gradients() if self._options.micro_batches > 1 else 0
         kept = 0
         for place, stage in enumerate(stages):
-            kept += stage.block.total if place >= needed else 0
-            yield _Live(f"forward pass, {stage.name}", sums, kept, always + stage.block.forward)
+            kept += stage.kept if place >= needed else 0
+            yield f"forward pass, {stage.name}", sums, kept, always + stage.forward
         gradients = sums
-        for place in range(len(stages) - 1, needed - 1, -1):
-            stage = stages[place]
-            for more, beside in stage.again or ((0, stage.block.backward),):
-                yield _Live(f"backward pass, {stage.name}", gradients + stage.gradient, kept + more, always + beside)
-            kept -= stage.block.total
+        for stage in reversed(stages[needed:]):
+            for more, beside in stage.backward:
+                yield f"backward pass, {stage.name}", gradients + stage.gradient, kept + more, always + beside
+            kept -= stage.kept
             gradients += 0 if sums else stage.gradient
 
     def _first_trained(self) -> int:
@@ -207,13 +190,13 @@ class _Step:
         of_inputs = 0
         if self._trains_words:
             of_inputs = self._unique * d if self._defers else self._words
-        dropped = rows * shape.number if config.hidden_dropout_prob else 0
-        embedded = {"output": rows * shape.number}
+        output = rows * shape.number
+        embedded = output
         if self._has_words:
-            embedded |= {"mask": dropped, "normal": rows * f}
+            embedded += (output if config.hidden_dropout_prob else 0) + rows * f  # dropout's mask, and what LayerNorm made
         beside = 3 * rows * f + (f * of_inputs if words else 0)
         own = f * (self._gradient_of(EMBEDDINGS) + (0 if words else of_inputs))
-        stages = [_Stage("embeddings", Block(embedded, 2 * rows * f, beside), own)]
+        stages = [_Stage("embeddings", embedded, 2 * rows * f, [(0, beside)], own)]
         blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
@@ -230,17 +213,14 @@ class _Step:
                 # By hand, what the forward pass computes GELU's derivative from is there while the gradient arrives.
                 both = (feed_forward.forward, feed_forward.backward)
                 beside_gelu = sum(both) if options.custom_gradients else max(both)
-                again = (
-                    (attention.total + feed_forward.total, beside_gelu),
-                    (attention.total, attention.backward),
-                )
-                stages.append(_Stage(name, Block({"output": rows * shape.number}, beside, 0), gradient, again))
+                again = [(attention.total + feed_forward.total, beside_gelu), (attention.total, attention.backward)]
+                stages.append(_Stage(name, output, beside, again, gradient))
                 continue
-            stages.append(_Stage(f"{name}, attention", attention, gradient - upper))
-            stages.append(_Stage(f"{name}, feed-forward", feed_forward, upper))
+            for part, block, share in (("attention", attention, gradient - upper), ("feed-forward", feed_forward, upper)):
+                stages.append(_Stage(f"{name}, {part}", block.total, block.forward, [(0, block.backward)], share))
         made, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
         own = f * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
-        stages.append(_Stage("head", Block({"head": made}, forward, backward), own))
+        stages.append(_Stage("head", made, forward, [(0, backward)], own))
         return stages
 
     def _numbers(self, sizes: Sizes) -> int:
@@ -252,7 +232,7 @@ class _Step:
         return round(d * hidden + sizes.numbers * positions + sizes.token_numbers * shape.rows + of_places)
 
     def _gradient_of(self, part: Part | None) -> int:
-        return self._trained[part].total if part in self._trained else 0
+        return self._sizes[part] if part in self._trained else 0
 
     def _always(self) -> int:
         """Permanent bytes: rows of words and Adam's early products."""
@@ -264,7 +244,7 @@ class _Step:
         if self._shape.number == FLOAT:
             return 0
         tied = self._words if self._options.tied_words else 0
-        layers = sum(numbers.kernels for part, numbers in self._held.items() if isinstance(part, int))
+        layers = sum(sum(sizes) for part, sizes in self._matrices.items() if isinstance(part, int))
         return self._shape.number * (layers + tied)
 
     def _early_products(self) -> int:
@@ -272,21 +252,21 @@ class _Step:
         if self._options.fused_adam and not self._options.lamb:
             return 0
         whole = self._words if self._trains_words and not self._defers else 0
-        return sum(2 * n.total + n.kernels for n in self._trained.values()) + 3 * whole
+        return sum(2 * self._sizes[part] + sum(self._matrices[part]) for part in self._trained) + 3 * whole
 
     def _making_current(self) -> Iterator[_Live]:
         if self._defers:
             histories = self._unique * _ROW_HISTORY
             rows = self._unique * self._config.hidden_size
             at_a_time = 17 if self._options.averages else 10
-            yield _Live("words made current", 0, 0, FLOAT * at_a_time * (histories + rows))
+            yield "words made current", 0, 0, FLOAT * at_a_time * (histories + rows)
 
     def _update(self) -> int:
         """Temporary bytes of the update, without gradients: the weight decay terms."""
         words = self._words if self._trains_words and not self._defers else 0
         if self._options.on_gpu:
-            return FLOAT * (sum(numbers.kernels for numbers in self._trained.values()) + words)
-        return FLOAT * max(words, *(2 * numbers.largest for numbers in self._trained.values()))
+            return FLOAT * (sum(sum(self._matrices[part]) for part in self._trained) + words)
+        return FLOAT * max(words, *(2 * max(self._matrices[part], default=0) for part in self._trained))
 
 
 def gap_share(options: ComputeOptions) -> float:

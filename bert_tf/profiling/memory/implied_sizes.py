@@ -158,7 +158,7 @@ def _judged(evidence: Sequence[Evidence]) -> Size:
 
 
 def _counted(trace: Trace) -> dict[str, Size]:
-    layers = {int(number) for node in trace.nodes for number in _LAYER.findall(node.name)}
+    layers = {int(number) for name, _ in trace.nodes for number in _LAYER.findall(name)}
     sizes = {}
     if layers:
         names = f"layer_{min(layers)} to layer_{max(layers)}"

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import atomic, files
 from bert_tf.errors import DataError
+from bert_tf.io import atomic, files
 from bert_tf.profiling.op_names import OPTIMIZER_STATE, WEIGHTS, phase_of
 
 _COUNTED = 51  # of the first operations

@@ -10,23 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.errors import DataError, unknown_name
+from bert_tf.io.text_table import table
 from bert_tf.profiling.memory.live_memory import LiveMemory, Step
-from bert_tf.profiling.memory.trace_report import SMALLEST_SHARE, readable
+from bert_tf.profiling.memory.trace_report import INTERVALS, SMALLEST_SHARE, left_out, readable, share, timeline_line
 from bert_tf.profiling.op_names import OPTIMIZER_STATE, PHASES, WEIGHTS, layer_of, layer_order, phase_of
-from bert_tf.text_table import table
 
-INTERVALS = 24
 BEFORE = "other_before"  # what the allocator had in use before the step, and are no weights or optimizer state
 _LASTING = (WEIGHTS, OPTIMIZER_STATE, BEFORE)
-OF_THE_STEP = tuple(phase for phase in PHASES if phase not in _LASTING)
-PARTS = (*_LASTING, *OF_THE_STEP)  # what was there before the step lies lowest
+PARTS = (*_LASTING, *(phase for phase in PHASES if phase not in _LASTING))  # what was there before the step lies lowest
 
-_BAR = 30
 _SMALLEST_SHARE_OF_A_BAR = 0.01
 _NOTE = (
     "What kernels take past TensorFlow, such as the buffers of matrix products on the CPU, only the allocator counts.",
     "Its own count is taken where an operation ends.",
 )
+
+Agreement = Mapping[str, Any]  # sizes by the step's records and by the allocator's own count, see `_agreement`
 
 
 class Moment(NamedTuple):
@@ -36,28 +35,6 @@ class Moment(NamedTuple):
     @property
     def live(self) -> int:
         return sum(self.by_phase.values())
-
-
-class Agreement(NamedTuple):
-    """Peak by the step's records and by the allocator's own count."""
-
-    before: int | None  # bytes in use before the step; None if not counted
-    step_peak: int  # bytes of the step alone
-    allocator_peak: int | None  # bytes, including `before`; None if not counted
-
-    @property
-    def difference_percent(self) -> float | None:
-        """Difference of the recorded peak, including `before`, from the allocator's."""
-        if not self.allocator_peak or self.before is None:
-            return None
-        return 100 * ((self.before + self.step_peak) / self.allocator_peak - 1)
-
-    @property
-    def step_difference_percent(self) -> float | None:
-        """The same without `before`, which both count."""
-        if self.allocator_peak is None or self.before is None or self.allocator_peak <= self.before:
-            return None
-        return 100 * (self.step_peak / (self.allocator_peak - self.before) - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +66,7 @@ def make_peak(step: Step, *, allocator: str | None = None, largest: int = 10, in
     return Peak(
         step=step.number,
         allocator=name,
-        agreement={key: Agreement(found.before, found.peak, found.allocator_peak) for key, found in memories.items()},
+        agreement={key: _agreement(found) for key, found in memories.items()},
         moment=max(moments, key=lambda moment: moment.live),
         duration_us=moments[-1].us,
         by_layer={layer: layers[layer] for layer in sorted(layers, key=layer_order)},
@@ -99,29 +76,35 @@ def make_peak(step: Step, *, allocator: str | None = None, largest: int = 10, in
 
 
 def as_json(peak: Peak) -> dict[str, Any]:
-    own = peak.agreement[peak.allocator]
     return {
         "step": peak.step,
         "allocator": peak.allocator,
         "peak_bytes": peak.moment.live,
         "peak_us": peak.moment.us,
         "duration_us": peak.duration_us,
-        **_agreement(own),
+        **peak.agreement[peak.allocator],
         "by_phase": peak.moment.by_phase,
         "by_layer": dict(peak.by_layer),
         "largest": [{"operation": name, "bytes": size, "phase": phase_of(name)} for name, size in peak.largest.items()],
         "timeline": [{"us": moment.us, "live_bytes": moment.live, "by_phase": moment.by_phase} for moment in peak.timeline],
-        "by_allocator": {name: _agreement(found) for name, found in peak.agreement.items()},
+        "by_allocator": dict(peak.agreement),
     }
 
 
-def _agreement(found: Agreement) -> dict[str, Any]:
+def _agreement(memory: LiveMemory) -> Agreement:
+    """Compares peaks with the allocator's, with what was there before the step and without it; None if not counted."""
+    before, peak, own = memory.before, memory.peak, memory.allocator_peak
+    difference: float | None = None
+    of_step: float | None = None
+    if before is not None and own:
+        difference = 100 * ((before + peak) / own - 1)
+        of_step = 100 * (peak / (own - before) - 1) if own > before else None
     return {
-        "before_bytes": found.before,
-        "step_peak_bytes": found.step_peak,
-        "allocator_peak_bytes": found.allocator_peak,
-        "difference_percent": found.difference_percent,
-        "step_difference_percent": found.step_difference_percent,
+        "before_bytes": before,
+        "step_peak_bytes": peak,
+        "allocator_peak_bytes": own,
+        "difference_percent": difference,
+        "step_difference_percent": of_step,
     }
 
 
@@ -139,50 +122,44 @@ def _moments(memory: LiveMemory, held: Mapping[str, int]) -> list[Moment]:
     ]
 
 
-def _highest(moments: list[Moment], intervals: int) -> tuple[Moment, ...]:
+def _highest(moments: Sequence[Moment], intervals: int) -> tuple[Moment, ...]:
     """Returns the highest moment per interval; without changes in it, the last before it."""
     length = moments[-1].us + 1
-    found: dict[int, Moment] = {}
+    found: dict[int, list[Moment]] = collections.defaultdict(list)
     for moment in moments:
-        place = moment.us * intervals // length
-        if place not in found or moment.live > found[place].live:
-            found[place] = moment
-    ends = {moment.us * intervals // length: moment for moment in moments}
+        found[moment.us * intervals // length].append(moment)
     last, timeline = moments[0], []
     for place in range(intervals):
-        start = -(-place * length // intervals)
-        timeline.append(found.get(place) or Moment(start, last.by_phase))
-        last = ends.get(place, last)
+        still = Moment(-(-place * length // intervals), last.by_phase)
+        timeline.append(max(found[place], key=lambda moment: moment.live, default=still))
+        last = found[place][-1] if found[place] else last
     return tuple(timeline)
 
 
 def describe(peak: Peak) -> str:
     moment = peak.moment
+    named = {phrase(part): size for part, size in moment.by_phase.items()}
+    largest = [(name, readable(size), phrase(phase_of(name))) for name, size in peak.largest.items()]
+    head = ("allocator", "before the step", "peak of the step", "together", "own peak", "difference")
     lines = [
         f"step {peak.step}, {peak.allocator}: {readable(moment.live)} at the peak, {moment.us / 1000:.1f} ms after the first"
         f" allocation of {peak.duration_us / 1000:.1f} ms",
         agreement(peak.agreement[peak.allocator]),
         *_NOTE,
-    ]
-    rows = [(name, *_row(found)) for name, found in peak.agreement.items()]
-    lines += ["", *table(("allocator", "before the step", "peak of the step", "together", "own peak", "difference"), rows)]
-    named = {phrase(part): size for part, size in moment.by_phase.items()}
-    lines += ["", *_shares("alive at the peak by phase", named, moment.live)]
-    lines += ["", *_shares("by layer, of the step alone", peak.by_layer, sum(peak.by_layer.values()))]
-    largest = [(name, readable(size), phrase(phase_of(name))) for name, size in peak.largest.items()]
-    lines += ["", *table(("largest at the peak", "alive", "phase"), largest)]
-    lines += [
-        "",
-        "timeline: the most that was alive in each interval, and what of it the step added",
+        *("", *table(head, [(name, *_row(found)) for name, found in peak.agreement.items()])),
+        *("", *_shares("alive at the peak by phase", named, moment.live)),
+        *("", *_shares("by layer, of the step alone", peak.by_layer, sum(peak.by_layer.values()))),
+        *("", *table(("largest at the peak", "alive", "phase"), largest)),
+        *("", "timeline: the most that was alive in each interval, and what of it the step added"),
         *_timeline(peak.timeline),
     ]
     return "\n".join(lines) + "\n"
 
 
 def agreement(found: Agreement) -> str:
-    if found.difference_percent is None:
+    _, _, own, difference, of_step = found.values()
+    if difference is None:
         return "the allocator keeps no count of its own"
-    own, difference, of_step = found.allocator_peak or 0, found.difference_percent, found.step_difference_percent
     alone = "" if of_step is None else f" ({of_step:+.1f} % for the step alone)"
     return f"the allocator's own count is {readable(own)}: they differ by {difference:+.1f} %{alone}"
 
@@ -197,27 +174,20 @@ def phrase(part: str) -> str:
 
 
 def _row(found: Agreement) -> Sequence[str]:
-    before, own, difference = found.before, found.allocator_peak, found.difference_percent
-    return (
-        "-" if before is None else readable(before),
-        readable(found.step_peak),
-        readable(found.step_peak + (before or 0)),
-        "-" if own is None else readable(own),
-        "-" if difference is None else f"{difference:+.1f} %",
-    )
+    before, of_step, own, difference, _ = found.values()
+    sizes = ("-" if size is None else readable(size) for size in (before, of_step, of_step + (before or 0), own))
+    return (*sizes, "-" if difference is None else f"{difference:+.1f} %")
 
 
 def _shares(title: str, sizes: Mapping[str, int], whole: int) -> Iterator[str]:
     large = {name: size for name, size in sizes.items() if size >= SMALLEST_SHARE * whole}
-    yield from table((title, "alive", "share"), [(name, readable(n), f"{100 * n / whole:.1f} %") for name, n in large.items()])
-    if len(large) < len(sizes):
-        yield f"  ({len(sizes) - len(large)} more below {100 * SMALLEST_SHARE:g} %; --json has all)"
+    yield from table((title, "alive", "share"), [(name, readable(size), share(size, whole)) for name, size in large.items()])
+    yield from left_out(len(sizes) - len(large))
 
 
 def _timeline(timeline: Sequence[Moment]) -> Iterator[str]:
     most = max(moment.live for moment in timeline)
     least = _SMALLEST_SHARE_OF_A_BAR * most
     for moment in timeline:
-        bar = "#" * round(_BAR * moment.live / most) if most else ""
-        added = {part: size for part, size in moment.by_phase.items() if part in OF_THE_STEP and size >= least}
-        yield f"  {moment.us / 1000:>8.1f} ms  {readable(moment.live):>9}  {bar:<{_BAR}}  {phases(added)}".rstrip()
+        added = {part: size for part, size in moment.by_phase.items() if part not in _LASTING and size >= least}
+        yield timeline_line(moment.us, moment.live, most, phases(added))

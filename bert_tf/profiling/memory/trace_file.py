@@ -13,11 +13,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bert_tf import atomic, files
 from bert_tf.errors import DataError
+from bert_tf.io import atomic, files
 
 MALFORMED = "malformed"
 NO_OUTPUTS = "no outputs"
@@ -41,11 +41,7 @@ class Output(NamedTuple):
     time: int  # microseconds
 
 
-class Node(NamedTuple):
-    """One run of an operation; repeated runs in a step are separate nodes."""
-
-    name: str
-    outputs: tuple[Output, ...]
+Node = tuple[str, tuple[Output, ...]]  # name of an operation, and what one run of it put out
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -61,7 +57,7 @@ class Trace(NamedTuple):
 
     def outputs(self) -> Iterator[tuple[str, Output]]:
         """Yields operation name and output, in file order."""
-        return ((node.name, output) for node in self.nodes for output in node.outputs)
+        return ((name, output) for name, outputs in self.nodes for output in outputs)
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
@@ -139,7 +135,7 @@ class _Reader:
     def close(self) -> None:
         if self._name is None:
             return
-        self.nodes.append(Node(self._name, tuple(self._outputs)))
+        self.nodes.append((self._name, tuple(self._outputs)))
         if self._seen != self._expected:
             problem = f"{MISCOUNTED}: {self._expected} outputs announced, {self._seen} found"
             self._skip(self._line, problem, f"{_NODE}{self._name} {self._expected}")
@@ -153,12 +149,12 @@ class _Reader:
 
 def write(path: str | os.PathLike[str], trace: Trace) -> None:
     """Writes a file for `read`; OutputError if it cannot be written."""
-    atomic.write_text(path, "".join(f"{line}\n" for node in trace.nodes for line in _lines(node)))
+    atomic.write_text(path, "".join(f"{line}\n" for node in trace.nodes for line in _lines(*node)))
 
 
-def _lines(node: Node) -> Iterator[str]:
-    yield f"{_NODE}{_word(node.name)} {len(node.outputs)}"
-    for slot, requested, allocated, allocator, time in node.outputs:
+def _lines(name: str, outputs: Sequence[Output]) -> Iterator[str]:
+    yield f"{_NODE}{_word(name)} {len(outputs)}"
+    for slot, requested, allocated, allocator, time in outputs:
         yield f"{_OUTPUT}{slot} {requested} {allocated} {_word(allocator) or UNKNOWN_ALLOCATOR} {time}"
 
 
@@ -171,7 +167,7 @@ def from_run_metadata(metadata: Any) -> Trace:
     # A GPU's streams list their kernels once more.
     devices = (device for device in metadata.step_stats.dev_stats if "/stream:" not in device.device)
     nodes = sorted((stats for device in devices for stats in device.node_stats), key=lambda stats: stats.all_start_micros)
-    return Trace(tuple(Node(n.node_name, tuple(_output(output, n.all_start_micros) for output in n.output)) for n in nodes))
+    return Trace(tuple((n.node_name, tuple(_output(output, n.all_start_micros) for output in n.output)) for n in nodes))
 
 
 def _output(output: Any, time: int) -> Output:

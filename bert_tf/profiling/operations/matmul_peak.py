@@ -10,7 +10,6 @@ import collections
 import contextlib
 import itertools
 import time
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -24,11 +23,8 @@ _REPETITIONS = 3
 _SECONDS = 0.15  # of one run of a chain
 
 
-class _Chain(NamedTuple):
-    dtype: str
-    device_kind: str  # for which it is large enough
-    flops: int  # per turn
-    result: tf.Tensor  # one number of the last product
+# Number format, kind of device for which it is large enough, operations of a turn, one number of the last product.
+_Chain = tuple[str, str, int, tf.Tensor]
 
 
 class MatmulPeak:
@@ -39,12 +35,13 @@ class MatmulPeak:
         definition = graph.as_graph_def()
         in_functions = (node for function in definition.library.function for node in function.node_def)  # of micro-batches
         products = [node for node in itertools.chain(definition.node, in_functions) if is_product(node.op)]
-        self._device = max(collections.Counter(node.device for node in products).items(), key=_count, default=("", 0))[0]
+        devices = collections.Counter(node.device for node in products).most_common(1)
+        self._device = devices[0][0] if devices else ""
         dtypes = (tf.as_dtype(number) for number in sorted({node.attr["T"].type for node in products}))
         with graph.as_default(), tf.device(self._device), tf.name_scope("matmul_peak"):
             self._turns = tf1.placeholder(tf.int32, [], name="turns")
-            self._chains = [
-                _Chain(dtype.name, kind, 2 * 2 * rows * widths[0] * widths[1], self._result(rows, widths, dtype))
+            self._chains: list[_Chain] = [
+                (dtype.name, kind, 2 * 2 * rows * widths[0] * widths[1], self._result(rows, widths, dtype))
                 for dtype in dtypes
                 for kind, sizes in _CHAINS.items()
                 for rows, widths in sizes
@@ -69,22 +66,18 @@ class MatmulPeak:
         found = {device.device_type for device in session.list_devices()}
         here = "CPU" if "CPU" in self._device.upper() or "GPU" not in found else "GPU"
         best: dict[str, float] = {}
-        for chain in self._chains:
-            if chain.device_kind == here:
+        for dtype, kind, flops, result in self._chains:
+            if kind == here:
                 with contextlib.suppress(tf.errors.ResourceExhaustedError, tf.errors.UnimplementedError):
-                    best[chain.dtype] = max(best.get(chain.dtype, 0.0), self._rate(session, chain))
+                    best[dtype] = max(best.get(dtype, 0.0), flops * self._turns_per_second(session, result) / 1e9)
         return best
 
-    def _rate(self, session: tf1.Session, chain: _Chain) -> float:
-        self._seconds(session, chain, 1)  # finds memory and starts threads
-        turns = max(1, round(_SECONDS / self._seconds(session, chain, 1)))
-        return turns * chain.flops / min(self._seconds(session, chain, turns) for _ in range(_REPETITIONS)) / 1e9
+    def _turns_per_second(self, session: tf1.Session, result: tf.Tensor) -> float:
+        self._seconds(session, result, 1)  # finds memory and starts threads
+        turns = max(1, round(_SECONDS / self._seconds(session, result, 1)))
+        return turns / min(self._seconds(session, result, turns) for _ in range(_REPETITIONS))
 
-    def _seconds(self, session: tf1.Session, chain: _Chain, turns: int) -> float:
+    def _seconds(self, session: tf1.Session, result: tf.Tensor, turns: int) -> float:
         begin = time.perf_counter()
-        session.run(chain.result, {self._turns: turns})
+        session.run(result, {self._turns: turns})
         return time.perf_counter() - begin
-
-
-def _count(entry: tuple[str, int]) -> int:
-    return entry[1]

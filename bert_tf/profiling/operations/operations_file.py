@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bert_tf import atomic, documents, files
 from bert_tf.errors import DataError
+from bert_tf.io import atomic, documents, files
 from bert_tf.profiling.operations.flops import Product, Shape
 
 # What only waits, for the next batch, for another device or for a function that it calls.
@@ -33,14 +33,6 @@ class Kernel(NamedTuple):
     max_us: float
 
 
-class Multiplied(NamedTuple):
-    """Calls of an operation with the same product sizes."""
-
-    product: Product
-    calls: int
-    total_us: float  # of the host
-
-
 @dataclasses.dataclass(frozen=True)
 class Operation:
     """One operation of the graph over all traced steps."""
@@ -55,13 +47,13 @@ class Operation:
     total_us: float  # host time of all calls
     min_us: float  # host time of the shortest call
     max_us: float  # host time of the longest call
-    products: tuple[Multiplied, ...] = ()  # by sizes; empty if not a product or unknown
+    products: tuple[tuple[Product, int, float], ...] = ()  # sizes, calls, their host time; empty if not a product or unknown
     kernels: tuple[Kernel, ...] = ()  # launched on a GPU in all profiled steps
 
     @property
     def flops(self) -> int:
         """Known floating-point operations of all calls."""
-        return sum(item.product.flops * item.calls for item in self.products)
+        return sum(product.flops * calls for product, calls, _ in self.products)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +87,7 @@ def write(path: str | os.PathLike[str], record: Record) -> None:
 def _as_json(operation: Operation) -> dict[str, Any]:
     # Times as of a clock of nanoseconds; named tuples would lose their names.
     rounded = {name: round(getattr(operation, name), 3) for name in ("total_us", "min_us", "max_us")}
-    products = [{**p.product._asdict(), "calls": p.calls, "total_us": round(p.total_us, 3)} for p in operation.products]
+    products = [{**p._asdict(), "calls": calls, "total_us": round(micros, 3)} for p, calls, micros in operation.products]
     kernels = [kernel._asdict() for kernel in operation.kernels]
     return {**vars(operation), **rounded, "products": products, "kernels": kernels}
 
@@ -114,10 +106,8 @@ def read(path: str | os.PathLike[str]) -> Record:
 
 
 def _operation(row: dict[str, Any]) -> Operation:
-    products = tuple(
-        Multiplied(Product(*(item[name] for name in Product._fields)), item["calls"], item["total_us"])
-        for item in row.pop("products")
-    )
+    sizes = [(item.pop("calls"), item.pop("total_us"), Product(**item)) for item in row.pop("products")]
+    products = tuple((product, calls, micros) for calls, micros, product in sizes)
     kernels = tuple(Kernel(**item) for item in row.pop("kernels"))
     inputs = tuple(None if shape is None else tuple(shape) for shape in row.pop("inputs"))
     outputs = tuple(map(tuple, row.pop("outputs")))

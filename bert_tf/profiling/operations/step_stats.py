@@ -9,16 +9,17 @@ from __future__ import annotations
 import bisect
 import collections
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.profiling.operations.flops import Product, Shape, product_of
-from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Multiplied, Operation, waits
+from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Operation, waits
 from bert_tf.profiling.timing.step_timer import covered
 
 _GPU_PLANE = "/device:GPU:"
@@ -28,20 +29,8 @@ _OF_KERNELS, _OF_OPERATION = "kernel_details", "tf_op"  # statistics of an event
 Kernels = Mapping[tuple[str, str], Sequence[Kernel]]  # by device and name of the operation
 
 
-class Call(NamedTuple):
-    """One run of an operation in one step."""
-
-    name: str
-    type: str
-    device: str
-    dtype: str
-    inputs: tuple[Shape | None, ...]
-    outputs: tuple[Shape, ...]
-    micros: float
-
-
-def calls(step: Any) -> Iterator[Call]:
-    """Yields the operations that ran in a step, a `StepStats`."""
+def calls(step: Any) -> Iterator[Operation]:
+    """Yields the operations that ran in a step, a `StepStats`: each call by itself."""
     for device in step.dev_stats:
         if device.device.startswith("/job:"):  # of a GPU's streams there would be others
             yield from _calls_of_device(device)
@@ -49,11 +38,11 @@ def calls(step: Any) -> Iterator[Call]:
 
 def operations(steps: Iterable[Any], kernels: Kernels | None = None) -> tuple[Operation, ...]:
     """Returns the operations of steps (`StepStats`), the longest first; `kernels` from `gpu_kernels`."""
-    by_key: dict[tuple[str, str], list[Call]] = collections.defaultdict(list)
+    by_key: dict[tuple[str, str], list[Operation]] = collections.defaultdict(list)
     for step in steps:
         for call in calls(step):
             by_key[call.device, call.name].append(call)
-    found = (_operation(same, (kernels or {}).get(key, ())) for key, same in by_key.items())
+    found = (_joined(same, (kernels or {}).get(key, ())) for key, same in by_key.items())
     return tuple(sorted(found, key=lambda operation: (-operation.total_us, operation.name)))
 
 
@@ -121,31 +110,35 @@ def _kernel_events(plane: Any) -> Iterator[tuple[str, str, int, int]]:
                 continue
             begin = (line.timestamp_ns - first) * 1000 + event.offset_ps
             kernel = plane.event_metadata[event.metadata_id].name
-            yield _operation_name(stats.get(_OF_OPERATION, "")), kernel, begin, begin + event.duration_ps
+            operation = stats.get(_OF_OPERATION, "").split("#")[0].rsplit("::", 1)[-1]  # of outer::name:Type#details#
+            yield operation.rsplit(":", 1)[0], kernel, begin, begin + event.duration_ps
 
 
-def _operation_name(annotation: str) -> str:
-    """Extracts the operation from an annotation: outer::name:Type#details#."""
-    return annotation.split("#")[0].rsplit("::", 1)[-1].rsplit(":", 1)[0]
-
-
-def _calls_of_device(device: Any) -> Iterator[Call]:
+def _calls_of_device(device: Any) -> Iterator[Operation]:
     name = device.device.rpartition("/device:")[2]  # GPU:0, of whichever job: a session records its own machine
     produced: dict[str, list[Any]] = collections.defaultdict(list)
     for node in sorted(device.node_stats, key=_end):
         produced[node.node_name].append(node)
     shapes = functools.partial(_shape, produced)
     for node in device.node_stats:
-        kind, inputs = _type_and_inputs(node.node_name, node.timeline_label)
+        kind, words = _type_and_inputs(node.node_name, node.timeline_label)
         begin = node.all_start_nanos + node.op_start_rel_nanos
-        yield Call(
+        inputs = tuple(shapes(word, begin) for word in words if not word.startswith("^"))
+        outputs = tuple(map(_dimensions, node.output))
+        micros = max(node.op_end_rel_nanos - node.op_start_rel_nanos, 0) / 1e3
+        product = product_of(kind, inputs, outputs[0] if outputs else None)
+        yield Operation(
             name=node.node_name,
             type=kind,
             device=name,
-            dtype=_dtype(node.output[0]) if node.output else "",
-            inputs=tuple(shapes(word, begin) for word in inputs if not word.startswith("^")),
-            outputs=tuple(map(_dimensions, node.output)),
-            micros=max(node.op_end_rel_nanos - node.op_start_rel_nanos, 0) / 1e3,
+            dtype=_dtype_name(node.output[0].tensor_description.dtype) if node.output else "",
+            inputs=inputs,
+            outputs=outputs,
+            calls=1,
+            total_us=micros,
+            min_us=micros,
+            max_us=micros,
+            products=() if product is None else ((product, 1, micros),),
         )
 
 
@@ -177,29 +170,22 @@ def _dimensions(output: Any) -> Shape:
     return tuple(dimension.size for dimension in output.tensor_description.shape.dim)
 
 
-def _dtype(output: Any) -> str:
-    return _dtype_name(output.tensor_description.dtype)
-
-
 @functools.cache
 def _dtype_name(number: int) -> str:
     return tf.as_dtype(number % _REFERENCE).name if number else ""
 
 
-def _operation(same: Sequence[Call], kernels: Sequence[Kernel]) -> Operation:
-    longest = max(same, key=lambda call: call.micros)
+def _joined(same: Sequence[Operation], kernels: Sequence[Kernel]) -> Operation:
+    """Returns all calls of an operation as one."""
+    longest = max(same, key=lambda call: call.total_us)
     by_product: dict[Product, list[float]] = collections.defaultdict(list)
-    for call in same:
-        product = product_of(call.type, call.inputs, call.outputs[0] if call.outputs else None)
-        if product is not None:
-            by_product[product].append(call.micros)
-    micros = [call.micros for call in same]
-    return Operation(
-        **{name: getattr(longest, name) for name in ("name", "type", "device", "dtype", "inputs", "outputs")},
+    for product, _, micros in (item for call in same for item in call.products):
+        by_product[product].append(micros)
+    return dataclasses.replace(
+        longest,
         calls=len(same),
-        total_us=sum(micros),
-        min_us=min(micros),
-        max_us=max(micros),
-        products=tuple(Multiplied(product, len(times), sum(times)) for product, times in by_product.items()),
+        total_us=sum(call.total_us for call in same),
+        min_us=min(call.total_us for call in same),
+        products=tuple((product, len(times), sum(times)) for product, times in by_product.items()),
         kernels=tuple(kernels),
     )

@@ -174,7 +174,7 @@ def _op_row(operation: Operation, record: Record, whole: float, scopes: Collecti
     uses = any(flops.uses_tensor_cores(kernel.name) for kernel in operation.kernels) if record.gpus else None
     phase = op_names.phase_of(operation.name)
     phase = _PHASE_OF.get(phase, phase)
-    longest = max(operation.products, key=lambda item: item.total_us, default=None)
+    longest = max(operation.products, key=lambda item: item[2], default=None)
     eligible, obstacle = _eligible(operation)
     return OpRow(
         **{name: getattr(operation, name) for name in ("name", "type", "device", "dtype", "min_us", "max_us")},
@@ -185,7 +185,7 @@ def _op_row(operation: Operation, record: Record, whole: float, scopes: Collecti
         time_us=time,
         share=None if is_waiting else time / whole if whole else 0.0,
         host_us=operation.total_us / record.steps,
-        sizes=str(longest.product) if longest else "",
+        sizes=str(longest[0]) if longest else "",
         gflop=gflop,
         gflops_per_s=rate,
         of_peak=rate / peak if rate and peak else None,
@@ -199,8 +199,8 @@ def _op_row(operation: Operation, record: Record, whole: float, scopes: Collecti
 def _eligible(operation: Operation) -> tuple[float | None, str]:
     """Returns the share of time that Tensor Cores could compute, and the main obstacle for the rest."""
     obstacles: dict[str, float] = collections.defaultdict(float)
-    for item in operation.products:
-        obstacles[flops.tensor_core_obstacle(operation.dtype, item.product)] += item.total_us
+    for product, _, micros in operation.products:
+        obstacles[flops.tensor_core_obstacle(operation.dtype, product)] += micros
     whole = sum(obstacles.values())
     free = obstacles.pop("", 0.0)
     if not operation.products:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from bert_tf.io.text_table import table
 from bert_tf.profiling.operations.flops import uses_tensor_cores
 from bert_tf.profiling.operations.time_tables import GPU, HOST, LAUNCHES, PHASES, GroupRow, ModelTable, OpRow, as_dict
-from bert_tf.text_table import table
 
 _TYPES = 10
 _SMALLEST_SHARE = 0.001  # of a row of groups

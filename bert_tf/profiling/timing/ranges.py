@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
+from bert_tf.io.documents import LARGEST_SETTING
 
 _MAPS = Path("/proc/self/maps")
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, documents, files, run_layout
+from bert_tf import run_layout
+from bert_tf.io import atomic, documents, files
 from bert_tf.profiling.timing.diagnosis import Diagnosis
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import Account

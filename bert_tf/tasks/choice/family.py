@@ -15,11 +15,10 @@ from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CHOICE, HeadSpec
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.choice.evaluation import ChoiceEvaluation, evaluate_logits
-from bert_tf.tasks.choice.predictions import COLUMNS, Logits, Prediction, cells, listed, most_confident_mistakes
+from bert_tf.tasks.choice.predictions import COLUMNS, Logits, Prediction, cells, evaluate, listed, most_confident_mistakes
 from bert_tf.tasks.choice.reader import ChoiceExample, read, read_rows
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.tables import FORMATS
@@ -73,8 +72,8 @@ class ChoiceFamily(Family):
     def listed(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[Prediction]:
         return listed(predictions, examples)
 
-    def evaluation(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> ChoiceEvaluation:
-        return evaluate_logits(predictions, examples)
+    def evaluation(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> Evaluation:
+        return evaluate(predictions, examples)
 
     def mistakes(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
         return most_confident_mistakes(predictions, examples)
@@ -83,10 +82,6 @@ class ChoiceFamily(Family):
         return TextLayout(COLUMNS, cells, form)
 
 
-def swag(settings: CustomSettings) -> FileTask:
-    """SWAG (Zellers et al., 2018) in its published columns."""
-    return FileTask(SWAG, ChoiceFamily, functools.partial(read, settings), settings, _PATTERNS)
-
-
-def own(settings: CustomSettings) -> FileTask:
-    return FileTask(CUSTOM, ChoiceFamily, functools.partial(read, settings), settings, {})
+def task(name: str, settings: CustomSettings) -> FileTask:
+    """SWAG (Zellers et al., 2018) in its published columns, or custom questions."""
+    return FileTask(name, ChoiceFamily, functools.partial(read, settings), settings, _PATTERNS if name == SWAG else {})

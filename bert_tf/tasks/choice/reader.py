@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import numbers
 import os
@@ -10,14 +11,14 @@ import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Optional
 
-from bert_tf import documents, files
 from bert_tf.errors import DataError
+from bert_tf.io import documents, files
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.sentence.rows import records
+from bert_tf.tasks.sentence.rows import each, id_of
 from bert_tf.tasks.tables import RowError
 
 _BLANK = re.compile("_+")
@@ -58,20 +59,9 @@ _CONTEXTS = ("context", "passage", "article")
 _LABELS = ("answer", "label")  # where the column of the setting is not there
 
 
-class Question(NamedTuple):
-    """The fields of a `ChoiceExample` except its name."""
-
-    context: str
-    question: str
-    options: tuple[str, ...]
-    label: int | None
-
-
-class Form(NamedTuple):
-    """A row format."""
-
-    columns: tuple[str, ...]  # columns that are read
-    questions: Callable[[Mapping[str, Any]], list[Question]]  # questions of a row by column; raises `RowError`
+Question = tuple[str, str, tuple[str, ...], Optional[int]]  # the fields of a `ChoiceExample` except its name
+# A row format: the columns that are read, and what makes questions of a row by column, or raises `RowError`.
+Form = tuple[tuple[str, ...], Callable[[Mapping[str, Any]], list[Question]]]
 
 
 def form_of(has: Callable[[str], bool], label_column: str | None) -> Form | None:
@@ -80,15 +70,15 @@ def form_of(has: Callable[[str], bool], label_column: str | None) -> Form | None
         endings = tuple(itertools.takewhile(has, (f"ending{number}" for number in itertools.count())))
         texts = tuple(filter(has, ("sent1", "sent2")))
         labels = () if label_column is None else (label_column,)
-        return Form((*texts, *endings, *labels), lambda row: [_of_endings(row, texts, endings, labels)])
+        return (*texts, *endings, *labels), lambda row: [_of_endings(row, texts, endings, labels)]
     if has("questions") and has("options"):
         texts = (*tuple(filter(has, _CONTEXTS))[:1], "questions")
         labels = () if label_column is None else ("answers",)
-        return Form((*texts, "options", *labels), lambda row: _of_passage(row, texts[:-1], labels))
+        return (*texts, "options", *labels), lambda row: _of_passage(row, texts[:-1], labels)
     if has("options") and (has("question") or any(map(has, _CONTEXTS))):
         texts = tuple(filter(has, (*tuple(filter(has, _CONTEXTS))[:1], "question")))
         known = () if label_column is None else tuple(filter(has, (label_column, *_LABELS)))[:1] or (label_column,)
-        return Form((*texts, "options", *known), lambda row: [_of_object(row, texts, known)])
+        return (*texts, "options", *known), lambda row: [_of_object(row, texts, known)]
     return None
 
 
@@ -137,7 +127,7 @@ def _question(
     label = right_option(labels[0][0], options, labels[0][1]) if labels else None
     # What is read first of a question without a context is the question.
     context, question = found if len(found) > 1 and found[0].strip() else (found[-1], "")
-    return Question(context, question, options, label)
+    return context, question, options, label
 
 
 def right_option(value: object, options: Sequence[str], column: str = LABEL) -> int:
@@ -209,20 +199,16 @@ def _table(
 
     def examples(line: int, row: list[Any]) -> list[ChoiceExample]:
         name = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
-        return _examples(name, form, dict(zip(form.columns, row)))
+        return _examples(name, form, dict(zip(form[0], row)))
 
-    return itertools.chain.from_iterable(table.read([*form.columns, *ids], examples, report))
+    return itertools.chain.from_iterable(table.read([*form[0], *ids], examples, report))
 
 
 def _examples(name: str, form: Form, row: Mapping[str, Any]) -> list[ChoiceExample]:
     """Returns the questions of a row under its name, numbered if it is a passage."""
-    found = form.questions(row)
-    return named(name, found, numbered="questions" in form.columns)
-
-
-def named(name: str, found: list[Question], *, numbered: bool) -> list[ChoiceExample]:
-    names = [f"{name}-{number}" if numbered else name for number in range(len(found))]
-    return [ChoiceExample(guid, *question) for guid, question in zip(names, found)]
+    columns, questions = form
+    is_passage = "questions" in columns
+    return [ChoiceExample(f"{name}-{n}" if is_passage else name, *question) for n, question in enumerate(questions(row))]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -238,8 +224,7 @@ def _passage(path: Path, name: str, label: str | None, report: tables.Report) ->
         value = documents.json_value(documents.read_text(path))
         if not isinstance(value, dict):
             raise tables.RowError(f"not a JSON object; {_EXPECTED}")
-        form = form_of(value.__contains__, label)
-        missing = [] if form is None else [column for column in form.columns if column not in value]
+        form, missing = _form_of_row(value, label)
         if form is None or missing:
             there = f"the object has {', '.join(map(str, value))}"[:200]
             raise tables.RowError(f"no {', '.join(map(repr, missing)) or 'questions and options'} in the object; {there}")
@@ -254,25 +239,22 @@ def _passage(path: Path, name: str, label: str | None, report: tables.Report) ->
         yield from found
 
 
-_ID = "id"
 _ORDER = ("context", "question", "options")  # of sequences
 
 
 def read_rows(rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
     """Reads mappings with the keys of files, or sequences (context, question, options, label), once."""
-    return [
-        example for number, row in enumerate(records(rows, split)) for example in _of_row(row, number, split, labelled=labelled)
-    ]
+    return [one for found in each(rows, split, functools.partial(_of_row, labelled=labelled)) for one in found]
 
 
-def _of_row(row: Any, number: int, split: str, *, labelled: bool) -> list[ChoiceExample]:
-    try:
-        found, numbered = _questions_of(_mapping(row, labelled=labelled), labelled=labelled)
-        given = row.get(_ID) if isinstance(row, Mapping) else None
-        name = f"{split}-{number}" if given is None or given != given else cells.name(given, _ID)
-        return named(name, found, numbered=numbered)
-    except RowError as error:
-        raise DataError(f"row {number}: {error}", split) from error
+def _of_row(row: Any, name: str, *, labelled: bool) -> list[ChoiceExample]:
+    values = _mapping(row, labelled=labelled)
+    form, missing = _form_of_row(values, LABEL if labelled else None)
+    if form is None or missing:
+        there = ", ".join(map(str, values))
+        lacks = f"no {', '.join(map(repr, missing))}" if missing else "no question"
+        raise RowError(f"{lacks}; the row has {there:.200}; give {FORMS}")
+    return _examples(id_of(row, name), form, values)
 
 
 def _mapping(row: Any, *, labelled: bool) -> Mapping[str, Any]:
@@ -284,11 +266,7 @@ def _mapping(row: Any, *, labelled: bool) -> Mapping[str, Any]:
     return dict(zip(names, row))
 
 
-def _questions_of(row: Mapping[str, Any], *, labelled: bool) -> tuple[list[Question], bool]:
-    form = form_of(row.__contains__, LABEL if labelled else None)
-    missing = [] if form is None else [column for column in form.columns if column not in row]
-    if form is None or missing:
-        there = ", ".join(map(str, row))
-        lacks = f"no {', '.join(map(repr, missing))}" if missing else "no question"
-        raise RowError(f"{lacks}; the row has {there:.200}; give {FORMS}")
-    return form.questions(row), "questions" in form.columns
+def _form_of_row(row: Mapping[str, Any], label_column: str | None) -> tuple[Form | None, list[str]]:
+    """Returns the format of a row, None if it has none, and the columns that it lacks."""
+    form = form_of(row.__contains__, label_column)
+    return form, [] if form is None else [column for column in form[0] if column not in row]

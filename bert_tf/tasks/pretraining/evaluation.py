@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,31 +110,6 @@ OF_PAIRS = ("next_sentence_accuracy", "next_sentence_loss")
 
 _LARGEST = 700.0  # exponent of a float
 
-OfSums = Callable[[Floats], Floats]  # from [R, K] sums to [R] values of a metric
-
-
-@dataclasses.dataclass(frozen=True)
-class PretrainingEvaluation(Evaluation):
-    """Results of pre-training; the loss is the sum of the word and pair losses, as in training."""
-
-    sums: Mapping[str, tuple[OfSums, Floats]]  # per metric: [N, K] sums by row, and how to combine them
-    documents: Ints  # [N] document of each row; intervals resample documents
-    tables: Sequence[Panel]  # for the page
-    problem: str | None  # see `Evaluation.collapsed`
-
-    @functools.cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        found = {name: intervals.of_sums(metric, sums, self.documents) for name, (metric, sums) in self.sums.items()}
-        return {name: ends for name, ends in found.items() if ends is not None}
-
-    @property
-    def collapsed(self) -> str | None:
-        return self.problem
-
-    @property
-    def panels(self) -> Sequence[Panel]:
-        return self.tables
-
 
 def _mean(sums: Floats) -> Floats:
     found: Floats = sums[:, 1] / np.maximum(sums[:, 0], 1)
@@ -146,22 +121,24 @@ def _perplexity(sums: Floats) -> Floats:
     return found
 
 
-def evaluate(predictions: MaskedPredictions, vocabulary: Vocabulary) -> PretrainingEvaluation:
-    """Measures predictions of N rows; each masked word counts once."""
+def evaluate(predictions: MaskedPredictions, vocabulary: Vocabulary) -> Evaluation:
+    """Measures predictions of N rows; each masked word counts once.
+
+    The loss is the sum of the word and pair losses, as in training. Intervals resample documents.
+    """
     sums = {**_of_words(predictions), **_of_pairs(predictions)}
-    values = {name: float(metric(of_rows.sum(axis=0, keepdims=True))[0]) for name, (metric, of_rows) in sums.items()}
-    return PretrainingEvaluation(
-        metrics=values,
-        loss=values["masked_lm_loss"] + values.get("next_sentence_loss", 0.0),
-        examples=len(predictions.features),
-        sums=sums,
-        documents=predictions.documents.astype(np.int64),
-        tables=_tables(predictions, vocabulary),
-        problem=_problem(predictions, vocabulary),
+    values = intervals.metrics_of_sums(sums)
+    return Evaluation(
+        values,
+        values["masked_lm_loss"] + values.get("next_sentence_loss", 0.0),
+        len(predictions.features),
+        collapsed=_problem(predictions, vocabulary),
+        panels=_tables(predictions, vocabulary),
+        find_intervals=functools.partial(intervals.of_all_sums, sums, predictions.documents.astype(np.int64)),
     )
 
 
-def _of_words(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]]:
+def _of_words(predictions: MaskedPredictions) -> intervals.Sums:
     rows, count = predictions.rows, len(predictions.features)
     places, right, losses = (
         np.bincount(rows, values, count) for values in (None, predictions.right.astype(float), -predictions.log_probs)
@@ -174,7 +151,7 @@ def _of_words(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]
     }
 
 
-def _of_pairs(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]]:
+def _of_pairs(predictions: MaskedPredictions) -> intervals.Sums:
     if predictions.next_logits is None:
         return {}
     labels = predictions.features.targets[NEXT_LABELS.name]

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
@@ -14,13 +14,13 @@ from bert_tf.fields import Field
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.pretraining import evaluation
 from bert_tf.tasks.pretraining.evaluation import (
     OF_PAIRS,
     OF_WORDS,
     MaskedPredictions,
-    PretrainingEvaluation,
     most_confident_mistakes,
     of_outputs,
 )
@@ -30,10 +30,6 @@ from bert_tf.tasks.pretraining.settings import OF_ROWS, PretrainingSettings
 from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-
-if TYPE_CHECKING:
-    from bert_tf.tasks.settings import TaskSettings
-
 
 _HELD_OUT = "held_out_documents"
 TASK = "Pretraining"
@@ -109,7 +105,7 @@ class PretrainingFamily(Family):
         del predictions
         return examples
 
-    def evaluation(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> PretrainingEvaluation:
+    def evaluation(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> Evaluation:
         return evaluation.evaluate(predictions, _vocabulary(examples))
 
     def mistakes(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> list[dict[str, Any]]:
@@ -178,7 +174,3 @@ class PretrainingTask(Splits):
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         del split, report
         raise DataError("pre-training reads text and shards as a whole: python -m bert_tf pretrain", source)
-
-
-def pretraining(settings: TaskSettings) -> PretrainingTask:
-    return PretrainingTask(settings.pretraining)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf import atomic, files, lock, run_layout
+from bert_tf import run_layout
 from bert_tf.corpus import records, rows, store
 from bert_tf.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.corpus.masking import Masking
@@ -20,6 +20,7 @@ from bert_tf.corpus.rows import RowSettings
 from bert_tf.corpus.store import TokenStore
 from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Numbers
+from bert_tf.io import atomic, files, lock
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.pretraining.rows import ShardRows, Source, StoredRows, TextRows

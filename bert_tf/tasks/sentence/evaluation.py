@@ -2,98 +2,45 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bert_tf import metrics as task_metrics
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION, HeadSpec
-from bert_tf.metrics import ClassScores
-from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.evaluation import Evaluation, lines_of_classes
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.example import Label, SentenceExample
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.scores import LabelArray
-from bert_tf.text_table import table
-
-_CLASSES_SHOWN = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class SentenceEvaluation(Evaluation):
-    """Results on a split; the loss is without class weights or smoothing."""
-
-    kind: str  # of the head, one of `KINDS`
-    label_names: tuple[str, ...]  # by class index; empty for regression
-    labels: LabelArray  # in the format of `labels.encode`
-    predictions: LabelArray  # in the same format
-
-    @functools.cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        return task_metrics.confidence_intervals(self.metrics, self.labels, self.predictions)
-
-    @property
-    def per_class(self) -> list[ClassScores]:
-        """Scores of each class or label; empty for regression."""
-        if self.kind == REGRESSION:
-            return []
-        return task_metrics.per_class(self.labels, self.predictions, self.label_names)
-
-    @property
-    def confusion(self) -> npt.NDArray[np.int64] | None:
-        """[L, L] labels by predictions; None unless each example has exactly one class."""
-        if self.kind != CLASSIFICATION:
-            return None
-        return task_metrics.confusion(self.labels, self.predictions, len(self.label_names))
-
-    @property
-    def collapsed(self) -> str | None:
-        return task_metrics.collapse(self.labels, self.predictions, self.label_names)
-
-    def table(self) -> list[str]:
-        classes = self.per_class
-        if not classes:
-            return []
-        shown = classes[:_CLASSES_SHOWN]
-        rows = [(row.label, f"{row.precision:.3f}", f"{row.recall:.3f}", f"{row.f1:.3f}", str(row.support)) for row in shown]
-        more = [f"and {len(classes) - len(shown)} more, see eval_results.json"] if len(classes) > len(shown) else []
-        return [*table(ClassScores._fields, rows), *more]
-
-    def details(self) -> dict[str, Any]:
-        confusion = self.confusion
-        return {
-            **super().details(),
-            "labels": self.label_names,
-            "per_class": [row._asdict() for row in self.per_class],
-            **({} if confusion is None else {"confusion": confusion.tolist()}),
-        }
 
 
 def evaluate_logits(
     head: HeadSpec, label_names: Sequence[str], metrics: Iterable[str], logits: scores.Logits, label_ids: LabelArray
-) -> SentenceEvaluation:
-    """Measures logits [E, L] (averaged over windows) against label_ids [E] or [E, L], see `labels.encode`."""
+) -> Evaluation:
+    """Measures logits [E, L] (averaged over windows) against label_ids [E] or [E, L], see `scores.encode`.
+
+    The loss is without class weights or smoothing.
+    """
     predictions = scores.predictions(head.kind, logits)
     values = task_metrics.compute(metrics, label_ids, predictions)
-    loss = float(scores.losses(head.kind, logits, label_ids).mean())
-    return SentenceEvaluation(values, loss, len(label_ids), head.kind, tuple(label_names), label_ids, predictions)
+    per_class = [] if head.kind == REGRESSION else task_metrics.per_class(label_ids, predictions, label_names)
+    more: dict[str, Any] = {"labels": tuple(label_names), "per_class": [row._asdict() for row in per_class]}
+    if head.kind == CLASSIFICATION:
+        more["confusion"] = task_metrics.confusion(label_ids, predictions, len(label_names)).tolist()
+    return Evaluation(
+        values,
+        float(scores.losses(head.kind, logits, label_ids).mean()),
+        len(label_ids),
+        collapsed=task_metrics.collapse(label_ids, predictions, label_names),
+        lines=lines_of_classes(per_class),
+        more=more,
+        find_intervals=functools.partial(task_metrics.confidence_intervals, values, label_ids, predictions),
+    )
 
 
-_KEPT = 50  # of a split
-
-
-@dataclasses.dataclass(frozen=True)
-class Mistake:
-    id: str
-    text_a: str
-    text_b: str | None
-    label: Label  # a name, a number, or several names
-    predicted: Label  # in the same format
-    confidence: float | None  # probability; for multi-label of the surest wrong label
-    error: float | None  # predicted minus true number; None for classes
+_KEPT = 50  # mistakes of a split
 
 
 def most_confident(
@@ -104,8 +51,11 @@ def most_confident(
     label_ids: LabelArray,
     *,
     kept: int = _KEPT,
-) -> list[Mistake]:
-    """Returns at most `kept` mistakes, most confident (regression: largest error) first; logits [E, L]."""
+) -> list[dict[str, Any]]:
+    """Returns at most `kept` mistakes, most confident (regression: largest error) first; logits [E, L].
+
+    `confidence` is a probability, for multi-label that of the surest wrong label; `error` is predicted minus true number.
+    """
     predicted = scores.predictions(head.kind, logits)
     sureness = _sureness(head.kind, logits, predicted, label_ids)  # [E]
     order = np.argsort(-sureness, kind="stable")[:kept]
@@ -114,15 +64,15 @@ def most_confident(
     taken_for = scores.decode(head.kind, predicted[places], label_names)
     is_number = head.kind == REGRESSION
     return [
-        Mistake(
-            id=examples[place].guid,
-            text_a=examples[place].text_a,
-            text_b=examples[place].text_b,
-            label=label,
-            predicted=guess,
-            confidence=None if is_number else float(sureness[place]),
-            error=float(predicted[place] - label_ids[place]) if is_number else None,
-        )
+        {
+            "id": examples[place].guid,
+            "text_a": examples[place].text_a,
+            "text_b": examples[place].text_b,
+            "label": label,
+            "predicted": guess,
+            "confidence": None if is_number else float(sureness[place]),
+            "error": float(predicted[place] - label_ids[place]) if is_number else None,
+        }
         for place, label, guess in zip(places, right, taken_for)
     ]
 

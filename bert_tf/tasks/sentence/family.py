@@ -9,16 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bert_tf import metrics
 from bert_tf.errors import DataError
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.tasks.base import Family, Limits, Outputs
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence import predictions as texts
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits, most_confident
+from bert_tf.tasks.sentence.evaluation import evaluate_logits, most_confident
 from bert_tf.tasks.sentence.example import SentenceExample, recorded_texts
 from bert_tf.tasks.sentence.predictions import Prediction
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
@@ -38,12 +40,6 @@ _OTHER_TEXTS = {
     2: "two texts, but the model was trained on single ones; give one (of a table: --text_a)",
 }
 COLUMNS = tuple(field.name for field in dataclasses.fields(RowColumns))
-_METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
-
-
-def usual_metrics(kind: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the metrics of data without published ones; F1 of two classes is that of the second."""
-    return _METRICS.get(kind, ("accuracy", "f1" if len(labels) == 2 else "macro_f1"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +73,7 @@ class SentenceFamily(Family):
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
         given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
-        return cls(labels, kind, usual_metrics(kind, labels), texts=recorded_texts(record), **given)
+        return cls(labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), **given)
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
         """Returns the family with the number of texts per row used in training."""
@@ -125,12 +121,11 @@ class SentenceFamily(Family):
     def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
         return texts.listed(self.head, self.labels, [example.guid for example in examples], predictions)
 
-    def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> SentenceEvaluation:
+    def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> Evaluation:
         return evaluate_logits(self.head, self.labels, self.metrics, predictions, self._label_ids(examples))
 
     def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        found = most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
-        return [dataclasses.asdict(mistake) for mistake in found]
+        return most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
 
     def files(
         self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str

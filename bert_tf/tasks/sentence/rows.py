@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.tables import RowError
+
+T = TypeVar("T")
 
 _LABEL, _ID = "label", "id"  # keys of rows that are mappings
 
@@ -24,13 +26,15 @@ class RowColumns:
     label_column: str = _LABEL
     id_column: str | None = None
 
-    def required(self, row: Any, *, labelled: bool) -> None:
+    def required(self, row: Any, *, labelled: bool) -> Any:
+        """Returns the row; raises `RowError` if it lacks a named column."""
         if not isinstance(row, Mapping):
             raise RowError(f"is a {type(row).__name__}; columns are named, which mappings and data frames have")
         wanted = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
         missing = [name for name in wanted if name and not _has(row, name)]
         if missing:
             raise RowError(f"no {', '.join(map(repr, missing))}; there are {', '.join(map(str, row)):.200}")
+        return row
 
     def texts(self, row: Mapping[str, Any]) -> tuple[Any, ...] | None:
         """Returns the texts of a row by the named keys, else by the default ones; None if it has neither."""
@@ -39,9 +43,6 @@ class RowColumns:
             return tuple(_cell(row, name) for name in named)
         fitting = [keys for keys in USUAL_TEXTS if all(key in row for key in keys)]
         return tuple(row[key] for key in fitting[0]) if len(fitting) == 1 else None
-
-    def label_of(self, row: Mapping[str, Any]) -> str:
-        return self.label_column if self.label_column in row else _LABEL
 
 
 def _has(row: Mapping[str, Any], name: str) -> bool:
@@ -61,7 +62,22 @@ USUAL = RowColumns()
 
 def read_rows(rows: Iterable[Any], split: str, *, kind: str | None, columns: RowColumns = USUAL) -> list[SentenceExample]:
     """Converts rows to examples, see `SentenceTask`; `kind` is None for rows without labels."""
-    return [_example(row, number, split, kind, columns) for number, row in enumerate(records(rows, split))]
+    return list(each(rows, split, lambda row, name: _example(row, name, kind, columns)))
+
+
+def each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iterator[T]:
+    """Reads rows, given each and its name without an id; `DataError` names split and row of one that cannot be used."""
+    for number, row in enumerate(records(rows, split)):
+        try:
+            yield read(row, f"{split}-{number}")
+        except RowError as error:
+            raise DataError(f"row {number}: {error}", split) from error
+
+
+def id_of(row: Any, name: str) -> str:
+    """Returns the id of a mapping; the name if it has none, as missing values of data frames."""
+    given = row.get(_ID) if isinstance(row, Mapping) else None
+    return name if given is None or given != given else cells.name(given, _ID)
 
 
 def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
@@ -92,29 +108,24 @@ def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names
             raise DataError(f"row {number}: {unknown_name('label', unknown[0], names)}", split)
 
 
-def _example(row: Any, number: int, split: str, kind: str | None, columns: RowColumns) -> SentenceExample:
-    try:
-        texts, label, guid = _of_mapping(row, kind, columns) if isinstance(row, Mapping) else _of_sequence(row, kind)
-        for text in texts:
-            if not isinstance(text, str) or not text.strip():
-                raise ValueError("a text is empty" if isinstance(text, str) else f"a text is {text!r:.50}")
-            if kind is not None:
-                cells.text(text, "text")
-        named = f"{split}-{number}" if guid is None or guid != guid else cells.name(guid, _ID)
-        return SentenceExample(
-            named, texts[0], texts[1] if len(texts) > 1 else None, None if kind is None else _label(label, kind)
-        )
-    except (ValueError, RowError) as error:
-        raise DataError(f"row {number}: {error}", split) from error
+def _example(row: Any, name: str, kind: str | None, columns: RowColumns) -> SentenceExample:
+    texts, label, guid = _of_mapping(row, kind, columns) if isinstance(row, Mapping) else _of_sequence(row, kind)
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise RowError("a text is empty" if isinstance(text, str) else f"a text is {text!r:.50}")
+        if kind is not None:
+            cells.text(text, "text")
+    found = None if kind is None else _label(label, kind)
+    return SentenceExample(id_of({_ID: guid}, name), texts[0], texts[1] if len(texts) > 1 else None, found)
 
 
 def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -> tuple[tuple[Any, ...], Any, Any]:
-    texts, label = columns.texts(row), columns.label_of(row)
+    texts, label = columns.texts(row), columns.label_column if columns.label_column in row else _LABEL
     if texts is None or (kind is not None and label not in row):
         named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
         wanted = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
         there = ", ".join(map(str, row))
-        raise ValueError(f"has {there:.200}; give {wanted}{', and label' if kind else ''}")
+        raise RowError(f"has {there:.200}; give {wanted}{', and label' if kind else ''}")
     return texts, row.get(label), row.get(columns.id_column or _ID, row.get(_ID))
 
 
@@ -123,7 +134,7 @@ def _of_sequence(row: Any, kind: str | None) -> tuple[tuple[Any, ...], Any, None
     texts, label = (values[:-1], values[-1] if values else None) if kind else (values, None)
     if not 1 <= len(texts) <= 2:
         form = "(text, label) or (text, second text, label)" if kind else "a text, (text,) or (text, second text)"
-        raise ValueError(f"is {row!r:.80}; give {form}")
+        raise RowError(f"is {row!r:.80}; give {form}")
     return texts, label, None
 
 
@@ -133,17 +144,17 @@ def _label(value: Any, kind: str) -> Label:
     if kind != MULTI_LABEL:
         return name_of(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise ValueError(f"the label {value!r:.50} is not a list of names")
+        raise RowError(f"the label {value!r:.50} is not a list of names")
     return tuple(map(name_of, value))
 
 
 def name_of(value: Any) -> str:
     """Returns the stripped name of a label.
 
-    Raises `ValueError` if it is missing, such as NaN in data frames; `RowError` if it cannot be written to a file.
+    Raises `RowError` if it is missing, such as NaN in data frames, or cannot be written to a file.
     """
     if value is None or value != value or isinstance(value, (bytes, list, tuple, Mapping)) or not str(value).strip():
-        raise ValueError(f"the label {value!r:.50} is not a name")
+        raise RowError(f"the label {value!r:.50} is not a name")
     return cells.name(str(value), _LABEL)
 
 

@@ -5,8 +5,8 @@ The graph ends at the logits, so that those of a text's windows can be averaged 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,17 +67,17 @@ def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
 
 def scores(kind: str, logits: Logits) -> Logits:
     """Returns [E, L] class probabilities, [E, L] probabilities of each label, or [E, 1] numbers."""
-    return _KINDS[kind].scores(logits)
+    return _SCORES[kind](logits)
 
 
 def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
     """Returns the [E] training losses: cross-entropy in nats, its mean over labels, or squared error."""
-    return _KINDS[kind].losses(logits.astype(np.float64), labels)
+    return _LOSSES[kind](logits.astype(np.float64), labels)
 
 
 def predictions(kind: str, logits: Logits) -> LabelArray:
     """Decides in the format of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
-    return _KINDS[kind].predictions(logits)
+    return _DECISIONS[kind](logits)
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
@@ -87,12 +87,6 @@ def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label
     if kind == CLASSIFICATION:
         return [names[index] for index in predicted]
     return [tuple(name for name, applies in zip(names, row) if applies) for row in predicted]
-
-
-class _Kind(NamedTuple):
-    scores: Callable[[Logits], Logits]
-    losses: Callable[[Logits, LabelArray], Logits]
-    predictions: Callable[[Logits], LabelArray]
 
 
 def _cross_entropy(logits: Logits, labels: LabelArray) -> Logits:
@@ -106,20 +100,18 @@ def _binary_cross_entropy(logits: Logits, labels: LabelArray) -> Logits:
     return means
 
 
-_KINDS = {
-    CLASSIFICATION: _Kind(
-        scores=probabilities.softmax,
-        losses=_cross_entropy,
-        predictions=lambda logits: logits.argmax(axis=-1).astype(np.int32),
-    ),
-    REGRESSION: _Kind(
-        scores=lambda logits: logits,
-        losses=lambda logits, labels: np.square(logits[:, 0] - labels),
-        predictions=lambda logits: logits[:, 0],
-    ),
-    MULTI_LABEL: _Kind(
-        scores=probabilities.sigmoid,
-        losses=_binary_cross_entropy,
-        predictions=lambda logits: (probabilities.sigmoid(logits) >= THRESHOLD).astype(np.float32),
-    ),
+_SCORES: Mapping[str, Callable[[Logits], Logits]] = {
+    CLASSIFICATION: probabilities.softmax,
+    REGRESSION: lambda logits: logits,
+    MULTI_LABEL: probabilities.sigmoid,
+}
+_LOSSES: Mapping[str, Callable[[Logits, LabelArray], Logits]] = {
+    CLASSIFICATION: _cross_entropy,
+    REGRESSION: lambda logits, labels: np.square(logits[:, 0] - labels),
+    MULTI_LABEL: _binary_cross_entropy,
+}
+_DECISIONS: Mapping[str, Callable[[Logits], LabelArray]] = {
+    CLASSIFICATION: lambda logits: logits.argmax(axis=-1).astype(np.int32),
+    REGRESSION: lambda logits: logits[:, 0],
+    MULTI_LABEL: lambda logits: (probabilities.sigmoid(logits) >= THRESHOLD).astype(np.float32),
 }

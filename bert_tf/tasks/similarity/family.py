@@ -1,30 +1,32 @@
-"""Text pairs as families of tasks that learn sentence embeddings. Shapes: E examples, N rows, D hidden size."""
+"""Text pairs as families and tasks that learn sentence embeddings. Shapes: E examples, N rows, D hidden size."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from bert_tf.errors import DataError
-from bert_tf.features import pairs
+from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Features
-from bert_tf.features.pairs import FIELDS, SIDES
+from bert_tf.features.sentences import PAIR_FIELDS, SIDES, build_pairs
 from bert_tf.fields import Field
 from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
-from bert_tf.tasks.base import Family, Limits, Outputs
+from bert_tf.tasks import glue, tables, text_lines
+from bert_tf.tasks.base import DEV, TEST, Family, Limits, Outputs, Task
 from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
-from bert_tf.tasks.similarity import evaluation
-from bert_tf.tasks.similarity.predictions import COLUMNS, Prediction, Vectors, listed
+from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
+from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.similarity import predictions as pairs_of
+from bert_tf.tasks.similarity.predictions import COLUMNS, SCORED, UNSCORED, Prediction, Vectors, listed, of_label
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-SCORED = ("spearman", "pearson")
-UNSCORED = ("mrr", "accuracy_at_1")
 BELONG = True  # label of a pair without a score
 
 
@@ -35,7 +37,7 @@ class SimilarityFamily(Family):
     highest_score: float = 1.0  # score at cosine 1; the lowest is 0
 
     kind: ClassVar[str] = SIMILARITY
-    targets: ClassVar[tuple[Field, ...]] = FIELDS
+    targets: ClassVar[tuple[Field, ...]] = PAIR_FIELDS
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv",)
     trains_together = True
     sample_settings: ClassVar[Mapping[str, Any]] = {
@@ -68,14 +70,14 @@ class SimilarityFamily(Family):
         for number, example in enumerate(examples):
             if example.text_b is None:
                 raise DataError(f"row {number}: one text, where pairs are compared; give two", split)
-            if labelled and not 0.0 <= evaluation.of_label(example) <= self.highest_score:
+            if labelled and not 0.0 <= of_label(example) <= self.highest_score:
                 raise DataError(f"row {number}: the label {example.label:g} is outside 0 to {self.highest_score:g}", split)
         return examples
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        return pairs.build(
+        return build_pairs(
             [(example.text_a, example.text_b or "") for example in examples],
-            [evaluation.of_label(example) / self.highest_score for example in examples],
+            [of_label(example) / self.highest_score for example in examples],
             tokenizer,
             max_seq_length=limits.max_seq_length,
             long_text=limits.long_text,
@@ -96,10 +98,10 @@ class SimilarityFamily(Family):
         return listed(predictions, examples, self.highest_score)
 
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
-        return evaluation.evaluate_scores(predictions, examples, self.highest_score)
+        return pairs_of.evaluate_scores(predictions, examples, self.highest_score)
 
     def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        return evaluation.largest_errors(predictions, examples, self.highest_score)
+        return pairs_of.largest_errors(predictions, examples, self.highest_score)
 
     def layout(self, form: str) -> TextLayout:
         return TextLayout(COLUMNS, lambda examples, vectors: map(dataclasses.astuple, self.listed(vectors, examples)), form)
@@ -142,12 +144,95 @@ class ContrastiveFamily(SimilarityFamily):
     def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
         if examples[0].label is not BELONG:
             return super().evaluation(predictions, examples)
-        return evaluation.evaluate_ranks(predictions, examples, temperature=self.temperature)
+        return pairs_of.evaluate_ranks(predictions, examples, temperature=self.temperature)
 
     def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
         if examples[0].label is not BELONG:
             return super().mistakes(predictions, examples)
-        return evaluation.worst_ranks(predictions, examples)
+        return pairs_of.worst_ranks(predictions, examples)
 
     def record(self) -> dict[str, Any]:
         return {**Family.record(self), "temperature": self.temperature}
+
+
+STS_B = "STS-B-vectors"
+
+
+class StsTask(GlueTask):
+    """STS-B files for sentence embeddings."""
+
+    @property
+    def family(self) -> SimilarityFamily:  # type: ignore[override]
+        return SimilarityFamily(SIMILARITIES[1])
+
+
+def sts_b() -> StsTask:
+    """STS-B (Cer et al., 2017) for sentence embeddings."""
+    # The server takes predictions of STS-B alone.
+    return StsTask(**{**vars(glue.TASKS["STS-B"]), "name": STS_B, "metrics": (), "submissions": {}})
+
+
+class PairsTask(CustomTask):
+    """Custom pairs with scores."""
+
+    def __init__(self, settings: TaskSettings) -> None:
+        super().__init__(dataclasses.replace(settings.custom, problem=REGRESSION))
+        self._pairs = settings.similarity
+        bounds = (0.0, self._pairs.highest_score)
+        self._label_column = LabelColumn(settings.custom.label_column, REGRESSION, settings.custom.label_separator, bounds)
+
+    @functools.cached_property
+    def family(self) -> SimilarityFamily:
+        return SimilarityFamily(self._pairs.highest_score)
+
+    def _texts(self, table: tables.Table) -> list[list[str]]:
+        texts = super()._texts(table)
+        if len(texts) < 2:
+            raise DataError("one text, where pairs are compared: name the second with --text_b", table.path)
+        return texts
+
+
+class ContrastiveTask(PairsTask):
+    """Custom matching pairs; dev pairs may have scores."""
+
+    @functools.cached_property
+    def family(self) -> ContrastiveFamily:
+        """Reads the header of the dev file, if any, to find out whether it has scores; raises `DataError`."""
+        dev = self._files[DEV]
+        scored = bool(dev) and self._is_labelled(self._table(dev or ""), DEV)
+        return ContrastiveFamily(self._pairs.highest_score, self._pairs.temperature, scored)
+
+    def _is_labelled(self, table: tables.Table, split: str) -> bool:
+        return split == DEV and table.has(self._settings.label_column)
+
+    def _numbered(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
+        for line, example in super()._numbered(source, split, report):
+            is_scored = split == TEST or example.label is not None
+            yield line, example if is_scored else dataclasses.replace(example, label=BELONG)
+
+
+SUFFIX = "-zero-shot"
+
+
+class ZeroShotTask:
+    """A task of pairs with scores, for a model not trained on it; its name separates results from those of trained models."""
+
+    def __init__(self, task: Task, highest_score: float) -> None:
+        """`highest_score` is the score at cosine 1, for the loss."""
+        self._task, self.name, self.family = task, f"{task.name}{SUFFIX}", SimilarityFamily(highest_score)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # also while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._task, name)
+
+    def submission(self, split: str) -> None:
+        """None: no server accepts cosines."""
+
+
+def zero_shot(task: Task) -> Task:
+    """Wraps a task for models not trained on it; raises `FlagError` if it has no pairs with scores."""
+    if task.family.kind != REGRESSION:
+        raise FlagError(f"--zero_shot compares cosines with scores; {task.name} has none (STS-B has)")
+    bounds = task.bounds if isinstance(task, GlueTask) else None
+    return cast(Task, ZeroShotTask(task, bounds[1] if bounds else 1.0))

@@ -1,19 +1,33 @@
-"""Predictions of pairs, as objects and as text. Shapes: E examples, D hidden size."""
+"""Predictions of pairs: as objects, and measured by scores or by search. Shapes: E examples, D hidden size, C of a block."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Annotated
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf import metrics as task_metrics
+from bert_tf.metrics.intervals import of_mean
+from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.predictions import Id, names_of
 from bert_tf.tasks.sentence.example import SentenceExample
 
 Vectors = npt.NDArray[np.float32]  # [E, 2, D]
 Floats = npt.NDArray[np.float64]
+Ranks = npt.NDArray[np.int64]
+
+SCORED = ("spearman", "pearson")
+UNSCORED = ("mrr", "accuracy_at_1")
+
+_KEPT = 50  # mistakes
+_SCORE_BANDS = 5  # of scores, each as wide
+_RANK_BANDS = ((1, 1), (2, 3), (4, 10), (11, 100), (101, None))
+_AT_A_TIME = 1024  # pairs that are compared with all others
+_ALIKE = 1e-6  # how far the directions of vectors may be apart that are the same
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,3 +59,120 @@ def cosines(vectors: Vectors) -> Floats:
 def listed(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> list[Prediction]:
     found = cosines(vectors).tolist()
     return [Prediction(example.guid, cosine * highest_score, cosine) for example, cosine in zip(examples, found)]
+
+
+# Pairs with scores
+
+
+def of_label(example: SentenceExample) -> float:
+    """Returns the score of a pair, 0 if it has none."""
+    return float(example.label or 0.0)  # type: ignore[arg-type]
+
+
+def evaluate_scores(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> Evaluation:
+    """Measures cosines against scores from 0 to 1; the loss is the squared error."""
+    found = cosines(vectors)
+    wanted = np.array([of_label(example) for example in examples], np.float64) / highest_score
+    return Evaluation(
+        task_metrics.compute(SCORED, wanted, found),
+        float(np.mean(np.square(found - wanted))),
+        len(examples),
+        collapsed=task_metrics.collapse(wanted, found, ()),
+        panels=[_by_score(wanted, found)],
+        find_intervals=functools.partial(task_metrics.confidence_intervals, SCORED, wanted, found),
+    )
+
+
+def _by_score(scores: Floats, found: Floats) -> Panel:
+    bands = np.minimum((scores * _SCORE_BANDS).astype(int), _SCORE_BANDS - 1)
+    rows = []
+    for band in range(_SCORE_BANDS):
+        name, some = f"{band / _SCORE_BANDS:.1f} to {(band + 1) / _SCORE_BANDS:.1f}", found[bands == band]
+        if len(some):
+            error = some - scores[bands == band]
+            rows.append((name, len(some), float(some.mean()), float(some.std()), float(error.mean())))
+    columns = ("score", "pairs", "mean cosine", "deviation", "mean error")
+    return Panel("Cosines by score", columns, rows, "scores from 0 to 1; the error is cosine less score")
+
+
+def largest_errors(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> list[dict[str, Any]]:
+    """Returns the pairs whose cosine is farthest from their score, worst first."""
+    predicted = cosines(vectors) * highest_score
+    errors = predicted - np.array([of_label(example) for example in examples])
+    return [
+        {
+            "id": examples[place].guid,
+            "text_a": examples[place].text_a,
+            "text_b": examples[place].text_b,
+            "label": of_label(examples[place]),
+            "predicted": float(predicted[place]),
+            "error": float(errors[place]),
+        }
+        for place in np.argsort(-np.abs(errors), kind="stable")[:_KEPT].tolist()
+    ]
+
+
+# Matching pairs
+
+
+def evaluate_ranks(vectors: Vectors, examples: Sequence[SentenceExample], *, temperature: float) -> Evaluation:
+    """Measures the rank of each pair's second text among all, by cosine; `temperature` divides cosines in the loss."""
+    from scipy import special  # when it is needed, see `probabilities`
+
+    ranks, losses = [], []
+    for found, _, own, all_cosines in _searched(vectors):
+        ranks.append(found)
+        losses.append(special.logsumexp(all_cosines / temperature, axis=1) - own / temperature)
+    all_ranks = np.concatenate(ranks)
+    alike = len(examples) > 1 and bool(np.ptp(directions(vectors), axis=(0, 1)).max() < _ALIKE)
+    return Evaluation(
+        {"mrr": float(np.mean(1.0 / all_ranks)), "accuracy_at_1": float(np.mean(all_ranks == 1))},
+        float(np.mean(np.concatenate(losses))),
+        len(examples),
+        collapsed="all texts have the same vector" if alike else None,
+        panels=[_by_rank(all_ranks)],
+        find_intervals=functools.partial(_intervals_of_ranks, all_ranks),
+    )
+
+
+def _intervals_of_ranks(ranks: Ranks) -> dict[str, tuple[float, float]]:
+    first = task_metrics.confidence_intervals(("accuracy",), np.ones_like(ranks), ranks)
+    mean = of_mean(1.0 / ranks)
+    return {**({} if mean is None else {"mrr": mean}), "accuracy_at_1": first["accuracy"]}
+
+
+def _by_rank(ranks: Ranks) -> Panel:
+    rows: list[tuple[str, int, float]] = []
+    for first, last in _RANK_BANDS:
+        count = int(np.sum((ranks >= first) & (ranks <= (last or len(ranks)))))
+        name = f"from {first}" if last is None else str(first) if first == last else f"{first} to {last}"
+        rows += [(name, count, count / len(ranks))] if count else []
+    return Panel(f"Rank of the second text among {len(ranks)}", ("rank", "pairs", "share"), rows)
+
+
+def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
+    """Returns the pairs with the worst rank, worst first; predicted is the nearest text."""
+    ranks, nearest = map(np.concatenate, zip(*(found[:2] for found in _searched(vectors))))
+    worst = [place for place in np.argsort(-ranks, kind="stable")[:_KEPT].tolist() if ranks[place] > 1]
+    return [
+        {
+            "id": examples[place].guid,
+            "text_a": examples[place].text_a,
+            "label": examples[place].text_b,
+            "predicted": examples[nearest[place]].text_b,
+        }
+        for place in worst
+    ]
+
+
+def _searched(vectors: Vectors) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]:
+    """Searches for some first texts at a time among the second texts of all pairs.
+
+    Yields [C] ranks of their own ones from 1 (texts as near do not count), [C] numbers of the nearest, [C] cosines with their
+    own, [C, E] all cosines.
+    """
+    first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]
+    for start in range(0, len(first), _AT_A_TIME):
+        all_cosines = (first[start : start + _AT_A_TIME] @ second.T).astype(np.float64)  # [C, E]
+        own = all_cosines[np.arange(len(all_cosines)), np.arange(start, start + len(all_cosines))]
+        yield 1 + np.sum(all_cosines > own[:, None], axis=1), all_cosines.argmax(axis=1), own, all_cosines

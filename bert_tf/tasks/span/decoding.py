@@ -52,15 +52,6 @@ class Found(NamedTuple):
     none: Candidate  # no answer, from the window where it is least likely
 
 
-class _Pairs(NamedTuple):
-    """Possible first and last tokens, as columns; positions are those of per-token columns."""
-
-    row: Ints
-    first: Ints
-    last: Ints
-    score: npt.NDArray[np.float64]
-
-
 def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: Rules) -> list[Found]:
     """Decodes logits [total, 2] (start and end per token) to the answers of E questions.
 
@@ -73,17 +64,18 @@ def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: R
     examples = np.arange(len(features)) if features.example_ids is None else features.example_ids.astype(np.int64)
     windows = np.arange(len(features)) - features.first_rows[examples]
     blocks = [np.arange(first, min(first + _BLOCK, len(starts))) for first in range(0, len(starts), _BLOCK)]
-    pairs = _Pairs(*map(np.concatenate, zip(*(_pairs(logits, features, starts, rows, rules) for rows in blocks))))
-    order = np.lexsort((pairs.last, pairs.first, -pairs.score, examples[pairs.row]))
-    pairs = _Pairs(pairs.row[order], pairs.first[order], pairs.last[order], pairs.score[order])
+    pairs = zip(*(_pairs(logits, features, starts, rows, rules) for rows in blocks))
+    row, first, last, score = map(np.concatenate, pairs)
+    order = np.lexsort((last, first, -score, examples[row]))
+    row, first, last = row[order], first[order], last[order]
     columns = (
-        features.targets[spans.FIRST][pairs.first],
-        features.targets[spans.AFTER][pairs.last],
-        windows[pairs.row],
-        logits[pairs.first, 0],
-        logits[pairs.last, 1],
+        features.targets[spans.FIRST][first],
+        features.targets[spans.AFTER][last],
+        windows[row],
+        logits[first, 0],
+        logits[last, 1],
     )
-    ends = np.searchsorted(examples[pairs.row], np.arange(len(contexts) + 1)).tolist()
+    ends = np.searchsorted(examples[row], np.arange(len(contexts) + 1)).tolist()
     nones = _nones(logits[starts].astype(np.float64), examples, windows)
     return [
         Found(_distinct(zip(*(column[a:b].tolist() for column in columns)), context, rules.n_best_size), none)
@@ -91,8 +83,13 @@ def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: R
     ]
 
 
-def _pairs(logits: Floats, features: Features, starts: Ints, rows: Ints, rules: Rules) -> _Pairs:
-    """Returns the possible answers of a block: logits [total, 2], starts [N] first tokens, rows [R] numbers."""
+def _pairs(
+    logits: Floats, features: Features, starts: Ints, rows: Ints, rules: Rules
+) -> tuple[Ints, Ints, Ints, npt.NDArray[np.float64]]:
+    """Returns row, first and last token (of `logits`) and score of the possible answers of a block.
+
+    logits [total, 2], starts [N] first tokens, rows [R] numbers.
+    """
     lengths = features.lengths[rows]
     token = np.arange(lengths.max())
     real = token < lengths[:, None]  # [R, T]
@@ -106,7 +103,7 @@ def _pairs(logits: Floats, features: Features, starts: Ints, rows: Ints, rules: 
     may_be = may_begin[:, :, None] & may_end[:, None, :] & (pieces >= 0) & (pieces < rules.max_answer_length)
     row, a, b = np.nonzero(may_be)
     begins, ends = first_places[row, a], last_places[row, b]
-    return _Pairs(rows[row], begins, ends, logits[begins, 0].astype(np.float64) + logits[ends, 1])
+    return rows[row], begins, ends, logits[begins, 0].astype(np.float64) + logits[ends, 1]
 
 
 def _highest(values: Floats, size: int) -> Ints:

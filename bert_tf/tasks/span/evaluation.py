@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import re
 import string
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +23,6 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _REMEMBERED = 1 << 16
 
 
-class Score(NamedTuple):
-    """Score of one question."""
-
-    exact_match: float
-    f1: float
-
-
 @functools.lru_cache(_REMEMBERED)
 def words(answer: str) -> tuple[str, ...]:
     """Normalizes an answer to words: lower case, without ASCII punctuation and English articles.
@@ -42,8 +33,8 @@ def words(answer: str) -> tuple[str, ...]:
     return tuple(_ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
-def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> Score:
-    """Returns the best score over the references; no references mean no answer.
+def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> tuple[float, float]:
+    """Returns the best exact match and the best F1 over the references; no references mean no answer.
 
     With `may_be_none` (SQuAD 2.0), references that normalize to no words are ignored if there are others.
     """
@@ -51,8 +42,8 @@ def score(predicted: str, references: Sequence[str], *, may_be_none: bool) -> Sc
     wanted = [words(reference) for reference in references]
     if may_be_none:
         wanted = [reference for reference in wanted if reference]
-    each = [(float(found == reference), _f1(found, reference, may_be_none)) for reference in wanted or [()]]
-    return Score(*map(max, zip(*each)))
+    exact, f1 = zip(*((float(found == reference), _f1(found, reference, may_be_none)) for reference in wanted or [()]))
+    return max(exact), max(f1)
 
 
 def _f1(found: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> float:
@@ -62,15 +53,8 @@ def _f1(found: tuple[str, ...], wanted: tuple[str, ...], may_be_none: bool) -> f
     return 2 * same / (len(found) + len(wanted)) if same else 0.0
 
 
-class Best(NamedTuple):
-    """Result of the best threshold."""
-
-    score: float  # mean over all questions
-    threshold: float  # no answer if its score exceeds the best by more
-
-
-def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> Best:
-    """Returns the threshold with the highest mean; of several, the lowest.
+def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> tuple[float, float]:
+    """Returns the highest mean score, and its threshold: of several, the lowest.
 
     odds [E]: score of no answer minus that of the best answer; answered, unanswered [E]: score with and without answer.
     """
@@ -79,7 +63,7 @@ def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> Best:
     ends = np.concatenate([[True], np.diff(odds[order]) > 0, [True]])  # a threshold does not divide equal odds
     best = int(np.argmax(np.where(ends, gains, -np.inf)))
     threshold = odds[order[best - 1]] if best else odds[order[0]] - 1.0
-    return Best(float((unanswered.sum() + gains[best]) / len(odds)), float(threshold))
+    return float((unanswered.sum() + gains[best]) / len(odds)), float(threshold)
 
 
 EXACT, F1 = "exact_match", "f1"
@@ -93,90 +77,40 @@ _FEWEST_ARTICLES = 10  # of fewer it is not known how much they differ
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True)
-class SpanEvaluation(Evaluation):
-    """Results on a split."""
-
-    questions: Sequence[SpanExample]  # E questions
-    each: Floats  # [E, 2] exact match and F1
-    thresholds: dict[str, float]  # best by metric; empty if all questions have an answer
-    none_predicted: int  # number of questions predicted to have no answer
-
-    @functools.cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        """95 % intervals by resampling articles, or paragraphs if there are few articles."""
-        columns = {EXACT: self.each[:, 0], F1: self.each[:, 1]}
-        found = {name: intervals.of_mean(columns[name], self._groups) for name in METRICS}
-        return {name: ends for name, ends in found.items() if ends is not None}
-
-    @property
-    def collapsed(self) -> str | None:
-        if self.none_predicted == self.examples and any(question.answers for question in self.questions):
-            return "no question has an answer"
-        return None
-
-    @functools.cached_property
-    def panels(self) -> Sequence[Panel]:
-        """Scores by answerability, by lengths, and by the first word of the question."""
-        answered = np.array([bool(question.answers) for question in self.questions])
-        kinds = [("with an answer", answered), ("without an answer", ~answered)]
-        of_kinds = [self._panel("Questions with and without an answer", "question", kinds)] if not answered.all() else []
-        return (
-            *of_kinds,
-            self._panel("By length of the question", "words", self._by_length(lambda one: one.question, _QUESTION_WORDS)),
-            self._panel("By length of the context", "words", self._by_length(lambda one: one.context, _CONTEXT_WORDS)),
-            self._panel("By first word of the question", "first word", self._by_first_word()),
-        )
-
-    def table(self) -> list[str]:
-        """Returns the best thresholds; empty if all questions have an answer."""
-        return [
-            f"{name} with the best --null_score_diff_threshold={threshold:.4f}: {self.metrics[name]:.4f}"
-            for name, threshold in self.thresholds.items()
-        ]
-
-    def details(self) -> dict[str, Any]:
-        return {**super().details(), **({"best_thresholds": self.thresholds} if self.thresholds else {})}
-
-    @property
-    def _groups(self) -> npt.NDArray[np.int64]:
-        titles = {question.title for question in self.questions}
-        by_article = len(titles) >= _FEWEST_ARTICLES
-        numbers: dict[str, int] = {}
-        names = (question.title if by_article else question.context for question in self.questions)
-        return np.array([numbers.setdefault(name, len(numbers)) for name in names])
-
-    def _by_length(self, text: Callable[[SpanExample], str], ends: Sequence[int]) -> list[tuple[str, Bools]]:
-        lengths = np.array([len(text(question).split()) for question in self.questions])
-        bins = np.searchsorted(ends, lengths)
-        firsts = (0, *(end + 1 for end in ends))
-        names = [f"up to {ends[0]}", *(f"{a} to {b}" for a, b in zip(firsts[1:], ends[1:])), f"{firsts[-1]} and more"]
-        return [(name, bins == number) for number, name in enumerate(names)]
-
-    def _by_first_word(self) -> list[tuple[str, Bools]]:
-        words = np.array([next(iter(question.question.lower().split()), "") for question in self.questions])
-        common = [word for word, _ in collections.Counter(words.tolist()).most_common(_FIRST_WORDS)]
-        return [*((word, words == word) for word in common), ("others", ~np.isin(words, common))]
-
-    def _panel(self, title: str, first: str, parts: Sequence[tuple[str, Bools]]) -> Panel:
-        rows = [(name, int(part.sum()), *self.each[part].mean(axis=0).tolist()) for name, part in parts if part.any()]
-        return Panel(title, (first, "questions", "exact match", "F1"), rows)
-
-
-def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> SpanEvaluation:
+def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> Evaluation:
     """Measures answers against references; `may_be_none` allows questions without an answer."""
     each = _scores(examples, [one.label for one in predictions.each], may_be_none=may_be_none)
     metrics, thresholds = {F1: float(each[:, 1].mean()), EXACT: float(each[:, 0].mean())}, {}
     if may_be_none:
         metrics.update(_by_kind(examples, each))
         best = _best(examples, predictions.each)
-        metrics.update({f"best_{name}": found.score for name, found in best.items()})
-        thresholds = {f"best_{name}": found.threshold for name, found in best.items()}
-    none = sum(not one.label for one in predictions.each)
-    return SpanEvaluation(metrics, predictions.loss, len(examples), examples, each, thresholds, none)
+        metrics.update({name: value for name, (value, _) in best.items()})
+        thresholds = {name: threshold for name, (_, threshold) in best.items()}
+    nothing = any(example.answers for example in examples) and not any(one.label for one in predictions.each)
+    return Evaluation(
+        metrics,
+        predictions.loss,
+        len(examples),
+        collapsed="no question has an answer" if nothing else None,
+        panels=_panels(examples, each),
+        lines=[
+            f"{name} with the best --null_score_diff_threshold={threshold:.4f}: {metrics[name]:.4f}"
+            for name, threshold in thresholds.items()
+        ],
+        more={"best_thresholds": thresholds} if thresholds else {},
+        each=each[:, 1],
+        find_intervals=functools.partial(_intervals, examples, each),
+    )
+
+
+def exact_matches(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> list[bool]:
+    each = _scores(examples, [one.label for one in predictions.each], may_be_none=may_be_none)
+    found: list[bool] = (each[:, 0] == 1.0).tolist()
+    return found
 
 
 def _scores(examples: Sequence[SpanExample], answers: Sequence[str], *, may_be_none: bool) -> Floats:
+    """Returns [E, 2] exact match and F1."""
     pairs = zip(answers, examples)
     return np.array([score(answer, example.label or (), may_be_none=may_be_none) for answer, example in pairs], float)
 
@@ -188,11 +122,52 @@ def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
     return {f"{kind}_{name}": float(found[place]) for kind, found in values.items() for place, name in ((1, F1), (0, EXACT))}
 
 
-def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, Best]:
+def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, tuple[float, float]]:
     known = [one.null_odds for one in predictions if one.null_odds is not None]
     highest = max(known, default=0.0)  # stands where there is no answer to choose, and no threshold changes anything
     odds = np.array([highest if one.null_odds is None else one.null_odds for one in predictions])
     answered = _scores(examples, [one.best for one in predictions], may_be_none=True)
     unanswered = _scores(examples, [""] * len(examples), may_be_none=True)
-    columns = {F1: 1, EXACT: 0}
-    return {name: best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in columns.items()}
+    return {f"best_{name}": best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in ((F1, 1), (EXACT, 0))}
+
+
+def _intervals(examples: Sequence[SpanExample], each: Floats) -> dict[str, tuple[float, float]]:
+    """95 % intervals by resampling articles, or paragraphs if there are few articles."""
+    by_article = len({example.title for example in examples}) >= _FEWEST_ARTICLES
+    numbers: dict[str, int] = {}
+    names = (example.title if by_article else example.context for example in examples)
+    groups = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    found = {name: intervals.of_mean(each[:, at], groups) for name, at in ((F1, 1), (EXACT, 0))}
+    return {name: ends for name, ends in found.items() if ends is not None}
+
+
+def _panels(examples: Sequence[SpanExample], each: Floats) -> list[Panel]:
+    """Scores by answerability, by lengths, and by the first word of the question."""
+
+    def panel(title: str, first: str, parts: Sequence[tuple[str, Bools]]) -> Panel:
+        rows = [(name, int(part.sum()), *each[part].mean(axis=0).tolist()) for name, part in parts if part.any()]
+        return Panel(title, (first, "questions", "exact match", "F1"), rows)
+
+    answered = np.array([bool(example.answers) for example in examples])
+    kinds = [("with an answer", answered), ("without an answer", ~answered)]
+    questions = [example.question for example in examples]
+    of_kinds = [panel("Questions with and without an answer", "question", kinds)] if not answered.all() else []
+    return [
+        *of_kinds,
+        panel("By length of the question", "words", _by_length(questions, _QUESTION_WORDS)),
+        panel("By length of the context", "words", _by_length([example.context for example in examples], _CONTEXT_WORDS)),
+        panel("By first word of the question", "first word", _by_first_word(questions)),
+    ]
+
+
+def _by_length(texts: Sequence[str], ends: Sequence[int]) -> list[tuple[str, Bools]]:
+    bins = np.searchsorted(ends, [len(text.split()) for text in texts])
+    firsts = (0, *(end + 1 for end in ends))
+    names = [f"up to {ends[0]}", *(f"{a} to {b}" for a, b in zip(firsts[1:], ends[1:])), f"{firsts[-1]} and more"]
+    return [(name, bins == number) for number, name in enumerate(names)]
+
+
+def _by_first_word(questions: Sequence[str]) -> list[tuple[str, Bools]]:
+    first = np.array([next(iter(question.lower().split()), "") for question in questions])
+    common = [word for word, _ in collections.Counter(first.tolist()).most_common(_FIRST_WORDS)]
+    return [*((word, first == word) for word in common), ("others", ~np.isin(first, common))]

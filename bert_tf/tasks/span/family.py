@@ -14,13 +14,12 @@ from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.settings import SpanSettings, TaskSettings
 from bert_tf.tasks.span import evaluation
 from bert_tf.tasks.span.decoding import Floats, Rules, decode
-from bert_tf.tasks.span.evaluation import SpanEvaluation
 from bert_tf.tasks.span.predictions import (
     COLUMNS,
     PUBLISHED_FILES,
@@ -100,13 +99,13 @@ class SpanFamily(Family):
         del examples
         return predictions.each
 
-    def evaluation(self, predictions: Predictions, examples: Sequence[SpanExample]) -> SpanEvaluation:
+    def evaluation(self, predictions: Predictions, examples: Sequence[SpanExample]) -> Evaluation:
         return evaluation.evaluate(examples, predictions, may_be_none=self.version_2_with_negative)
 
     def mistakes(self, predictions: Predictions, examples: Sequence[SpanExample]) -> list[dict[str, Any]]:
         """An answer is wrong if it matches no reference exactly."""
-        each = self.evaluation(predictions, examples).each
-        return most_confident(examples, predictions.each, (each[:, 0] == 1.0).tolist())
+        exact = evaluation.exact_matches(examples, predictions, may_be_none=self.version_2_with_negative)
+        return most_confident(examples, predictions.each, exact)
 
     def files(
         self, predictions: Predictions, examples: Sequence[SpanExample], *, suffix: str, published_suffix: str
@@ -153,32 +152,17 @@ SQUAD2: str = "SQuAD2"
 _VERSIONS = {SQUAD: 1, SQUAD2: 2}
 
 
-def squad(settings: TaskSettings) -> FileTask:
-    """SQuAD 1.1; 2.0 if the published flag allows questions without an answer."""
-    return _task(SQUAD, settings)
-
-
-def squad2(settings: TaskSettings) -> FileTask:
-    span = dataclasses.replace(settings.span, version_2_with_negative=True)
-    return _task(SQUAD2, dataclasses.replace(settings, span=span))
-
-
-def own(settings: TaskSettings) -> FileTask:
-    return _task(CUSTOM, settings)
-
-
-def _task(name: str, settings: TaskSettings) -> FileTask:
+def task(name: str, settings: TaskSettings) -> FileTask:
+    """SQuAD 1.1 (2.0 if the published flag allows questions without an answer), SQuAD 2.0, or custom questions."""
     custom, span = settings.custom, settings.span
+    if name == SQUAD2:
+        span = dataclasses.replace(span, version_2_with_negative=True)
     reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column)
     files = dataclasses.replace(
         custom, dev_file=custom.dev_file or span.predict_file, test_file=custom.test_file or span.predict_file
     )
-    return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, _patterns(name))
-
-
-def _patterns(name: str) -> Mapping[str, Sequence[str]]:
-    """Returns the file names by split; as published, dev is predicted if there is no test file."""
-    if name not in _VERSIONS:
-        return {}
-    of = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
-    return {**of, TEST: (*of[TEST], *of[DEV])}
+    patterns: Mapping[str, Sequence[str]] = {}
+    if name in _VERSIONS:
+        of = {split: (f"{split}-v{_VERSIONS[name]}*.json", f"{split}-v*.json") for split in (TRAIN, DEV, TEST)}
+        patterns = {**of, TEST: (*of[TEST], *of[DEV])}  # as published, dev is predicted if there is no test file
+    return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, patterns)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bert_tf import documents
+from bert_tf.io import documents
 from bert_tf.tasks.predictions import Id, Number, Place, Share, hints_of, json_schema, object_schema
 from bert_tf.tasks.span.decoding import Candidate, Found
 from bert_tf.tasks.span.reader import SpanExample

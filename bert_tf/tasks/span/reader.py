@@ -14,7 +14,7 @@ import ijson
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN
-from bert_tf.tasks.sentence.rows import records
+from bert_tf.tasks.sentence.rows import each, id_of
 from bert_tf.tasks.tables import Report, RowError
 from bert_tf.tasks.text_lines import Source
 
@@ -65,10 +65,9 @@ def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_n
         raise RowError(f"no {', '.join(missing)}; there are {there:.200}")
     question, context = (cells.text(values[name], name) for name in (QUESTION, CONTEXT))
     found = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
-    named = values.get(ID)
     title = values.get(TITLE)
     return SpanExample(
-        guid if named is None or named != named else cells.name(named, ID),
+        id_of(values, guid),
         question,
         context,
         found,
@@ -114,13 +113,7 @@ def read_rows(rows: Iterable[Any], split: str, *, labelled: bool, may_be_none: b
     `id` and `title` are optional. Or it is a sequence of the first four in this order. Without `start`, the answer
     text must occur exactly once in the context.
     """
-    found = []
-    for number, row in enumerate(records(rows, split)):
-        try:
-            found.append(to_example(_values(row), f"{split}-{number}", labelled=labelled, may_be_none=may_be_none))
-        except RowError as error:
-            raise DataError(f"row {number}: {error}", split) from error
-    return found
+    return list(each(rows, split, lambda row, name: to_example(_values(row), name, labelled=labelled, may_be_none=may_be_none)))
 
 
 def _values(row: Any) -> Mapping[str, Any]:

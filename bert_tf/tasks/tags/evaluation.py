@@ -1,6 +1,7 @@
 """Evaluation of tags: whole entities, or plain tags; by type, by kind of error and by sentence length.
 
-Shapes: E sentences, W words of all of them, L tags, K sums that a metric is computed from, R resamples.
+Shapes: E sentences, W words of all of them, L tags, G true entities, K sums that a metric is computed from, R resamples.
+An entity is its type, its first word and the one after its last (among all words).
 """
 
 from __future__ import annotations
@@ -8,19 +9,17 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf.metrics import ClassScores, intervals, per_class, probabilities
-from bert_tf.tasks.evaluation import Evaluation, Panel
-from bert_tf.tasks.tags import errors, schemes
+from bert_tf.tasks.evaluation import Evaluation, Panel, lines_of_classes
+from bert_tf.tasks.tags import schemes
 from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.errors import Error, Found
 from bert_tf.tasks.tags.predictions import TagPredictions, decoded
-from bert_tf.text_table import table
 
 ENTITY_METRICS = ("entity_f1", "entity_precision", "entity_recall", "entity_f1_strict", "token_accuracy")
 PLAIN_METRICS = ("token_accuracy", "macro_f1")
@@ -28,51 +27,22 @@ PLAIN_METRICS = ("token_accuracy", "macro_f1")
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Rows = list[list[Union[str, float, None]]]
-OfSums = Callable[[Floats], Floats]  # from [R, K] sums to [R] values of a metric
+Entity = tuple[str, int, int]
+Error = tuple[str, Optional[Entity], Optional[Entity]]  # kind, true entity, overlapping or invented entity
 
 _LENGTHS = (5, 10, 20, 40)  # words of a sentence, ends of the rows of a table
-_SHOWN = 20  # types or tags of the table in the log
 _EXAMPLES = 3  # of each kind of error
 _CONFUSIONS = 15
 
-
-@dataclasses.dataclass(frozen=True)
-class TagEvaluation(Evaluation):
-    """Results on a split."""
-
-    labels: tuple[str, ...]  # all tags
-    sums: Mapping[str, tuple[OfSums, Ints]]  # per metric: [E, K] sums by sentence, and how to combine them
-    scores: Sequence[ClassScores]  # of each entity type, or of each plain tag
-    tables: Sequence[Panel]  # for the page
-    more: Mapping[str, Any]  # other entries of eval_results.json
-    problem: str | None  # see `Evaluation.collapsed`
-
-    @functools.cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        found = {name: intervals.of_sums(metric, sums) for name, (metric, sums) in self.sums.items()}
-        return {name: ends for name, ends in found.items() if ends is not None}
-
-    @property
-    def collapsed(self) -> str | None:
-        return self.problem
-
-    @property
-    def panels(self) -> Sequence[Panel]:
-        return self.tables
-
-    def table(self) -> list[str]:
-        rows = sorted(self.scores, key=lambda row: -row.support)[:_SHOWN]
-        cells = [(row.label, f"{row.precision:.3f}", f"{row.recall:.3f}", f"{row.f1:.3f}", str(row.support)) for row in rows]
-        more = [f"and {len(self.scores) - _SHOWN} more, see eval_results.json"] if len(self.scores) > _SHOWN else []
-        return [*table(ClassScores._fields, cells), *more] if cells else []
-
-    def details(self) -> dict[str, Any]:
-        return {**super().details(), "tags": self.labels, "per_class": [row._asdict() for row in self.scores], **self.more}
+MISSED, INVENTED = "missed", "invented"
+WRONG_TYPE, WRONG_BORDER, WRONG_BOTH = "wrong type", "wrong border", "wrong type and border"
+KINDS = (MISSED, INVENTED, WRONG_TYPE, WRONG_BORDER, WRONG_BOTH)
+_NONE = -1
 
 
 def evaluate(
     predictions: TagPredictions, examples: Sequence[TagExample], labels: tuple[str, ...], *, constrained: bool
-) -> TagEvaluation:
+) -> Evaluation:
     """Measures predictions of E sentences; each sentence counts once. `constrained` decodes valid sequences only."""
     number_of = {label: number for number, label in enumerate(labels)}
     right = np.array([number_of[tag] for example in examples for tag in example.label or ()], np.int64)  # [W]
@@ -124,6 +94,21 @@ class _Measured:
         """[E, 2] correct words, and words."""
         return np.stack([self.by_sentence(self.right == self.found), self.lengths], axis=1)
 
+    def evaluation(
+        self, sums: intervals.Sums, scores: Sequence[ClassScores], panels: Sequence[Panel], problem: str | None, **more: Any
+    ) -> Evaluation:
+        """`scores` are those of each entity type, or of each plain tag; `more` are other entries of eval_results.json."""
+        return Evaluation(
+            intervals.metrics_of_sums(sums),
+            self.loss,
+            len(self.lengths),
+            collapsed=problem,
+            panels=panels,
+            lines=lines_of_classes(sorted(scores, key=lambda row: -row.support)),
+            more={"tags": self.labels, "per_class": [row._asdict() for row in scores], **more},
+            find_intervals=functools.partial(intervals.of_all_sums, sums),
+        )
+
 
 def _shares(of: Floats, all_: Floats) -> Floats:
     return np.divide(of, all_, out=np.zeros_like(of), where=all_ > 0)
@@ -145,72 +130,105 @@ def _macro_f1(sums: Floats) -> Floats:
     return _shares(_shares(2 * right, there + predicted).sum(axis=1), counted.astype(float))
 
 
-def _of_entities(measured: _Measured) -> TagEvaluation:
+def _of_entities(measured: _Measured) -> Evaluation:
     lengths, tags = measured.lengths, measured.names(measured.found)
-    right_tags = measured.names(measured.right)
-    there, predicted = errors.entities(right_tags, lengths), errors.entities(tags, lengths)
+    there, predicted = entities(measured.names(measured.right), lengths), entities(tags, lengths)
     whole = _entity_sums(there, predicted, lengths)  # [E, 3]
-    strict = _entity_sums(there, errors.begun(predicted, tags), lengths)
-    sums: dict[str, tuple[OfSums, Ints]] = {
+    sums: intervals.Sums = {
         "entity_f1": (_f1, whole),
         "entity_precision": (_first_of_second, whole[:, [0, 2]]),
         "entity_recall": (_first_of_second, whole[:, [0, 1]]),
-        "entity_f1_strict": (_f1, strict),
+        "entity_f1_strict": (_f1, _entity_sums(there, _begun(predicted, tags), lengths)),
         "token_accuracy": (_first_of_second, measured.accuracy),
     }
-    wrong = list(errors.errors(there, predicted, len(tags)))
+    wrong = list(_errors(there, predicted, len(tags)))
     decoders = _decoders(measured, there)
-    return TagEvaluation(
-        metrics=_values(sums),
-        loss=measured.loss,
-        examples=len(lengths),
-        labels=measured.labels,
-        sums=sums,
-        scores=_by_type(there, predicted),
-        tables=(_by_kind(wrong, len(there), measured), _by_length(lengths, "entities", whole), _decoding(decoders)),
-        more={
-            "decoding": decoders,
-            "errors": {kind: sum(error.kind == kind for error in wrong) for kind in errors.KINDS},
-        },
-        problem="no entity is predicted" if there and not predicted else None,
+    return measured.evaluation(
+        sums,
+        _by_type(there, predicted),
+        (_by_kind(wrong, len(there), measured), _by_length(lengths, "entities", whole), _decoding(decoders)),
+        "no entity is predicted" if there and not predicted else None,
+        decoding=decoders,
+        errors={kind: sum(error[0] == kind for error in wrong) for kind in KINDS},
     )
 
 
-def _of_plain_tags(measured: _Measured) -> TagEvaluation:
+def _of_plain_tags(measured: _Measured) -> Evaluation:
     right, found, size = measured.right, measured.found, len(measured.labels)
     hits = np.where(right == found, right, -1)
     columns = [measured.by_sentence(of == tag) for of in (hits, right, found) for tag in range(size)]
-    sums: dict[str, tuple[OfSums, Ints]] = {
+    sums: intervals.Sums = {
         "token_accuracy": (_first_of_second, measured.accuracy),
         "macro_f1": (_macro_f1, np.stack(columns, axis=1)),
     }
     majority = int(np.bincount(right, minlength=size).max(initial=0))
     hit = int(np.sum(right == found))
-    return TagEvaluation(
-        metrics=_values(sums),
-        loss=measured.loss,
-        examples=len(measured.lengths),
-        labels=measured.labels,
-        sums=sums,
-        scores=[row for row in per_class(right, found, measured.labels) if row.support],
-        tables=(_confusions(measured), _by_length(measured.lengths, "words", measured.accuracy)),
-        more={},
-        problem=f"{hit} of {len(right)} words right, the most frequent tag alone gives {majority}" if hit <= majority else None,
+    return measured.evaluation(
+        sums,
+        [row for row in per_class(right, found, measured.labels) if row.support],
+        (_confusions(measured), _by_length(measured.lengths, "words", measured.accuracy)),
+        f"{hit} of {len(right)} words right, the most frequent tag alone gives {majority}" if hit <= majority else None,
     )
 
 
-def _values(sums: Mapping[str, tuple[OfSums, Ints]]) -> dict[str, float]:
-    return {name: float(metric(of.sum(axis=0, keepdims=True).astype(float))[0]) for name, (metric, of) in sums.items()}
+def entities(tags: Sequence[str], lengths: Ints) -> list[Entity]:
+    """Returns the entities of W tags in sentences of lengths [E]; none crosses a sentence boundary."""
+    divided: list[str] = []
+    at = 0
+    for end in np.cumsum(lengths).tolist():
+        divided += [*tags[at:end], schemes.OUTSIDE]
+        at = end
+    word_of = np.arange(len(divided)) - np.repeat(np.arange(len(lengths)), lengths + 1)
+    return [(kind, int(word_of[first]), int(word_of[end - 1]) + 1) for kind, first, end in schemes.entities_of(divided)]
 
 
-def _entity_sums(there: Sequence[Found], predicted: Sequence[Found], lengths: Ints) -> Ints:
-    """Returns [E, 3] entities found, true and predicted, per sentence."""
-    both = list(set(there) & set(predicted))
-    return np.stack([errors.counts_by_sentence(some, lengths) for some in (both, there, predicted)], axis=1)
+def _begun(found: Sequence[Entity], tags: Sequence[str]) -> list[Entity]:
+    """Returns the entities that begin with B: others do not count in seqeval's strict mode."""
+    return [one for one in found if tags[one[1]][0] == "B"]
 
 
-def _by_type(there: Sequence[Found], predicted: Sequence[Found]) -> list[ClassScores]:
-    right, real, said = (errors.by_type(list(some)) for some in (set(there) & set(predicted), there, predicted))
+def _errors(there: Sequence[Entity], predicted: Sequence[Entity], words: int) -> Iterator[Error]:
+    """Yields each true entity that is not found, then the predicted ones that overlap with none.
+
+    If several predictions overlap with an entity, one of its type counts, else the first.
+    """
+    of_word = np.full(words, _NONE)
+    for number, (_, first, end) in enumerate(predicted):
+        of_word[first:end] = number
+    is_there = np.zeros(words, np.bool_)
+    right = set(there) & set(predicted)
+    for label in there:
+        _, first, end = label
+        is_there[first:end] = True
+        if label not in right:
+            yield _error(label, [predicted[number] for number in np.unique(of_word[first:end]) if number != _NONE])
+    for one in predicted:
+        if not is_there[one[1] : one[2]].any():
+            yield INVENTED, None, one
+
+
+def _error(label: Entity, near: Sequence[Entity]) -> Error:
+    if not near:
+        return MISSED, label, None
+    same_type = [one for one in near if one[0] == label[0]]
+    if same_type:
+        return WRONG_BORDER, label, same_type[0]
+    return WRONG_TYPE if near[0][1:] == label[1:] else WRONG_BOTH, label, near[0]
+
+
+def _entity_sums(there: Sequence[Entity], predicted: Sequence[Entity], lengths: Ints) -> Ints:
+    """Returns [E, 3] entities found, true and predicted, that begin in each sentence."""
+
+    def counts(found: Sequence[Entity]) -> Ints:
+        starts = np.array([first for _, first, _ in found], np.int64)
+        return np.bincount(np.searchsorted(np.cumsum(lengths), starts, side="right"), minlength=len(lengths))
+
+    return np.stack([counts(some) for some in (list(set(there) & set(predicted)), there, predicted)], axis=1)
+
+
+def _by_type(there: Sequence[Entity], predicted: Sequence[Entity]) -> list[ClassScores]:
+    parts = (set(there) & set(predicted), there, predicted)
+    right, real, said = (collections.Counter(kind for kind, *_ in some) for some in parts)
     rows = []
     for kind in sorted({*real, *said}):
         hit, actual, found = right[kind], real[kind], said[kind]
@@ -218,13 +236,13 @@ def _by_type(there: Sequence[Found], predicted: Sequence[Found]) -> list[ClassSc
     return rows
 
 
-def _decoders(measured: _Measured, there: Sequence[Found]) -> dict[str, dict[str, float]]:
+def _decoders(measured: _Measured, there: Sequence[Entity]) -> dict[str, dict[str, float]]:
     legal, found = schemes.iob2(measured.labels), {}
     for name, constrained in (("each word by itself", False), ("constrained", True)):
         numbers = measured.decoded(constrained=constrained)
         tags = measured.names(numbers)
-        predicted = errors.entities(tags, measured.lengths)
-        sums = [_entity_sums(there, some, measured.lengths) for some in (predicted, errors.begun(predicted, tags))]
+        predicted = entities(tags, measured.lengths)
+        sums = [_entity_sums(there, some, measured.lengths) for some in (predicted, _begun(predicted, tags))]
         values = [float(_f1(of.sum(axis=0, keepdims=True).astype(float))[0]) for of in sums]
         illegal = int(schemes.is_illegal(numbers, measured.lengths, legal).sum())
         found[name] = {"entity_f1": values[0], "entity_f1_strict": values[1], "illegal_tags": illegal}
@@ -239,28 +257,25 @@ def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
 
 def _by_kind(wrong: Sequence[Error], there: int, measured: _Measured) -> Panel:
     rows: Rows = []
-    for kind in errors.KINDS:
-        of_kind = [error for error in wrong if error.kind == kind]
-        types = collections.Counter((error.label or error.predicted or Found(0, 0, "")).type for error in of_kind)
+    for kind in KINDS:
+        of_kind = [found for of, *found in wrong if of == kind]
+        types = collections.Counter((label or predicted or ("",))[0] for label, predicted in of_kind)
         listed = ", ".join(f"{type_} {count}" for type_, count in types.most_common())
-        shown = "; ".join(_shown(error, measured) for error in of_kind[:_EXAMPLES])
+        shown = "; ".join(" → ".join(_named(one, measured) for one in both) for both in of_kind[:_EXAMPLES])
         rows.append([kind, len(of_kind), listed, shown])
     note = f"Of {there} entities that are there; each is in one row at most. Examples read: label → predicted."
     return Panel("Errors by kind", ("kind", "entities", "by type", "examples"), rows, note)
 
 
-def _shown(error: Error, measured: _Measured) -> str:
-    return " → ".join(_named(one, measured) for one in (error.label, error.predicted))
-
-
-def _named(found: Found | None, measured: _Measured) -> str:
+def _named(found: Entity | None, measured: _Measured) -> str:
     if found is None:
         return "nothing"
+    kind, start, end = found
     ends = np.cumsum(measured.lengths)
-    sentence = int(np.searchsorted(ends, found.start, side="right"))
+    sentence = int(np.searchsorted(ends, start, side="right"))
     first = int(ends[sentence] - measured.lengths[sentence])
-    words = " ".join(measured.examples[sentence].words[found.start - first : found.end - first])
-    return f"{words} ({found.type})" if found.type else words
+    words = " ".join(measured.examples[sentence].words[start - first : end - first])
+    return f"{words} ({kind})" if kind else words
 
 
 def _by_length(lengths: Ints, unit: str, sums: Ints) -> Panel:

@@ -20,16 +20,16 @@ from bert_tf.fields import Field
 from bert_tf.head_spec import TAGS, HeadSpec
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.custom import NAME as OWN
 from bert_tf.tasks.custom import CustomSettings, listed_labels
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TagSettings
 from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.tasks.tags import predictions, schemes
-from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, TagEvaluation, evaluate
+from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
+from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
 from bert_tf.tasks.tags.predictions import TagLayout, TagPrediction, TagPredictions
-from bert_tf.tasks.tags.reader import TagReader, read_rows
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 
@@ -79,10 +79,8 @@ class TagFamily(Family):
         return tags.build(words, np.array(numbers, np.int32), tokenizer, max_seq_length=limits.max_seq_length)
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
-        """Returns words / (L count) per tag; 1 for a tag that does not occur."""
         found = features.targets[tags.TAGS.name]
-        counts = np.bincount(found[found != tags.NO_TAG], minlength=len(self.labels))
-        return tuple(np.where(counts > 0, counts.sum() / (len(counts) * np.maximum(counts, 1)), 1.0).tolist())
+        return balanced_weights(found[found != tags.NO_TAG], HeadSpec(len(self.labels)))
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[TagExample]) -> TagPredictions:
         return predictions.of_outputs(outputs["logits"], features, examples, self.labels)
@@ -90,7 +88,7 @@ class TagFamily(Family):
     def listed(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[TagPrediction]:
         return predictions.listed(predicted, examples, self.labels, constrained=self.constrained_decoding)
 
-    def evaluation(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> TagEvaluation:
+    def evaluation(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> Evaluation:
         return evaluate(predicted, examples, self.labels, constrained=self.constrained_decoding)
 
     def mistakes(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[dict[str, Any]]:
@@ -109,69 +107,57 @@ _PATTERNS = {  # names of the shared task, then those that others gave its files
 }
 
 
-def conll2003(custom: CustomSettings, settings: TagSettings) -> FileTask:
-    """CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003): persons, places, organizations and others."""
-    return _Files(custom, settings, _OF_CONLL2003).task(CONLL2003, _PATTERNS)
+def task(name: str, custom: CustomSettings, settings: TagSettings, labels: Sequence[str] | None = None) -> FileTask:
+    """CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003): persons, places, organizations and others; or custom data.
 
-
-def own(custom: CustomSettings, settings: TagSettings, labels: Sequence[str] | None) -> FileTask:
-    """Custom data; labels come from a trained model, else from the settings, else from the training file."""
-    given = listed_labels(custom)
-    if labels and given and set(given) != set(labels):
+    Labels of custom data come from a trained model, else from the settings, else from the training file.
+    """
+    listed = tuple(listed_labels(custom)) if name != CONLL2003 else ()
+    if labels and listed and set(listed) != set(labels):
         raise FlagError(f"--labels={custom.labels}: the model was trained to tell {', '.join(labels)}")
-    return _Files(custom, settings, tuple(labels or _in_iob2(given))).task(OWN, {})
-
-
-def _in_iob2(labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the IOB2 tags for the types in listed tags; plain tags unchanged."""
-    listed = tuple(labels)
-    return schemes.labels_of(listed) if schemes.are_of_entities(listed) and schemes.OUTSIDE in listed else listed
+    if schemes.are_of_entities(listed) and schemes.OUTSIDE in listed:
+        listed = schemes.labels_of(listed)
+    given = _OF_CONLL2003 if name == CONLL2003 else tuple(labels or listed)
+    for column in ("word_column", "tag_column"):
+        if getattr(settings, column) == 0:
+            raise FlagError(f"--{column}=0: columns are counted from 1, from the end with -1")
+    if custom.file_format not in (None, TSV, JSONL):
+        raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv) or in {JSONL}")
+    files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, given)
+    family = functools.partial(files.family, settings.constrained_decoding)
+    return FileTask(name, family, files.read, custom, _PATTERNS if name == CONLL2003 else {})
 
 
 @dataclasses.dataclass(frozen=True)
 class _Files:
     """The files of a task, and their tags."""
 
-    custom: CustomSettings
-    settings: TagSettings
+    reader: TagReader
+    train_file: str | None
+    dev_file: str | None
     given: tuple[str, ...]  # tags; those of the training file where there are none
 
-    def task(self, name: str, patterns: Mapping[str, Sequence[str]]) -> FileTask:
-        for column in ("word_column", "tag_column"):
-            if getattr(self.settings, column) == 0:
-                raise FlagError(f"--{column}=0: columns are counted from 1, from the end with -1")
-        if self.custom.file_format not in (None, TSV, JSONL):
-            raise FlagError(f"--file_format={self.custom.file_format}: words and tags are in columns (tsv) or in {JSONL}")
-        return FileTask(
-            name, lambda: TagFamily(self.labels, self.settings.constrained_decoding), self.read, self.custom, patterns
-        )
-
-    @property
-    def reader(self) -> TagReader:
-        settings = self.settings
-        return TagReader(settings.word_column, settings.tag_column, settings.raw_text, self.custom.file_format)
+    def family(self, constrained_decoding: bool) -> TagFamily:
+        return TagFamily(self.labels, constrained_decoding)
 
     def read(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
         return self.reader.read(source, split, report, lambda: self.labels)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.given or self._found
-
     @functools.cached_property
-    def _found(self) -> tuple[str, ...]:
-        """Tags of the training file: entities in IOB2; plain tags most frequent first.
+    def labels(self) -> tuple[str, ...]:
+        """The given tags, or those of the training file: entities in IOB2; plain tags most frequent first.
 
         Includes those that occur only in the dev file: a rare part of speech there is not an error. Raises `DataError` for
         too few tags, `FlagError` without listed tags or a training file.
         """
-        path = self.custom.train_file
-        if not path:
+        if self.given:
+            return self.given
+        if not self.train_file:
             raise FlagError("--labels=O,B-X,I-X is required where no --train_file shows which tags there are")
-        counts = collections.Counter(tag for tags in self.reader.tags(path) for tag in tags)
+        counts = collections.Counter(tag for tags in self.reader.tags(self.train_file) for tag in tags)
         if len(counts) < 2:
-            list(self.reader.tags(path, tables.refuse))  # says why no row can be used
+            list(self.reader.tags(self.train_file, tables.refuse))  # says why no row can be used
             there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-            raise DataError(f"{there}; there is nothing to tell apart", path)
-        of_dev = self.reader.tags(self.custom.dev_file) if self.custom.dev_file else ()
+            raise DataError(f"{there}; there is nothing to tell apart", self.train_file)
+        of_dev = self.reader.tags(self.dev_file) if self.dev_file else ()
         return schemes.labels_of_counts(counts, (tag for tags in of_dev for tag in tags))

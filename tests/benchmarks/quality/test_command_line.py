@@ -8,7 +8,6 @@ from benchmarks.quality import command_line, runs
 from benchmarks.quality.report import MAY_BE_UNDER
 from bert_tf.config import BertConfig
 from bert_tf.errors import OutputError
-from tests.tiny import write_project
 
 PYTHON = f"--peer_python={sys.executable}"
 
@@ -25,8 +24,7 @@ def test_steps_take_the_place_of_epochs():
     assert parse("--task=SWAG").training["num_train_epochs"] == 3.0
     training = parse("--task=SWAG", "--steps=5").training
     assert (training["num_train_steps"], "num_train_epochs" in training) == (5, False)
-    assert parse("--task=SQuAD").seeds == (1, 2, 3)
-    assert parse("--task=SQuAD", "--seeds=2,5").seeds == (2, 5)
+    assert (parse("--task=SQuAD").seeds, parse("--task=SQuAD", "--seeds=2,5").seeds) == ((1, 2, 3), (2, 5))
 
 
 def test_runs_of_other_settings_are_not_taken_for_ours(tmp_path):
@@ -38,8 +36,7 @@ def test_runs_of_other_settings_are_not_taken_for_ours(tmp_path):
         prepared("--steps=6")
 
 
-def test_without_dropout_the_model_has_none(tmp_path, monkeypatch):
-    project = write_project(tmp_path / "project")
+def test_without_dropout_the_model_has_none(project, tmp_path, monkeypatch):
     monkeypatch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
     series = runs.prepare(parse("--task=SQuAD", "--curves", f"--runs_dir={tmp_path}"))
     config = BertConfig.from_json_file(series.settings["bert_config_file"])

@@ -13,11 +13,11 @@ import safetensors.numpy
 from benchmarks.quality import runs
 from benchmarks.quality.runs import PEER, START, Reached, Series
 from benchmarks.workers import WorkerError
-from bert_tf import documents
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
 from bert_tf.home import SAMPLE
+from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TRAIN, Limits
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary

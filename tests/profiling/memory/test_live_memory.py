@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import DataError
-from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
+from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.memory import live_memory
 from bert_tf.profiling.memory.live_memory import Change, LiveMemory, Step
 from tests.profiling import steps
@@ -84,11 +84,10 @@ def test_variables_are_held_where_their_handles_are():
     }
 
 
-@pytest.mark.parametrize("options", [ComputeOptions(), PUBLISHED], ids=["default", "published"])
-def test_a_real_step_agrees_with_its_allocator(options):
-    recorded, state = steps.traced(steps.config(128, 2), 128, 8, options, count=7)
+def test_a_real_step_agrees_with_its_allocator():
+    recorded, state = steps.traced(steps.config(128, 1), 128, 8, ComputeOptions(), count=5)
     memories = [max(live_memory.live_memory(metadata).values(), key=lambda memory: memory.peak) for metadata in recorded]
-    assert min(memory.peak for memory in memories) > 5e6
+    assert min(memory.peak for memory in memories) > 3e6
     assert state > 1e6
     if memories[0].allocator_peak is None:  # TensorFlow's allocator of the CPU counts only where oneDNN is on
         assert {memory.before for memory in memories} == {None}
@@ -121,21 +120,17 @@ microseconds\tbytes\tlive\tallocator\toperation
 """
 
 
-@pytest.fixture
-def path(tmp_path):
-    live_memory.write(tmp_path / "live.tsv", STEP)
-    return tmp_path / "live.tsv"
-
-
-def test_file_is_read_as_it_was_written(path):
+def test_file_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "live.tsv"
+    live_memory.write(path, STEP)
     assert path.read_text() == TEXT
     step = live_memory.read(path)
+    live_memory.write(path, step)
+    assert path.read_text() == TEXT
     assert (step.number, step.held) == (STEP.number, STEP.held)
-    for name, memory in STEP.memories.items():
-        found = step.memories[name]
-        assert [change._replace(micros=change.micros + 1000) for change in found.changes] == list(memory.changes)
-        assert found.live.tolist() == memory.live.tolist()
-        assert (found.before, found.allocator_peak) == (memory.before, memory.allocator_peak)
+    assert [memory.live.tolist() for memory in step.memories.values()] == [[100, 300, 200, 0], [7]]
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    assert live_memory.read(path).memories["pool"].peak == 300
 
 
 @pytest.mark.parametrize(
@@ -151,17 +146,15 @@ def test_file_is_read_as_it_was_written(path):
         ("# allocator\thost", "# allocator", 3),
     ],
 )
-def test_damage_is_named_with_its_line(path, old, new, line):
+def test_damage_is_named_with_its_line(tmp_path, old, new, line):
+    path = tmp_path / "live.tsv"
     path.write_text(TEXT.replace(old, new))
     with pytest.raises(DataError, match=f"{re.escape(str(path))}:{line}: want .*--memory_trace_step"):
         live_memory.read(path)
 
 
-def test_other_files(path):
-    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
-    assert live_memory.read(path).memories["pool"].peak == 300
-    path.write_text("SrcNode a 0\n")
-    with pytest.raises(DataError, match="not a file of live memory"):
-        live_memory.read(path)
-    with pytest.raises(DataError, match="cannot read: No such file"):
-        live_memory.read(path.parent / "none")
+def test_other_files(tmp_path):
+    (tmp_path / "other").write_text("SrcNode a 0\n")
+    for name, problem in (("other", "not a file of live memory"), ("none", "cannot read: No such file")):
+        with pytest.raises(DataError, match=problem):
+            live_memory.read(tmp_path / name)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import pytest
@@ -46,7 +45,7 @@ def test_in_a_loop_an_input_is_that_of_the_same_turn():
         node.all_start_nanos += 1_000_000
         loop.dev_stats[0].node_stats.append(node)
     found = {operation.name: operation for operation in step_stats.operations([loop])}
-    assert [item.product.m for item in found[recorded.PRODUCT].products] == [4, 5]
+    assert [product.m for product, _, _ in found[recorded.PRODUCT].products] == [4, 5]
 
 
 def test_on_several_machines_operations_have_the_devices_of_their_kernels():
@@ -99,9 +98,7 @@ def test_computing_leaves_out_waiting_and_other_devices():
 
 
 def test_what_is_read_back_is_what_was_written(tmp_path):
-    kernels, gpus = step_stats.kernels_of_space(recorded.space(), 2)
-    found = step_stats.operations(recorded.steps(dtype=tf.float16, device=recorded.GPU), kernels)
-    record = dataclasses.replace(recorded.record(peak=0.1), operations=found, gpus=gpus)
+    record = recorded.on_gpu()
     operations_file.write(tmp_path / "operations.json", record)
     assert operations_file.read(tmp_path / "operations.json") == record
     assert json.loads((tmp_path / "operations.json").read_text())["operations"][0]["name"] == recorded.BATCH

@@ -23,13 +23,6 @@ def rows(record):
     return time_tables.op_table(record)
 
 
-@pytest.fixture(scope="module")
-def on_gpu():
-    kernels, gpus = step_stats.kernels_of_space(recorded.space(), 2)
-    found = step_stats.operations(recorded.steps(dtype=tf.float16, device=recorded.GPU), kernels)
-    return Record(2, STEP_US, found, gpus, {"float16": 1.0})
-
-
 def named(rows):
     return {row.name: row for row in rows}
 
@@ -44,6 +37,8 @@ def test_a_row_of_an_operation(rows):
     assert row.gflops_per_s == pytest.approx(0.0576)  # 2304 in 40 us
     assert row.of_peak == pytest.approx(0.576)
     assert (row.eligible, row.uses, row.obstacle) == (0, None, "float32")
+    row = named(rows)[CLIP]  # which multiplies nothing
+    assert (row.gflop, row.gflops_per_s, row.of_peak, row.eligible, row.obstacle) == (None, None, None, None, "")
 
 
 def test_rows_stand_by_time_and_what_waits_has_no_share(rows):
@@ -76,11 +71,6 @@ def test_several_devices_are_told_apart():
     assert "CPU:1" in "\n".join(time_text.describe_ops(rows, 9))
 
 
-def test_what_multiplies_nothing_has_no_operations(rows):
-    row = named(rows)[CLIP]
-    assert (row.gflop, row.gflops_per_s, row.of_peak, row.eligible, row.obstacle) == (None, None, None, None, "")
-
-
 def test_groups_are_the_scopes_of_variables_with_all_below_them(rows):
     groups = time_tables.group_table(rows, 3)
     found = [(row.path, row.time_us, row.ops) for row in groups]
@@ -107,12 +97,7 @@ def test_the_model(record, rows):
     assert (model.products, model.eligible, model.uses) == (2, 0, None)
     assert model.step_gflops_per_s == pytest.approx(0.02304)  # 2304 in 100 us
     assert model.step_of_peak == pytest.approx(0.2304)
-    assert [(row.path, row.time_us) for row in model.by_phase] == [
-        ("forward", 26),
-        ("backward", 20),
-        ("clip", 4),
-        ("update", 6),
-    ]
+    assert {row.path: row.time_us for row in model.by_phase} == {"forward": 26, "backward": 20, "clip": 4, "update": 6}
     assert [row.path for row in model.by_type][:2] == ["MatMul", "_FusedMatMul"]
     assert sum(row.time_us for row in model.by_type) == SUM
 
@@ -135,7 +120,8 @@ def test_half_precision_is_kept_from_tensor_cores_by_its_sizes():
     assert time_tables.model_table(record, rows).total.eligible == pytest.approx((5 + 10) / SUM)
 
 
-def test_with_a_trace_of_a_gpu_its_time_counts(on_gpu):
+def test_with_a_trace_of_a_gpu_its_time_counts():
+    on_gpu = recorded.on_gpu()
     rows = time_tables.op_table(on_gpu)
     row = named(rows)[PRODUCT]
     assert (row.time_us, row.host_us, row.share) == (6, 20, pytest.approx(0.6))
@@ -158,18 +144,18 @@ def test_without_a_trace_of_the_gpu_its_rates_are_not_known():
     assert "no trace of the GPU: times are those of the host" in "\n".join(time_text.describe_model(model))
 
 
-def test_text_has_what_a_person_asks_for(record, rows, on_gpu):
-    model = "\n".join(time_text.describe_model(time_tables.model_table(record, rows)))
+def test_text_has_what_a_person_asks_for(record, rows):
+    tables = time_tables.model_table(record, rows)
+    model = "\n".join(time_text.describe_model(tables))
     assert "2, 71.4 % of the sum" in model
     assert "0.023 GFLOP/s = 23.0 % of the peak" in model
-    total = time_tables.model_table(record, rows).total
-    groups = list(time_text.describe_groups("scope", time_tables.group_table(rows, 3), total))
+    groups = list(time_text.describe_groups("scope", time_tables.group_table(rows, 3), tables.total))
     assert [line[:8].rstrip() for line in groups[1:]] == ["bert", "  pooler", "    dens", "(clip)"]
-    gpu_rows = time_tables.op_table(on_gpu)
+    gpu_rows = time_tables.op_table(recorded.on_gpu())
     text = "\n".join(time_text.describe_ops(gpu_rows, 2))
     assert "splitKreduce_kernel" in text
     assert "(7 more; --top has others)" in text
-    assert "GPU:0 idle" in "\n".join(time_text.describe_model(time_tables.model_table(on_gpu, gpu_rows)))
+    assert "GPU:0 idle" in "\n".join(time_text.describe_model(time_tables.model_table(recorded.on_gpu(), gpu_rows)))
 
 
 def test_tsv_has_a_line_for_each_row_and_as_many_cells(record, rows):

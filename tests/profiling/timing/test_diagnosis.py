@@ -50,14 +50,6 @@ def test_the_verdict_is_what_holds_the_run_up_most(times, idle, setting, kind):
     assert diagnosis.text.startswith(f"The run was {kind}: ")
 
 
-@pytest.mark.parametrize(
-    ("setting", "flag"),
-    [(CPU, "--intra_op_threads"), (Setting(intra_op_threads=1), "--train_batch_size"), (GPU, "--train_batch_size")],
-)
-def test_a_reader_is_offered_a_core_where_none_is_left_to_it_yet(setting, flag):
-    assert diagnose(run_of(reader=0.05), setting, idle=0.0).flag == flag
-
-
 def test_a_few_steps_are_too_short_to_tell():
     assert diagnose(run_of(19), CPU, idle=0.9).kind == TOO_SHORT
     assert diagnose(run_of(20), CPU, idle=0.9).kind == HOST_BOUND
@@ -87,65 +79,52 @@ def test_time_between_steps_is_mentioned_where_it_is_much():
     assert "between steps" not in diagnose(run_of(), CPU, idle=0.0, account=few).text
 
 
+READER, LEAD, COMMUNICATION = ({name: 0.05} for name in ("reader", "lead", "communication"))
+TWO, FOUR = ({"gpu": True, "replicas": count} for count in (2, 4))
+HALF = {"gpu": True, "precision": "float16"}
+
+
 @pytest.mark.parametrize(
-    ("setting", "idle", "flag"),
+    ("times", "idle", "setting", "flag"),
     [
-        (CPU, 0.0, "--group_by_length"),
-        (Setting(group_by_length=True), 0.0, None),
-        (CPU, 0.5, "--train_batch_size"),
-        (Setting(accumulation_steps=4), 0.5, "--gradient_accumulation_steps"),
+        # A reader is offered a core where none is left to it yet.
+        (READER, 0.0, {}, "--intra_op_threads"),
+        (READER, 0.0, {"intra_op_threads": 1}, "--train_batch_size"),
+        (READER, 0.0, {"gpu": True}, "--train_batch_size"),
+        ({}, 0.0, {}, "--group_by_length"),
+        ({}, 0.0, {"group_by_length": True}, None),
+        ({}, 0.5, {}, "--train_batch_size"),
+        ({}, 0.5, {"accumulation_steps": 4}, "--gradient_accumulation_steps"),
+        # A GPU that is busy is offered half precision first.
+        (LEAD, None, {"gpu": True}, "--precision=bfloat16"),
+        (LEAD, None, {"gpu": True, "half_precision": "float16"}, "--precision=float16"),  # a GPU from before bfloat16
+        (LEAD, None, {"gpu": True, "half_precision": None}, "--xla"),
+        (LEAD, None, HALF, "--xla"),
+        (LEAD, None, {**HALF, "xla": True, "group_by_length": True}, None),
+        # Replicas that wait for each other are offered another way to add up.
+        (COMMUNICATION, None, TWO, "--train_batch_size"),
+        (COMMUNICATION, None, {"gpu": True, "replicas": 3}, "--train_batch_size"),
+        (COMMUNICATION, None, FOUR, "--cross_device_ops=hierarchical"),  # which adds up among neighbours first
+        (COMMUNICATION, None, {**FOUR, "cross_device_ops": "hierarchical"}, "--train_batch_size"),
+        (COMMUNICATION, None, {**TWO, "strategy": "central_storage"}, "--train_batch_size"),  # which adds up on the host
+        (COMMUNICATION, None, {**TWO, "machines": 2}, "--all_reduce_alg=nccl"),
+        (COMMUNICATION, None, {"replicas": 2}, "--train_batch_size"),
     ],
 )
-def test_the_flag_to_try_is_one_that_is_not_in_use(setting, idle, flag):
-    diagnosis = diagnose(run_of(), setting, idle=idle)
+def test_the_flag_to_try_is_one_that_is_not_in_use(times, idle, setting, flag):
+    diagnosis = diagnose(run_of(**times), Setting(**setting), idle=idle)
     assert diagnosis.flag == flag
     assert (flag or "No flag") in diagnosis.text
 
 
-@pytest.mark.parametrize(
-    ("setting", "flag"),
-    [
-        (GPU, "--precision=bfloat16"),
-        (Setting(gpu=True, half_precision="float16"), "--precision=float16"),  # a GPU from before bfloat16
-        (Setting(gpu=True, half_precision=None), "--xla"),
-        (Setting(gpu=True, precision="float16"), "--xla"),
-        (Setting(gpu=True, precision="float16", xla=True, group_by_length=True), None),
-    ],
-)
-def test_a_gpu_that_is_busy_is_offered_half_precision_first(setting, flag):
-    assert diagnose(run_of(lead=0.05), setting).flag == flag
-
-
-@pytest.mark.parametrize(
-    ("setting", "flag"),
-    [
-        (Setting(gpu=True, replicas=2), "--train_batch_size"),
-        (Setting(gpu=True, replicas=3), "--train_batch_size"),
-        (Setting(gpu=True, replicas=4), "--cross_device_ops=hierarchical"),  # which adds up among neighbours first
-        (Setting(gpu=True, replicas=4, cross_device_ops="hierarchical"), "--train_batch_size"),
-        (Setting(gpu=True, replicas=2, strategy="central_storage"), "--train_batch_size"),  # which adds up on the host
-        (Setting(gpu=True, replicas=2, machines=2), "--all_reduce_alg=nccl"),
-        (Setting(replicas=2), "--train_batch_size"),
-    ],
-)
-def test_replicas_that_wait_for_each_other_are_offered_another_way_to_add_up(setting, flag):
-    assert diagnose(run_of(communication=0.05), setting).flag == flag
-
-
-def test_the_file_holds_summary_and_diagnosis(tmp_path):
+def test_the_file_holds_summary_diagnosis_and_the_last_account(tmp_path):
     summary = run_of(reader=0.05)
     timing_file.write(tmp_path, summary, diagnose(summary, CPU))
-    found = json.loads((tmp_path / "timing.json").read_text())
-    assert (found["steps"], found["reader"]["p90"], found["tokens_per_second"]) == (40, 0.05, pytest.approx(500))
-    assert found["diagnosis"]["kind"] == INPUT_BOUND
-
-
-def test_the_account_of_the_command_replaces_that_of_the_one_before(tmp_path):
-    timing_file.write(tmp_path, run_of(), diagnose(run_of(), CPU))
     for seconds in (5.0, 7.0):
         timing_file.add_account(tmp_path, Account(seconds, {"steps": seconds}))
     found = json.loads((tmp_path / "timing.json").read_text())
-    assert (found["steps"], found["wall"]) == (40, {"seconds": 7.0, "parts": {"steps": 7.0}})
+    assert (found["steps"], found["reader"]["p90"], found["tokens_per_second"]) == (40, 0.05, pytest.approx(500))
+    assert (found["diagnosis"]["kind"], found["wall"]) == (INPUT_BOUND, {"seconds": 7.0, "parts": {"steps": 7.0}})
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "3", "null", '"text"'])

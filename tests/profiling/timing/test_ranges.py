@@ -11,39 +11,25 @@ from bert_tf.profiling.timing import ranges
 from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges, StepRange
 
 
-@pytest.fixture
-def nvtx(monkeypatch):
-    """Stands for the package; keeps what it is told."""
+def test_ranges_reach_nsight_under_their_shown_names(monkeypatch):
     told = []
-
-    def start_range(message):
-        told.append(("start", message))
-        return message
-
     fake = SimpleNamespace(
-        start_range=start_range, end_range=lambda mark: told.append(("end", mark)), __spec__=SimpleNamespace()
+        start_range=lambda message: told.append(("start", message)) or message,
+        end_range=lambda mark: told.append(("end", mark)),
+        __spec__=SimpleNamespace(),
     )
     monkeypatch.setitem(sys.modules, "nvtx", fake)
-    return told
-
-
-@pytest.fixture
-def _no_nvtx(monkeypatch):
-    monkeypatch.setitem(sys.modules, "nvtx", None)  # its import fails
-
-
-def test_ranges_reach_nsight_under_their_shown_names(nvtx):
     marks = Ranges()
     marks.start("batch", shown="batch 20")
     marks.start("data")
     marks.end("data")
     marks.end_all()
-    assert nvtx == [("start", "batch 20"), ("start", "data"), ("end", "data"), ("end", "batch 20")]
+    assert told == [("start", "batch 20"), ("start", "data"), ("end", "data"), ("end", "batch 20")]
     assert marks.seen_by_nsight
 
 
-@pytest.mark.usefixtures("_no_nvtx")
-def test_without_nvtx_ranges_are_measured_all_the_same():
+def test_without_nvtx_ranges_are_measured_all_the_same(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nvtx", None)  # its import fails
     marks = Ranges()
     marks.end("data")  # it is not open
     assert dict(marks.seconds) == {}

@@ -1,0 +1,112 @@
+"""Exports to ONNX and OpenVINO with dynamic shapes, checked against TensorFlow; optional packages are imported late.
+
+Bfloat16 affects execution, not the file: OpenVINO's file is float32, which OpenVINO computes in bfloat16 by default if the
+CPU supports it; INFERENCE_PRECISION_HINT=f32 prevents that.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.batch.trained import Trained
+from bert_tf.engines import converted as engines
+from bert_tf.engines.base import Batch, Compute
+from bert_tf.engines.names import INT8
+from bert_tf.errors import CheckpointError
+from bert_tf.export import gate, graph
+from bert_tf.export.exported import FLOAT32, Exported, metadata, write_kept_files
+from bert_tf.fields import INPUTS
+from bert_tf.io.log_form import log
+
+_ONNX, _OPENVINO = "model.onnx", "model.xml"
+_ALL_THREADS = 0
+_MOST = 1e-4  # of the largest output: more than rounding explains
+_ROWS, _TOKENS = 8, 32
+
+
+def require_agreement(trained: Trained, compute: Compute) -> None:
+    """Compares outputs on random rows in float32 and logs the largest difference; raises CheckpointError."""
+    batch = _rows(trained)
+
+    def build() -> tuple[graph.Tensors, graph.Tensors]:
+        inputs = graph.inputs(trained)
+        return inputs, graph.compute(trained, inputs, graph.PLAIN).logits
+
+    with graph.loaded(trained, build) as (session, (inputs, logits)):
+        expected = session.run(dict(logits), {inputs[name]: values for name, values in batch.items()})
+    found = compute(batch)
+    for name, wanted in expected.items():
+        difference = float(np.abs(found[name] - wanted).max())
+        largest = float(np.abs(wanted[np.abs(wanted) < np.float32(1e29)]).max(initial=1.0))  # padding of spans is no number
+        if not difference <= _MOST * largest:
+            raise CheckpointError(f"{trained.prefix}: {name} differ from TensorFlow's by {difference:.1e}; nothing is exported")
+        log.info("%s differ from TensorFlow's by %.1e at most, on %d random rows", name, difference, _ROWS)
+
+
+def _rows(trained: Trained) -> Batch:
+    rng = np.random.default_rng(0)
+    tokens = min(_TOKENS, trained.max_seq_length)
+    lengths = np.concatenate([[tokens], rng.integers(1, tokens + 1, _ROWS - 1)])[:, None]
+    mask = np.arange(tokens) < lengths
+    ids = rng.integers(0, trained.config.vocab_size, mask.shape) * mask
+    segments = mask & (np.arange(tokens) >= (lengths + 1) // 2)
+    names = [field.name for field in INPUTS]
+    return {name: array.astype(np.int32) for name, array in zip(names, (ids, mask, segments))}
+
+
+def write_onnx(exported: Exported, folder: Path) -> None:
+    """Writes a model deterministically into an empty folder, in float32 or with int8 weights.
+
+    Raises BertError if the weights are damaged or reduced precision costs more than allowed.
+    """
+    from bert_tf.conversion import onnx_model
+
+    precision, path = exported.options.precision, folder / _ONNX
+    _write_float32(exported, path)
+    require_agreement(exported.trained, engines.open_onnx(path, FLOAT32, _ALL_THREADS))
+    if precision != FLOAT32:
+        whole = path.rename(folder / f"{FLOAT32}.onnx")
+        onnx_model.quantize(whole, path)
+        whole.unlink()
+        gate.measure(exported, engines.open_onnx(path, precision, _ALL_THREADS), folder)
+    write_kept_files(exported, folder)
+
+
+def write_openvino(exported: Exported, folder: Path) -> None:
+    """Writes a model deterministically into an empty folder, in float32, or in int8 calibrated on training texts.
+
+    Raises BertError if the weights are damaged, calibration texts are missing, or reduced precision costs more than
+    allowed.
+    """
+    from bert_tf.conversion import openvino_model
+
+    precision, path, source = exported.options.precision, folder / _OPENVINO, folder / _ONNX
+    calibration = openvino_model.Calibration(exported.trained) if precision == INT8 else None
+    _write_float32(exported, source)
+    require_agreement(exported.trained, engines.open_openvino(source, FLOAT32, _ALL_THREADS))
+    if calibration is None:
+        openvino_model.save(source, path)
+    else:
+        openvino_model.quantize(source, path, calibration)
+    source.unlink()
+    if precision != FLOAT32:
+        gate.measure(exported, engines.open_openvino(path, precision, _ALL_THREADS), folder)
+    write_kept_files(exported, folder)
+
+
+def _write_float32(exported: Exported, path: Path) -> None:
+    import onnx
+
+    from bert_tf.conversion import onnx_model
+
+    onnx.save(onnx_model.build(exported.trained, **metadata(exported)), str(path))
+
+
+def open_onnx(folder: Path) -> Compute:
+    return engines.open_onnx(folder / _ONNX, FLOAT32, _ALL_THREADS)
+
+
+def open_openvino(folder: Path) -> Compute:
+    return engines.open_openvino(folder / _OPENVINO, FLOAT32, _ALL_THREADS)

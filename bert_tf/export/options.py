@@ -1,0 +1,21 @@
+"""Options of an export; imports no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bert_tf.settings import setting
+
+PRECISIONS = ("float32", "int8", "bfloat16")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions:
+    """How to export a model; each format takes some of them."""
+
+    precision: str = setting("float32", f"precision of onnx and openvino: {', '.join(PRECISIONS)}", choices=PRECISIONS)
+    pairs: bool | None = setting(None, "inputs are sentence pairs, text_a and text_b; default: as in training")
+    gate_data: str | None = setting(
+        None, "labelled examples to measure reduced precision or long texts; default: the task's dev split"
+    )
+    max_loss_of_metric: float = setting(0.5, "maximum loss of a metric by reduced precision, in points", lowest=0.0)

@@ -1,1 +1,0 @@
-"""Fills in [MASK]: masked texts and the words that a model predicts."""

@@ -1,0 +1,147 @@
+"""Files that are written completely or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.errors import OutputError
+from bert_tf.io import files
+
+# Names of what the process has open: a file that they lead to is not theirs to replace.
+_NUMBERED = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
+_OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
+_SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
+TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields a temporary file or folder name beside `path`; leaving the block renames it to `path`.
+
+    If the block fails, what it wrote is deleted and `path` is unchanged. Links are followed. A pipe or device cannot be
+    replaced: its own name is yielded; a file that the process has open is appended to at its position. Raises
+    OutputError on OS errors.
+    """
+    named = Path(path)
+    with readable_errors(named):
+        if _OPEN.fullmatch(os.fspath(path)) and not _is_other_pipe(os.fspath(path)):
+            with _into_open(os.fspath(path)) as temporary:
+                yield temporary
+            return
+        if is_written_into(path):
+            yield named
+            return
+        target = linked(named)
+    temporary = _beside(target, "tmp")
+    try:
+        with readable_errors(named):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            if os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
+                os.replace(target, _beside(target, "old"))
+            os.replace(temporary, target)
+            shutil.rmtree(_beside(target, "old"), ignore_errors=True)
+    finally:
+        if os.path.isdir(temporary):
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _is_other_pipe(name: str) -> bool:
+    """Whether this is an open pipe's name, as from `>(command)`, which opens as the same pipe again."""
+    return bool(_NUMBERED.fullmatch(name)) and stat.S_ISFIFO(os.stat(name).st_mode)
+
+
+@contextlib.contextmanager
+def _into_open(name: str) -> Iterator[Path]:
+    """Yields a temporary name, whose contents go to an open file: reopening it would overwrite its start."""
+    match = _OPEN.fullmatch(name)
+    number = int(match[1]) if match and match[1] else 2 if name.endswith("err") else 1
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "whole"
+        yield temporary
+        sys.stdout.flush()
+        with temporary.open("rb") as source, open(os.dup(number), "wb") as target:
+            shutil.copyfileobj(source, target)
+
+
+def is_written_into(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a pipe, device or open file, which is written into instead of replaced."""
+    return bool(_OPEN.fullmatch(os.fspath(path))) or not (files.is_plain(path) or os.path.isdir(path))
+
+
+def linked(path: Path) -> Path:
+    """Returns a link's target, existing or not; other paths unchanged. Raises OSError if the link leads to itself."""
+    if not os.path.islink(path):
+        return path
+    found = os.path.realpath(path)
+    if os.path.islink(found):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+    return Path(found)
+
+
+def _beside(target: Path, purpose: str) -> Path:
+    return target.with_name(f".{_shortened(target.name)}.{os.getpid()}.{purpose}")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN else f"{name[: _SHOWN - 9]}-{zlib.crc32(os.fsencode(name)):08x}"
+
+
+def delete_unfinished(path: str | os.PathLike[str]) -> None:
+    """Deletes a killed process's partial writes of a file; nobody may be writing it now."""
+    target = Path(path)
+    with contextlib.suppress(OSError):  # they are in nobody's way
+        rests = list(target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.tmp"))
+        if os.path.lexists(target):  # else what it replaced is all that there is
+            rests += target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.old")
+        for rest in rests:
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode(errors="backslashreplace"))  # names of files may hold any byte
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Returns an existing, writable folder; raises OutputError if that fails."""
+    folder = Path(path)
+    with readable_errors(folder):
+        linked(folder).mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OutputError(f"{folder}: cannot write: no permission; name another folder")
+    return folder
+
+
+@contextlib.contextmanager
+def as_os_errors(path: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turns a library's errors on a full disk into OSError."""
+    try:
+        yield
+    except kinds as error:
+        raise OSError(None, f"{str(error).partition(chr(10))[0][:200]}; is the disk full?", os.fspath(path)) from error
+
+
+@contextlib.contextmanager
+def readable_errors(path: Path) -> Iterator[None]:
+    """Turns an OSError within the block into an `OutputError` about `path`."""
+    try:
+        yield
+    except BrokenPipeError:  # nobody reads any more: no mistake, see `cli.ending`
+        raise
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write: {files.reason(error)}; nothing was changed") from error

@@ -1,0 +1,259 @@
+"""Strict JSON and YAML: any problem of a document is one error that names the line.
+
+Python's own readers take the last of two equal keys, fail with RecursionError on deep nesting, and accept NaN,
+which is not JSON, and lone surrogates, which no file can hold.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bert_tf.io import files
+
+LARGEST_SETTING = 2**31 - 1  # of the whole numbers of flags and jobs; the seeds of replicas lie 2**32 apart
+
+_LARGEST = 1 << 24  # bytes of a document that a person or a tool writes; /dev/zero has no end
+_DEEPEST = 64  # brackets in brackets
+_LARGEST_YAML = 1 << 20  # characters; its reader takes six seconds for so many
+_LARGEST_NUMBER = 1 << 63  # beyond that even printing one may fail
+_MOST_VALUES = 100_000  # of YAML, with its aliases written out: nine lines of aliases can stand for a billion values
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
+
+
+class DocumentError(ValueError):
+    """A text is not usable JSON or YAML; `line` counts from 1, None if no line is to blame."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        self.problem, self.line = problem, line
+        super().__init__(problem if line is None else f"line {line}: {problem}")
+
+    def place(self, path: object) -> str:
+        return f"{path}" if self.line is None else f"{path}:{self.line}"
+
+
+class NotJsonError(DocumentError):
+    """A text violates the grammar of JSON."""
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or too large."""
+    data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError("not UTF-8", data.count(b"\n", 0, error.start) + 1) from error
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    return parse_json(read_text(path))
+
+
+def parse_json(text: str) -> Any:
+    """Returns a document's value; raises DocumentError also for strings and numbers that no setting can have."""
+    value = json_value(text)
+    _check_values(value)
+    return value
+
+
+def json_value(text: str, *, finite: bool = False) -> Any:
+    """Returns a JSON value whose strings and numbers may be anything; raises DocumentError.
+
+    `finite` rejects NaN and Infinity, which Python writes but JSON lacks, and numbers that overflow to infinity.
+    Repeated keys and deep nesting are always rejected.
+    """
+    hooks: dict[str, Any] = {"parse_constant": _constant, "parse_float": _float} if finite else {}
+    try:
+        value = json.loads(text, object_pairs_hook=_object, **hooks)
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}", error.lineno) from error
+    except _RepeatedKeyError as error:
+        raise DocumentError(f"the key {error.args[0]!r:.80} appears twice", _line_of_repeated_key(text)) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except DocumentError:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise DocumentError(f"not usable: {str(error).partition(';')[0]}") from error
+    if text.count("[") + text.count("{") > _DEEPEST:
+        for _ in _values(value):
+            pass
+    return value
+
+
+def parse_yaml(text: str) -> Any:
+    """Returns a YAML or JSON value; DocumentError for repeated keys, deep nesting or aliases that expand too much."""
+    if text.lstrip().startswith("{"):
+        with contextlib.suppress(NotJsonError):  # YAML has braces too, but no characters of two escapes
+            return parse_json(text)
+    value = _yaml_value(text)
+    _check_values(value)
+    return value
+
+
+def _yaml_value(text: str) -> Any:
+    import yaml  # few commands need it
+
+    if len(text) > _LARGEST_YAML:
+        raise DocumentError(f"more than {_LARGEST_YAML >> 20} MB of YAML; write JSON")
+    loader = None
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _measure(root, {})
+        return loader.construct_document(root)
+    except yaml.YAMLError as error:
+        mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
+        line = mark.line + 1 if mark else None if place is None else text.count("\n", 0, place) + 1
+        reason = getattr(error, "problem", None) or getattr(error, "reason", None) or error
+        raise DocumentError(f"neither YAML nor JSON: {reason}", line) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except DocumentError:
+        raise
+    except (ValueError, LookupError, AttributeError, TypeError) as error:  # 2024-13-45 is a date to YAML; !!bool x, !!int ''
+        raise DocumentError(
+            f"YAML reads a value as a date, number or switch, which it is not: {error}; put it in quotes"
+        ) from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _constant(name: str) -> Any:
+    raise NotJsonError(f"not JSON: {name} is not a number there; leave it out, or give null")
+
+
+def _float(digits: str) -> float:
+    if not math.isfinite(float(digits)):
+        raise DocumentError(f"the number {digits:.80} is too large")
+    return float(digits)
+
+
+class _RepeatedKeyError(Exception):
+    """An object repeats a key."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _RepeatedKeyError(name)
+            seen.add(name)
+    return made
+
+
+def _line_of_repeated_key(text: str) -> int:
+    """Returns the line of a repeated key, which `json` names without its place."""
+    objects: list[set[str]] = []
+    before = ""
+    for token in _TOKEN.finditer(text):
+        sign = token.group()
+        if sign in ("{", "["):
+            objects.append(set())
+        elif sign in ("}", "]"):
+            objects.pop()
+        elif sign == ":":
+            key = json.loads(before)
+            if key in objects[-1]:
+                return text.count("\n", 0, token.start()) + 1
+            objects[-1].add(key)
+        before = sign
+    raise ValueError("no key appears twice")
+
+
+def _measure(node: Any, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+    """Returns a node's number of values and its depth, aliases expanded; raises DocumentError beyond the limits.
+
+    `known` has the same for visited nodes, by identity; None marks a node in progress, so that a cycle is detected.
+    """
+    line = node.start_mark.line + 1
+    if id(node) not in known:
+        known[id(node)] = None
+        sizes = [_measure(child, known) for child in _children(node)]
+        size, depth = 1 + sum(size for size, _ in sizes), 1 + max((depth for _, depth in sizes), default=0)
+        if size > _MOST_VALUES:
+            raise DocumentError(f"more than {_MOST_VALUES} values, with aliases (*name) written out", line)
+        if depth > _DEEPEST:
+            raise _too_deep(line)
+        known[id(node)] = size, depth
+    found = known[id(node)]
+    if found is None:
+        raise DocumentError("an alias (*name) that contains itself", line)
+    return found
+
+
+def _children(node: Any) -> Iterator[Any]:
+    if node.id == "sequence":
+        yield from node.value
+    elif node.id == "mapping":
+        keys = set()
+        for key, value in node.value:
+            if key.id == "scalar":
+                if (key.tag, key.value) in keys:
+                    raise DocumentError(f"the key {key.value!r:.80} appears twice", key.start_mark.line + 1)
+                keys.add((key.tag, key.value))
+            yield from (key, value)
+
+
+def _check_values(value: Any) -> None:
+    """DocumentError for strings (keys too) with NUL or lone surrogates, and for numbers that no setting can have."""
+    for part in _values(value):
+        if isinstance(part, int) and abs(part) > _LARGEST_NUMBER:
+            raise DocumentError(f"a number of {part.bit_length()} bits")
+        if isinstance(part, float) and not math.isfinite(part):
+            raise DocumentError(f"{part} where a number is expected")
+        if isinstance(part, str):
+            _check_text(part)
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise DocumentError(f"the text {text!r:.80} holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"the text {text!r:.80} holds half a character, {text[error.start]!a}") from error
+
+
+def _values(root: Any) -> Iterator[Any]:
+    """Yields a value and everything in it, keys included, without recursion."""
+    waiting = [(root, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        yield value
+        if depth > _DEEPEST:
+            raise _too_deep()
+        if isinstance(value, dict):
+            waiting += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list):
+            waiting += [(part, depth + 1) for part in value]
+
+
+def _too_deep(line: int | None = None) -> DocumentError:
+    return DocumentError(f"nested more than {_DEEPEST} deep", line)
+
+
+def to_json(value: Any, **options: Any) -> str:
+    """Returns JSON with NaN and infinity as null, since JSON has no word for them."""
+    return json.dumps(_finite(value), allow_nan=False, **options)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return value

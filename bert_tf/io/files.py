@@ -1,0 +1,164 @@
+"""Files to read: says why one cannot be read, before a read that would not end.
+
+A user may name anything that has a path: a folder, an endless device, a pipe that can be read once. `open` waits
+for a pipe without a writer, and `read` takes all of /dev/zero.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Union
+
+StrPath = Union[str, "os.PathLike[str]"]
+
+LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 1 MB, configurations and jobs some kB
+
+NO_FILE, NO_FOLDER = "no such file", "no such folder"
+
+_KINDS = {
+    stat.S_IFDIR: (errno.EISDIR, os.strerror(errno.EISDIR)),
+    stat.S_IFIFO: (errno.EINVAL, "it is a pipe, which can be read only once; save its output to a file"),
+    stat.S_IFCHR: (errno.EINVAL, "it is a device, which may never end; name a file"),
+    stat.S_IFBLK: (errno.EINVAL, "it is a device; name a file"),
+    stat.S_IFSOCK: (errno.EINVAL, "it is a socket; name a file"),
+}
+# What the operating system refuses, and what to do. What is not here nobody foresaw.
+_REMEDIES = {
+    errno.EACCES: "grant this user access (ls -l shows who has it), or name another place",
+    errno.EPERM: "grant this user access (ls -l shows who has it), or name another place",
+    errno.ENOENT: "",
+    errno.ENOTDIR: "a part of the path is a file",
+    errno.EISDIR: "name a file",
+    errno.EEXIST: "",
+    errno.ENOTEMPTY: "",
+    errno.EINVAL: "",
+    errno.ENAMETOOLONG: "most file systems allow 255 bytes a name",
+    errno.ELOOP: "a link leads to itself",
+    errno.ENOSPC: "free some space, or name another place",
+    errno.EDQUOT: "free some space, or name another place",
+    errno.EFBIG: "raise the limit (ulimit -f), or name another place",
+    errno.EROFS: "name another place",
+    errno.EIO: "the disk or its connection fails",
+    errno.ESTALE: "the network drive has lost it; try again",
+    errno.ENODEV: "",
+    errno.ENXIO: "nobody reads it",
+    errno.EBADF: "the stream is closed",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "the machine has too many open files",
+    errno.EAGAIN: "the machine or its limits (ulimit -u) allow no more processes",
+    errno.ENOMEM: "free memory, or raise the limit (ulimit -v)",
+    errno.ETIMEDOUT: "the network drive does not answer; try again",
+    errno.ENOTCONN: "the network drive is not connected",
+    errno.ENOLCK: "the file system has no locks left",
+    errno.EXDEV: "",
+    errno.EOPNOTSUPP: "the file system cannot do that; name another place",
+    errno.EBUSY: "another program uses it",
+    errno.ETXTBSY: "another program uses it",
+}
+
+
+def is_foreseen(error: OSError) -> bool:
+    """Whether an OSError is one that a user can fix."""
+    return error.errno in _REMEDIES
+
+
+def reason(error: OSError) -> str:
+    said = error.strerror or str(error)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return f"{said}; {remedy}" if remedy and ";" not in said else said
+
+
+def is_plain(path: StrPath) -> bool:
+    """Whether a path is a rereadable file or does not exist yet: not a pipe, device or folder."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def check_plain(path: StrPath) -> None:
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError as error:
+        raise OSError(errno.EINVAL, "the name holds a NUL character", os.fspath(path)) from error
+    if not stat.S_ISREG(mode):
+        number, words = _KINDS.get(stat.S_IFMT(mode), (errno.EINVAL, "it is not a regular file"))
+        raise OSError(number, words, os.fspath(path))
+
+
+def missing(path: StrPath) -> str | None:
+    try:
+        open_plain(path).close()
+    except FileNotFoundError:
+        return NO_FILE
+    except OSError as error:
+        return reason(error)
+    return None
+
+
+def missing_folder(path: StrPath) -> str | None:
+    try:
+        with os.scandir(path):
+            return None
+    except FileNotFoundError:
+        return NO_FOLDER
+    except NotADirectoryError:
+        return "it is not a folder"
+    except OSError as error:
+        return reason(error)
+
+
+def open_plain(path: StrPath) -> BinaryIO:
+    check_plain(path)
+    return open(path, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
+    """Reads a file of at most `most` bytes; raises OSError for a larger one."""
+    with open_plain(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MB; is it the right file?", os.fspath(path))
+    return data
+
+
+def read_text(path: StrPath, *, most: int = LARGEST) -> str:
+    """Reads UTF-8 without byte order mark; OSError as `read_bytes`, UnicodeDecodeError."""
+    return read_bytes(path, most=most).decode("utf-8-sig").replace("\r\n", "\n")
+
+
+def unsafe(path: StrPath) -> str:
+    """Returns why others can change a file or a folder's content; empty if only this user and root can.
+
+    A group counts as others unless its number is the owner's, as for a private group. In a folder like /tmp (sticky)
+    others cannot change this user's files. Missing paths are not checked.
+    """
+    whole = Path(path).resolve()
+    for place in (whole, *whole.parents):
+        try:
+            found = place.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{place}: belongs to another user ({found.st_uid})"
+        others = stat.S_IWOTH if found.st_gid == found.st_uid else stat.S_IWOTH | stat.S_IWGRP
+        if found.st_mode & others and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
+            return f"{place}: others can write to it (chmod go-w)"
+    return ""
+
+
+def digest(path: StrPath) -> str:
+    """Returns a file's SHA-256; for a folder that of its entries' names and digests."""
+    found = hashlib.sha256()
+    if Path(path).is_dir():
+        for file in sorted(Path(path).iterdir()):
+            found.update(f"{digest(file)}  {file.name}\n".encode())
+        return found.hexdigest()
+    with open_plain(path) as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            found.update(block)
+    return found.hexdigest()

@@ -1,0 +1,149 @@
+"""Locks between writers to one place: the operating system's, which end with the process.
+
+A lock is a hidden file, with another beside it that names its holder; both are deleted on release. Files that a
+kill leaves block nobody. On a file system without locks writing goes on, with a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import functools
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.errors import OutputError
+from bert_tf.io import atomic, documents, files
+from bert_tf.io.log_form import log
+
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+
+
+@contextlib.contextmanager
+def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another folder") -> Iterator[None]:
+    """Makes a folder and locks it for the block; deletes it if the block leaves it empty.
+
+    Raises OutputError if another process writes to it; `instead` tells a second writer what else to do than wait.
+    """
+    folder = Path(path)
+    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    atomic.make_folder(folder)
+    try:
+        with _held(folder / ".writer", folder, instead):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            for part in made:
+                part.rmdir()
+
+
+@contextlib.contextmanager
+def writing_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    target = Path(path)
+    with _held(target.with_name(f".{target.name}.writer"), target, "name another output"):
+        yield
+
+
+@contextlib.contextmanager
+def claiming(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[str | None]:
+    """Claims a name, which need not exist, in an existing folder; yields None, or the other holder unless `wait`."""
+    target = Path(path)
+    with _noted(target.with_name(f".{target.name}.claim"), target.parent, wait=wait) as other:
+        yield other
+
+
+@contextlib.contextmanager
+def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Waits until no other process is in such a block of the existing folder."""
+    place = Path(folder)
+    with _lock_of(place / ".turn.lock", place, wait=True):
+        yield
+
+
+@contextlib.contextmanager
+def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
+    """Holds a lock without waiting; OutputError names the other holder."""
+    with _noted(base, place) as other:
+        if other is not None:
+            raise OutputError(f"{place}: {other}; wait until it ends, or {instead}")
+        yield
+
+
+@contextlib.contextmanager
+def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | None]:
+    """Holds a lock and notes its holder; yields None, or the other holder. `base` names both files without endings."""
+    holder = base.with_name(f"{base.name}.json")
+    with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=wait) as is_held:
+        if not is_held:
+            yield _who(holder)
+            return
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        said = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
+        with atomic.readable_errors(place):
+            holder.write_text(said, encoding="utf-8")
+        try:
+            yield None
+        finally:
+            with contextlib.suppress(OSError, UnicodeDecodeError):  # the folder may be gone, or made anew by another
+                if holder.read_text(encoding="utf-8") == said:
+                    holder.unlink()
+
+
+@contextlib.contextmanager
+def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
+    try:
+        descriptor = _acquired(path, wait=wait)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise OutputError(f"{place}: cannot write: {files.reason(error)}; nothing was changed") from error
+        _warn_of_no_locks(place)
+        yield True
+        return
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            with contextlib.suppress(OSError):
+                if _is_at(path, descriptor):  # else the folder was deleted, and made anew by another
+                    path.unlink()  # while it is held, so that nobody else's is deleted
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+
+def _acquired(path: Path, *, wait: bool) -> int | None:
+    """Returns the locked open file, None if another process has it."""
+    while True:
+        with contextlib.ExitStack() as opened:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            opened.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                return None
+            if _is_at(path, descriptor):  # else its last holder has deleted it meanwhile, and another may have made it anew
+                opened.pop_all()
+                return descriptor
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@functools.cache
+def _warn_of_no_locks(place: Path) -> None:
+    log.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
+
+
+def _who(holder: Path) -> str:
+    try:
+        found = documents.json_value(holder.read_text(encoding="utf-8"))
+        return f"process {found['pid']} on {found['host']} has been writing to it since {found['since']}"
+    except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, and has not yet said so
+        return "another process is writing to it"

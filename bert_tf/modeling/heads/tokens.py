@@ -1,0 +1,116 @@
+"""Heads over all tokens: a tag per word, of tokens that represent a word; and where an answer begins and ends.
+
+Shapes: B rows, T tokens, N tokens of all rows, D hidden size, L tags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.fields import TOKEN, Field
+from bert_tf.head_spec import HeadMemory, Sizes
+from bert_tf.modeling import layers
+from bert_tf.modeling.encoder import Encoded
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.heads.sentence import classification_loss
+
+tf1 = tf.compat.v1
+
+_WEIGHTS, _BIAS = "output_weights", "output_bias"  # names and shapes as in forks of the published code
+_LOGITS, _TAGS = "logits", "tag_ids"  # names of output and target
+
+_SPAN_WEIGHTS, _SPAN_BIAS = "cls/squad/output_weights", "cls/squad/output_bias"  # published names
+_SPAN_LOGITS = "span_logits"
+_POSITIONS = ("start_positions", "end_positions")
+_COUNTED = "is_counted"
+_PADDING = -1e30  # logit of what is no token
+
+
+@dataclasses.dataclass(frozen=True)
+class TagHead(Head):
+    """L logits of each token."""
+
+    num_labels: int
+
+    targets = (_TAGS,)
+    reads_tokens = True
+    loss_options = frozenset({"class_weights", "label_smoothing"})
+
+    @property
+    def memory(self) -> HeadMemory:
+        """Dropped states with their mask, the logits, and their gradient, which is known with the loss."""
+        return HeadMemory(
+            Sizes(tokens=2, numbers=self.num_labels),
+            Sizes(token_numbers=2 * self.num_labels),
+            Sizes(tokens=1, token_numbers=self.num_labels),
+        )
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        return (Field(_LOGITS, TOKEN, np.float32, width=self.num_labels),)
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return {_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        del features
+        with tf1.name_scope(SCOPE):
+            score = layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels)
+
+            def scores(rows: tf.Tensor) -> tf.Tensor:
+                return score(execution.dropout(rows, config.hidden_dropout_prob))
+
+            return {_LOGITS: encoded.of_tokens(scores)}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """[B] sums of the cross-entropy of tagged tokens, see `classification_loss`."""
+        with tf1.name_scope(SCOPE):
+            tags = features[_TAGS]  # [B, T], negative where there is none
+            each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), **dataclasses.asdict(options))
+            return tf.reduce_sum(tf.where(tags >= 0, each, tf.zeros_like(each)), axis=1)
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanHead(Head):
+    """Two logits for each token: the answer begins there, and ends there."""
+
+    num_labels: int = 2
+
+    targets = (*_POSITIONS, _COUNTED)
+    reads_tokens = True
+    memory = HeadMemory(Sizes(numbers=6), Sizes(numbers=4), Sizes(tokens=1, numbers=4))
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        return (Field(_SPAN_LOGITS, TOKEN, np.float32, width=self.num_labels),)
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return {_SPAN_WEIGHTS: (self.num_labels, config.hidden_size), _SPAN_BIAS: (self.num_labels,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        del execution
+        with tf1.name_scope(SCOPE):
+            logits = encoded.of_tokens(layers.scorer(config, _SPAN_WEIGHTS, _SPAN_BIAS, self.num_labels))  # [B, T, 2]
+            return {_SPAN_LOGITS: tf.where(tf.cast(features["input_mask"], tf.bool)[:, :, None], logits, _PADDING)}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """[B] mean cross-entropy of both ends over the row's tokens, in nats; 0 for rows without weight."""
+        del options
+        with tf1.name_scope(SCOPE):
+            ends = [
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=features[name], logits=outputs[_SPAN_LOGITS][:, :, end])
+                for end, name in enumerate(_POSITIONS)
+            ]
+            return tf.add_n(ends) / len(ends) * features[_COUNTED]
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        probabilities = tf.nn.softmax(outputs[_SPAN_LOGITS], axis=1)
+        return {"start_probabilities": probabilities[:, :, 0], "end_probabilities": probabilities[:, :, 1]}

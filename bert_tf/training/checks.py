@@ -1,0 +1,107 @@
+"""Checks that the parts of a job fit each other, before anything is written or computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bert_tf import run_layout
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
+from bert_tf.errors import CheckpointError, FlagError, PreflightError
+from bert_tf.estimator import preflight, run, run_folder
+from bert_tf.estimator.evaluations import read as read_evaluations
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.optimization import parts
+from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.runtime import placement
+from bert_tf.tasks.base import TEST, TRAIN
+from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.training.job import Job, find_loss_options, find_metric, find_target
+
+
+@WALL.span(DATA)
+def check(job: Job) -> RestorePlan:
+    """Returns the restore plan; PreflightError has one line per problem, FlagError names a setting."""
+    if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
+        raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
+    find_target(job.settings.train, job.task)  # before the folder is claimed
+    problems = job.weights.problems(trains=TRAIN in job.splits)
+    if TRAIN in job.splits:
+        find_metric(job.settings.train, job.task)
+        find_loss_options(job.settings.train, job.task)
+        problems += _of_training(job)
+    placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
+    parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
+    plan = _restored(job, problems)
+    preflight.refuse(problems)
+    preflight.refuse(list(_of_files(job)))
+    return plan
+
+
+def _restored(job: Job, problems: list[str]) -> RestorePlan:
+    variables = heads.of(job.task.family.head).variables(job.config)
+    if job.source.from_scratch:
+        return from_scratch(job.config, tuple(variables))
+    try:
+        reader = CheckpointReader(job.weights.prefix)
+    except CheckpointError as error:
+        raise PreflightError([*problems, str(error)]) from error
+    if TRAIN not in job.splits:
+        problems += _of_trained(job)
+    plan = plan_restore(reader, job.config, tuple(variables))
+    problems += preflight.check_checkpoint(reader, plan)
+    if TRAIN not in job.splits and not problems:
+        problems += preflight.check_head(reader, variables)
+    return plan
+
+
+def _of_files(job: Job) -> Iterator[str]:
+    """Yields problems with rows on disk; called last because making the rows can take long."""
+    for split, examples in job.examples.items():
+        if not isinstance(examples, OnDisk):
+            continue
+        count = len(examples)
+        if split == job.splits.get(TRAIN, ("",))[0]:
+            yield from preflight.check_training(examples, job.schedule(count))
+
+
+def _of_training(job: Job) -> Iterator[str]:
+    train = job.settings.train
+    examples = job.examples[job.train_split]
+    if not isinstance(examples, OnDisk):
+        yield from preflight.check_training(examples, job.least_schedule)
+    for phase, prefix in zip(job.phases, ("", "phase2_")):
+        yield from preflight.check_batch(
+            phase.batch_size,
+            replicas=job.machine.replicas,
+            micro_batches=train.gradient_accumulation_steps,
+            fewest=heads.of(job.task.family.head).fewest_examples,
+            flag=f"{prefix}train_batch_size",
+        )
+    for phase in job.phases[1:]:
+        yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)
+    sampled = job.settings.of_task.pretraining.sampled_softmax
+    if sampled > job.config.vocab_size:
+        yield f"--sampled_softmax={sampled}: the model knows {job.config.vocab_size} words; 0 computes all of them"
+    own = run_layout.own_folders(job.output_dir)
+    if any(path.resolve().parent in own for path in job.source.files):
+        yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"
+
+
+def _of_trained(job: Job) -> Iterator[str]:
+    family = job.task.family.as_trained(run_folder.trained(job.weights.folder))  # what it takes on may be given anew
+    yield from run_folder.misfits(job.weights.folder, family.record())
+    yield from _of_averages(job)
+    if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
+        yield f"--target_metric: {job.run_dir} was not evaluated while it trained (--eval_every_n_steps)"
+
+
+def _of_averages(job: Job) -> Iterator[str]:
+    """Averages are made during training: they can be evaluated later but not changed."""
+    train, folder = job.settings.train, job.weights.folder
+    was = run_folder.trained(folder).get("ema")
+    if train.ema is not None and train.ema != was:
+        said = "without --ema" if was is None else f"with --ema={was:g}"
+        yield f"--ema={train.ema:g}: {folder} was trained {said}; leave the flag out"
+    if train.average_last and not (folder / run_layout.AVERAGE).is_dir():
+        yield f"--average_last={train.average_last}: {folder} was trained without it; leave the flag out"

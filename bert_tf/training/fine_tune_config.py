@@ -1,0 +1,210 @@
+"""Configuration of fine-tuning, or of pre-training, as one frozen value: settings by name, checked, defaults filled in."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from bert_tf.corpus import sentences
+from bert_tf.errors import FlagError
+from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.settings import Setting, group, named, replaced, sections_of, settings_of
+from bert_tf.tasks import settings as tasks
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.pretraining.family import TASK as TEXTS
+from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
+from bert_tf.tasks.registry import canonical_name, known_names, reject_unrelated_settings
+from bert_tf.tasks.settings import TaskSettings
+from bert_tf.training.settings import (
+    EXACT,
+    POLYNOMIAL,
+    ActionSettings,
+    DataSettings,
+    InferenceSettings,
+    ModelSettings,
+    OutputSettings,
+    SpeedSettings,
+    TrainSettings,
+)
+
+FINE_TUNE, PRETRAIN = "fine-tune", "pretrain"
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuneConfig:
+    data: DataSettings = group(DataSettings, "Task and data")
+    of_task: TaskSettings = group(TaskSettings)
+    model: ModelSettings = group(ModelSettings, "Model")
+    actions: ActionSettings = group(ActionSettings, "What to do (default: train and evaluate)")
+    train: TrainSettings = group(TrainSettings, "Training")
+    inference: InferenceSettings = group(InferenceSettings, "Evaluation and prediction")
+    speed: SpeedSettings = group(SpeedSettings, "Speed (exact and on by default; the last four change order or numbers)")
+    devices: DeviceSettings = group(DeviceSettings, "Devices and distribution (docs/commands.md: which flags for my machine)")
+    output: OutputSettings = group(OutputSettings, "Output")
+    given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
+    program: str = FINE_TUNE  # or PRETRAIN
+
+    def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
+        return replaced(self, values)
+
+
+SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+
+_NONE: Mapping[str, Any] = types.MappingProxyType({})
+
+
+def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
+    """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
+    if task is None and values.get("task_name") and canonical_name(values["task_name"]) == TEXTS:
+        raise FlagError(f"--task_name={TEXTS}: text without labels has a command of its own, python -m bert_tf pretrain")
+    given = named(SETTINGS, values)
+    if task is not None:
+        _refuse_for_objects(given)
+        given["task_name"] = task.name
+    if not given.get("task_name"):
+        raise FlagError(f"--task_name is required: {', '.join(known_names())}")
+    name = canonical_name(given["task_name"]) if task is None else task.name
+    if task is None:
+        reject_unrelated_settings(name, given, given.get("problem"))
+    return _made(given, name)
+
+
+def _made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> FineTuneConfig:
+    """Makes a configuration from checked values; `defaults` of the program override those of the settings."""
+    config = FineTuneConfig(given=frozenset(given), program=program)
+    config = config.replaced({**defaults, **given})
+    _check_training(config)
+    return config.replaced(_resolved(config, task))
+
+
+def _refuse_for_objects(given: Collection[str]) -> None:
+    said = [name for name in ("task_name", *tasks.NAMES) if name in given]
+    if said:
+        raise FlagError(f"--{said[0]} is of tasks that are named; the task that is given here says that itself: leave it out")
+
+
+def _check_training(config: FineTuneConfig) -> None:
+    train, given = config.train, config.given
+    if not 0.0 < train.layer_decay <= 1.0:
+        raise FlagError(
+            f"--layer_decay={train.layer_decay}: must be above 0 and at most 1; --freeze keeps the weights of layers"
+        )
+    if given >= {"num_train_steps", "num_train_epochs"}:
+        raise FlagError("--num_train_steps and --num_train_epochs both say how long to train: give one of them")
+    if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
+        raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
+    if given >= {"num_warmup_steps", "warmup_proportion"}:
+        raise FlagError("--num_warmup_steps and --warmup_proportion both say how the rate rises: give one of them")
+    if train.warmup_proportion > 1.0:
+        raise FlagError(f"--warmup_proportion={train.warmup_proportion:g}: is a share of the steps, at most 1")
+    pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
+    if pieces > examples:
+        raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
+    _check_averages(config)
+    if train.seeds is not None and "seed" in given:
+        raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
+
+
+def _check_averages(config: FineTuneConfig) -> None:
+    train, given = config.train, config.given
+    if train.ema is not None and not 0.0 < train.ema < 1.0:
+        raise FlagError(f"--ema={train.ema:g}: is a decay above 0 and below 1, as 0.999")
+    if not train.average_last:
+        return
+    if train.average_last == 1:
+        raise FlagError("--average_last=1: must be 0 or at least 2")
+    if "save_checkpoints_steps" not in given:
+        raise FlagError(f"--average_last={train.average_last}: needs --save_checkpoints_steps=N")
+    if 0 < train.keep_checkpoint_max < train.average_last:
+        raise FlagError(
+            f"--average_last={train.average_last}: only --keep_checkpoint_max={train.keep_checkpoint_max} checkpoints are kept"
+        )
+
+
+def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
+    values: dict[str, Any] = {"published_layout": False}
+    actions = dataclasses.asdict(config.actions)
+    if not any(actions.values()):
+        if config.given & actions.keys():
+            raise FlagError("nothing to do: at least one of --do_train, --do_eval and --do_predict must be true")
+        values.update(do_train=True, do_eval=True)
+    if config.speed.published_layout:
+        values.update(dict.fromkeys((name for name in EXACT if name not in config.given), False))
+    if config.speed.xla:  # it compiles once for each shape, and these make as many shapes as batches
+        values.update(pack_tokens=False, defer_embeddings=False)
+    folder = config.output.output_dir or f"out/{task.lower()}"
+    if re.search(r"[*?[]", folder):
+        raise FlagError(f"--output_dir={folder}: TensorFlow takes * ? [ in a name for a pattern; name another")
+    return {**values, "output_dir": folder}
+
+
+# Pre-training has the settings of training, with the defaults of the published run_pretraining.py, but these of labels.
+_OF_LABELS = {
+    "task_name",
+    "long_text",
+    "do_predict",
+    "class_weights",
+    "label_smoothing",
+    "predict_batch_size",
+    "submission_zip",
+}
+_HELP = {
+    "data_dir": "folder with train.txt and held_out.txt, without --input_file",
+    "max_seq_length": "maximum row length in word pieces",
+    "do_eval": "evaluate on held-out documents",
+    "init_checkpoint": "checkpoint or folder to start from; default: $BERT_BASE_DIR or the default checkpoint",
+    "bert_config_file": "model configuration; with --vocab_file and without a checkpoint: train from scratch",
+    "train_batch_size": "rows per step",
+    "num_train_epochs": "passes over the rows, instead of --num_train_steps",
+    "num_train_steps": "training steps; with two phases, those of the first",
+    "eval_every_n_steps": "steps between evaluations on held-out documents; the best checkpoint is kept; 0: off",
+    "output_dir": "folder for checkpoints and results; default: out/pretraining",
+}
+_DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; the rate rises in a tenth of them
+
+
+def _pretrain_rows(*kinds: type) -> tuple[Setting, ...]:
+    rows = (row for row in settings_of(*kinds) if row.name not in _OF_LABELS)
+    changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
+    return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
+
+
+PRETRAIN_SECTIONS: Mapping[str, tuple[Setting, ...]] = {
+    "Text": _pretrain_rows(PretrainingSettings, DataSettings),
+    "Model": _pretrain_rows(ModelSettings),
+    "What to do (default: train and evaluate)": _pretrain_rows(ActionSettings),
+    "Training": _pretrain_rows(TrainSettings, InferenceSettings),
+    "Speed": _pretrain_rows(SpeedSettings),
+    "Devices and distribution": _pretrain_rows(DeviceSettings),
+    "Output": _pretrain_rows(OutputSettings),
+}
+PRETRAIN_SETTINGS = tuple(row for rows in PRETRAIN_SECTIONS.values() for row in rows)
+
+
+def configured_pretraining(**values: Any) -> FineTuneConfig:
+    given = named(PRETRAIN_SETTINGS, values)
+    by_epochs = "num_train_epochs" in given
+    defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
+    config = _made(given, TEXTS, PRETRAIN, {"task_name": TEXTS, **defaults})
+    _check_pretraining(config)
+    return config
+
+
+def _check_pretraining(config: FineTuneConfig) -> None:
+    given, own = config.given, config.of_task.pretraining
+    if "held_out_file" in given and "held_out_documents" in given:
+        raise FlagError("--held_out_file and --held_out_documents exclude each other: held out is what the file has")
+    if "input_file" not in given and given & {"held_out_file", "held_out_documents"}:
+        raise FlagError("--held_out_file and --held_out_documents belong to --input_file: name the text to learn from")
+    phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
+    if phase2 and not own.phase2_num_train_steps:
+        raise FlagError(f"--{phase2[0]} belongs to a second phase: say how long it is, --phase2_num_train_steps=N")
+    named = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
+    if own.corpus(tuple(named.split(","))).is_cut:
+        sentences.version()  # a package that is missing is said before TensorFlow is loaded
+    if own.phase2_num_train_steps and "num_train_epochs" in given:
+        raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

@@ -1,0 +1,268 @@
+"""A fine-tuning job before its graph is built: what it optimizes and watches, and the features of its splits."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf import run_layout
+from bert_tf.batch.trained import Trained
+from bert_tf.config import BertConfig
+from bert_tf.errors import DataError, FlagError, unknown_name
+from bert_tf.estimator import describe, run_folder
+from bert_tf.estimator.evaluations import Target
+from bert_tf.features.columns import Features, TrainingRows
+from bert_tf.features.long_text import TRUNCATE, WINDOWS
+from bert_tf.inputs import cache
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.io.log_form import log, published
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
+from bert_tf.runtime.machine import Machine
+from bert_tf.tasks.base import TRAIN, Example, Limits, Task
+from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.settings import TrainSettings
+from bert_tf.training.sources import DataSource, ModelSource
+
+MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the training split, to balance its classes
+
+_LOSS = "loss"
+_BALANCED = "balanced"
+_NAMED = 5  # examples in a message
+_DESCRIBED = 8  # rows on the disk of which a description is made
+
+
+class PhasePlan(NamedTuple):
+    split: str
+    max_seq_length: int  # tokens per row
+    batch_size: int  # units per step
+    steps: int | None  # None to count epochs
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+    settings: FineTuneConfig  # completed by recipe and run record
+    task: Task
+    data: DataSource
+    source: ModelSource
+    weights: Trained  # to train from or evaluate
+    splits: Mapping[str, tuple[str, ...]]  # by purpose
+    examples: Mapping[str, Sequence[Example]]  # by split
+    machine: Machine
+
+    @property
+    def config(self) -> BertConfig:
+        return self.weights.config
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.weights.vocabulary
+
+    @property
+    def output_dir(self) -> Path:
+        return self.settings.output.folder
+
+    @functools.cached_property
+    def results_dir(self) -> Path:
+        """Folder of results: that of the checkpoints, or one in it if the model was trained on another task."""
+        folder, task = self.output_dir, self.task.name
+        trained_on = task if self.settings.actions.do_train else run_folder.trained(folder).get("task_name", task)
+        return folder if trained_on == task else folder / task
+
+    @property
+    def run_dir(self) -> Path:
+        """Folder of the run trained or evaluated; contains folders of the best checkpoint and averages."""
+        if self.settings.actions.do_train:
+            return self.output_dir
+        folder = self.weights.folder
+        return folder.parent if folder.name in run_layout.MODELS else folder
+
+    @functools.cached_property
+    def target(self) -> Target | None:
+        return find_target(self.settings.train, self.task)
+
+    @functools.cached_property
+    def selection_metric(self) -> str | None:
+        return find_metric(self.settings.train, self.task)
+
+    @functools.cached_property
+    def loss_options(self) -> MakeLossOptions:
+        return find_loss_options(self.settings.train, self.task)
+
+    @property
+    def train_split(self) -> str:
+        return self.splits[TRAIN][0]
+
+    @property
+    def phases(self) -> tuple[PhasePlan, ...]:
+        """Phases in order; only pre-training has several."""
+        train, then = self.settings.train, self.settings.of_task.pretraining
+        splits, length = self.splits[TRAIN], self.settings.data.max_seq_length
+        first = PhasePlan(splits[0], length, train.train_batch_size, train.num_train_steps)
+        batch_size, steps = then.phase2_train_batch_size or first.batch_size, then.phase2_num_train_steps
+        return first, *(PhasePlan(split, then.phase2_max_seq_length, batch_size, steps) for split in splits[1:])
+
+    @property
+    def least_schedule(self) -> Schedule:
+        """Lower bound of the schedule: one row of features per example."""
+        return self.schedule(len(self.examples[self.train_split]))
+
+    def schedule(self, rows: int) -> Schedule:
+        train = self.settings.train
+        return Schedule(rows, train.train_batch_size, train.num_train_epochs, train.num_train_steps)
+
+    def digest(self, split: str) -> str:
+        examples = self.examples[split]
+        if isinstance(examples, OnDisk):
+            return examples.digest
+        if split not in self._digests:
+            self._digests[split] = cache.examples_digest(examples)
+        return self._digests[split]
+
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        return {}
+
+
+@WALL.span(FEATURES)
+def training_rows(job: Job, split: str) -> TrainingRows:
+    """Returns the rows training draws from, and logs the first; BertError if there is nothing to learn."""
+    examples = job.examples[split]
+    if not isinstance(examples, OnDisk):
+        return features(job, split)
+    some = np.arange(min(_DESCRIBED, len(examples)))
+    _describe(job, split, examples.rows.drawn(some, np.zeros_like(some)).features, examples.longest)
+    log.info("%s: %d rows of up to %d tokens", split, len(examples), examples.longest)
+    return examples.rows
+
+
+@WALL.span(FEATURES)
+def features(job: Job, split: str) -> Features:
+    data, examples, family = job.settings.data, job.examples[split], job.task.family
+    if isinstance(examples, OnDisk):
+        fixed = examples.features()
+        _describe(job, split, fixed, examples.longest)
+        log.info("%s: %d rows, %.1f tokens on average", split, len(fixed), fixed.lengths.mean())
+        return fixed
+    trains = split in job.splits.get(TRAIN, ())
+    truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
+    long_text = TRUNCATE if truncates else data.long_text
+
+    def build() -> Features:
+        describe.log_writing(len(examples))
+        return family.features(examples, job.weights.tokenizer, Limits(data.max_seq_length, long_text))
+
+    key = cache.CacheKey(
+        task=job.task.name,
+        split=split,
+        labels=family.labels,
+        kind=family.kind,
+        examples=job.digest(split),
+        vocabulary=job.vocabulary.fingerprint,
+        lower_case=data.do_lower_case,
+        max_seq_length=data.max_seq_length,
+        long_text=long_text,
+        of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
+    )
+    folder = job.output_dir / run_layout.FEATURES
+    found, cached = cache.load_or_build(folder, key, family.targets, build, writes=job.machine.is_chief)
+    _describe(job, split, found, data.max_seq_length)
+    log.info(
+        "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
+        *(split, found.examples, found.lengths.mean(), found.truncated, data.max_seq_length),
+        " (from the cache)" if cached else "",
+    )
+    if trains:
+        _say_left_out(split, examples, found)
+    return found
+
+
+def _describe(job: Job, split: str, found: Features, longest: int) -> None:
+    lines = describe.examples_lines(job.examples[split], found, job.vocabulary, max_seq_length=longest)
+    for line in lines:
+        published.info("%s", line)
+    if job.machine.is_chief:
+        describe.keep_examples(job.results_dir, split, lines)
+
+
+def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:
+    """Warns about examples without anything to learn; DataError if all are."""
+    left_out = found.weightless
+    if len(left_out) == found.examples:
+        raise DataError("no example can be trained on: no row contains its target", split)
+    if len(left_out):
+        names = ", ".join(examples[number].guid for number in left_out[:_NAMED]) + (", ..." if len(left_out) > _NAMED else "")
+        log.warning(
+            "%s: %d of %d examples are not trained on, since no row contains their target: %s",
+            *(split, len(left_out), found.examples, names),
+        )
+
+
+def find_metric(train: TrainSettings, task: Task) -> str | None:
+    """Result that selects the best checkpoint, such as eval_accuracy; None without evaluation during training."""
+    if not train.eval_every_n_steps:
+        for flag in ("best_metric", "early_stopping_patience", "target_metric"):
+            if getattr(train, flag):
+                raise FlagError(f"--{flag}={getattr(train, flag)} needs evaluations: give --eval_every_n_steps as well")
+        return None
+    name = train.best_metric or task.family.metrics[0]
+    if name not in (*task.family.metrics, _LOSS):
+        raise FlagError(f"--best_metric: {unknown_name('metric', name, (*task.family.metrics, _LOSS))}")
+    return f"eval_{name}"
+
+
+def find_target(train: TrainSettings, task: Task) -> Target | None:
+    """Parses --target_metric; None if not set; FlagError if the task lacks the metric."""
+    text = train.target_metric
+    if text is None:
+        if train.stop_at_target:
+            raise FlagError("--stop_at_target: needs --target_metric, such as accuracy:0.8")
+        return None
+    name, _, number = text.partition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FlagError(f"--target_metric={text}: write a metric and a number, as accuracy:0.8 or loss:0.4")
+    if name not in (*task.family.metrics, _LOSS):
+        raise FlagError(f"--target_metric: {unknown_name('metric', name, (*task.family.metrics, _LOSS))}")
+    return Target(f"eval_{name}", value)
+
+
+def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
+    """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
+    taken = heads.of(task.family.head).loss_options
+    for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
+        if given and flag not in taken:
+            raise FlagError(f"--{flag}={given}: {task.name} has no classes, its kind is {task.family.kind}")
+    if train.label_smoothing >= 1.0:
+        raise FlagError(f"--label_smoothing={train.label_smoothing}: must be below 1")
+    if train.class_weights == _BALANCED:
+        return lambda features: LossOptions(task.family.class_weights(features), train.label_smoothing)
+    options = LossOptions(_listed(train.class_weights, task), train.label_smoothing)
+    return lambda _: options
+
+
+def _listed(text: str | None, task: Task) -> tuple[float, ...]:
+    if not text:
+        return ()
+    try:
+        weights = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        weights = ()
+    if len(weights) != len(task.family.labels) or not all(0.0 < weight < float("inf") for weight in weights):
+        raise FlagError(
+            f"--class_weights={text}: give {_BALANCED}, or {len(task.family.labels)} positive numbers with commas,"
+            f" one for each of {', '.join(task.family.labels)}"
+        )
+    return weights

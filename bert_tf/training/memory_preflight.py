@@ -1,0 +1,198 @@
+"""Checks by forecast whether training fits into GPU memory, before the graph is built."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.config import BertConfig
+from bert_tf.errors import PreflightError
+from bert_tf.estimator import run
+from bert_tf.features.columns import Features
+from bert_tf.io.log_form import log
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import Head
+from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions, Step
+from bert_tf.profiling.forecast.fitting import MEBIBYTE
+from bert_tf.profiling.forecast.search import Combination
+from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.runtime import gpu_failures
+from bert_tf.runtime.placement import EMBEDDINGS, Rule
+from bert_tf.tasks.base import Example, Limits
+from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.training import speed
+from bert_tf.training.job import Job
+from bert_tf.training.settings import LAMB
+
+# The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
+_ERROR = 0.15
+_NAMED = 2  # combinations that a refusal names
+_SAMPLE = 256  # examples whose lengths stand for those of all
+_LONGEST = 32  # examples with the most characters, of which one has the most tokens, or nearly
+
+
+class Lengths(NamedTuple):
+    """Lengths of rows in batches."""
+
+    tokens: int  # of the longest example, the padded length of its batch
+    padding: float  # share of positions
+    spread: float  # standard deviation of padding between examples
+    together: int = 1  # max rows of an example; 1 if rows are drawn singly
+    places: int = 0  # max slots of a row
+
+
+def fitted(job: Job, memory: int | None) -> Job:
+    """Checks a job against `memory` (bytes per GPU; None: no check); --fit_memory picks the fewest micro-batches.
+
+    Raises PreflightError if the forecast exceeds the memory by more than its error, and --check_memory is on.
+    """
+    wanted = job.settings.train.fit_memory, job.settings.train.check_memory
+    place = job.settings.devices.rules
+    if not job.machine.sees_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
+        if job.settings.train.fit_memory:
+            log.warning("--train_batch_size=auto: the GPU memory is unknown; the batch size stays as given")
+        return job
+    steps = job.least_schedule.steps + sum(phase.steps or 0 for phase in job.phases[1:])
+    if run.last_step(job.output_dir) >= steps:  # nothing is left to train
+        return job
+    for phase, prefix in zip(job.phases, ("", "phase2_")):
+        of_phase = {"train_batch_size": phase.batch_size, "max_seq_length": phase.max_seq_length}
+        part = dataclasses.replace(job, settings=job.settings.replaced(of_phase))
+        lengths = _lengths(part, phase.split)
+        options = _options(part, lengths, hosted=bool(place))
+        if job.settings.train.fit_memory:
+            part, options = _in_parts(part, options, lengths, memory)
+        _check(part, options, lengths, memory, flag=f"--{prefix}train_batch_size")
+        pieces = part.settings.train.gradient_accumulation_steps
+        if pieces != job.settings.train.gradient_accumulation_steps:
+            job = dataclasses.replace(job, settings=job.settings.replaced({"gradient_accumulation_steps": pieces}))
+    return job
+
+
+def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
+    """Whether the forecast applies: it must know where weights lie, and XLA keeps tensors of its own."""
+    hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
+    return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
+
+
+def _lengths(job: Job, split: str | None = None) -> Lengths:
+    """Mean of a sample of examples; maximum over those with the longest texts."""
+    examples, options = job.examples[split or job.train_split], job.settings.speed
+    if isinstance(examples, OnDisk):
+        return _of_rows(job, examples)
+    some = _features(job, examples[:: max(1, len(examples) // _SAMPLE)])
+    longest = _features(job, heapq.nlargest(_LONGEST, examples, key=_characters))
+    lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
+    tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(most))
+    together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
+    places = 0 if longest.slots is None else int(longest.slots.max(initial=0))
+    if options.group_by_length:  # the longest are in one batch
+        return Lengths(tokens, 0.0, 0.0, together, places)
+    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together, places)
+
+
+def _of_rows(job: Job, examples: OnDisk) -> Lengths:
+    numbers = np.arange(0, len(examples), max(1, len(examples) // _SAMPLE))
+    some = examples.rows.drawn(numbers, np.zeros_like(numbers)).features
+    tokens = speed.batching(job.settings.speed, examples.longest).tokens(examples.longest)
+    places = 0 if some.slots is None else int(some.slots.max(initial=0))
+    return Lengths(tokens, 1.0 - float(some.lengths.mean()) / tokens, float(some.lengths.std()) / tokens, places=places)
+
+
+def _features(job: Job, examples: Sequence[Example]) -> Features:
+    data = job.settings.data
+    return job.task.family.features(examples, job.weights.tokenizer, Limits(data.max_seq_length))
+
+
+def _characters(example: Example) -> int:
+    return sum(map(len, example.texts))
+
+
+def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
+    train, chosen = job.settings.train, job.settings.speed
+    options = ComputeOptions(
+        micro_batches=train.gradient_accumulation_steps,
+        recompute=train.recompute,
+        precision=chosen.precision,
+        frozen=train.frozen,
+        host_embeddings=hosted,
+        pack_tokens=chosen.pack_tokens,
+        padding=lengths.padding,
+        spread=lengths.spread,
+        places=lengths.places,
+        last_layer_cls_only=chosen.last_layer_cls_only,
+        custom_gradients=chosen.custom_gradients,
+        fused_adam=chosen.fused_adam,
+        defer_embeddings=chosen.defer_embeddings,
+        lamb=train.optimizer == LAMB,
+        averages=train.ema is not None,
+        replicas=job.machine.replicas,
+        evaluates=train.eval_every_n_steps > 0,
+        growth=job.machine.session_config.gpu_options.allow_growth,
+    )
+    return with_head(options, heads.of(job.task.family.head), job.config)
+
+
+def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:
+    """Adds the head to the options of a step; drops options that it does not support."""
+    return dataclasses.replace(
+        options,
+        head=tuple(head.variables(config).values()),
+        head_memory=head.memory,
+        frozen=options.frozen if head.reads_pooled else options.frozen | {POOLER},
+        last_layer_cls_only=options.last_layer_cls_only and not head.reads_tokens,
+        places=options.places if head.reads_places else 0,
+        tied_words=head.reads_word_table,
+        defer_embeddings=options.defer_embeddings and not head.reads_word_table,
+    )
+
+
+def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:
+    """Splits a batch into the fewest parts that fit; if none fits, `_check` reports it."""
+    batch_size = job.settings.train.train_batch_size
+    rows = batch_size * lengths.together
+    found = fitting.in_fewest_parts(Step(job.config, lengths.tokens, rows, options), memory)
+    if found is None or found.options == options:
+        return job, options
+    count = found.options.micro_batches
+    log.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
+    settings = job.settings.replaced({"gradient_accumulation_steps": count})
+    return dataclasses.replace(job, settings=settings), found.options
+
+
+def _written(combination: Combination) -> str:
+    changes = f" ({'; '.join(combination.changes)})" if combination.changes else ""
+    return " ".join(combination.flags) + changes
+
+
+def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
+    batch_size = job.settings.train.train_batch_size
+    rows = batch_size * lengths.together
+    step = Step(job.config, lengths.tokens, rows, options)
+    found = forecast(*step)
+    said = (
+        f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
+        f" fragmentation; {memory // MEBIBYTE} MiB are available for tensors"
+    )
+    if found.needed <= memory:
+        log.info("%s (%s)", said, found.moment)
+        return
+    taken = gpu_failures.others()
+    said += f" ({taken})" if taken else ""
+    helps = []
+    if lengths.together == 1:  # else the batches that are named would be of rows
+        helps = [_written(combination) for combination in search.cheapest(step, memory)[:_NAMED]]
+    largest = fitting.largest_batch(step, memory) // lengths.together
+    named = any("--train_batch_size" in text for text in helps)
+    helps += [f"--train_batch_size={largest}"] if largest and not named else []
+    helps = [text.replace("--train_batch_size", flag) for text in helps]
+    remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan shows what uses it"
+    if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
+        log.warning("%s, it may run out of memory: %s", said, remedy)
+        return
+    raise PreflightError([f"{flag}={batch_size}: {said}: {remedy}, --nocheck_memory trains anyway"])

@@ -1,0 +1,233 @@
+"""Prepares a fine-tuning job before its graph is built: resolves settings, finds and reads files."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.trained import PRETRAINED, Trained, digest, load_metadata
+from bert_tf.checkpoints.names import task_head
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
+from bert_tf.errors import BadRowsError, BertError, CheckpointError, FlagError
+from bert_tf.estimator import kept, run, run_folder
+from bert_tf.head_spec import PRETRAINING
+from bert_tf.io.log_form import log
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.runtime.machine import Machine
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Family, Task
+from bert_tf.tasks.custom import SKIP
+from bert_tf.tasks.on_disk import Opening, Unopened
+from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.settings import KEPT
+from bert_tf.training.fine_tune_config import FINE_TUNE, PRETRAIN, FineTuneConfig
+from bert_tf.training.job import Job
+from bert_tf.training.settings import TrainSettings
+from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
+
+_OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
+_LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
+_ASKED_AFTERWARDS = {"seeds", "target_metric"}
+_OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
+# The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (README,
+# "Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A checkpoint named by the
+# user gets the published defaults or those of the family. The bundled samples are small; families define their recipes.
+_RECIPES: Mapping[str, Mapping[str, float | str]] = {
+    FINE_TUNE: {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
+    PRETRAIN: {"adam_bias_correction": True},
+}
+
+
+@WALL.span(DATA)
+def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[str, str], task: Task | None = None) -> Job:
+    """Reads the files and logs where each part came from; `task` replaces the task of the settings."""
+    found = None if settings.actions.do_train else find_trained(settings, environment, task)
+    record: Mapping[str, Any] = {}
+    if found:
+        record = run_folder.trained(found[1])
+        settings = _as_trained(settings, found[0], record)
+    task, data = _task(settings, task, record, environment)
+    splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
+    try:
+        found_examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
+    except BadRowsError as error:
+        *others, last = error.problems
+        raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
+    learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
+    source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
+    settings, chosen = with_recipe(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
+    settings = settings if found else _within_positions(settings, source)
+    _log_origins(settings, task, data, source, chosen)
+    weights = _weights(settings, source, found, chosen)
+    read = (weights.max_seq_length, weights.lower_case, weights.long_text)
+    settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
+    examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
+    job = Job(settings, task, data, source, weights, splits, examples, machine)
+    if job.results_dir != job.output_dir:
+        log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
+    return job
+
+
+def _task(
+    settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[Task, DataSource]:
+    if given is None:
+        task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))
+        return task, find_data(task, settings.data.data_dir, environment=environment)
+    folder = settings.data.data_dir
+    return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
+
+
+def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
+    """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
+    said = settings.given | set(chosen) if found else set(_OF_TEXTS)
+    of_texts = {name: getattr(settings.data, name) for name in _OF_TEXTS if name in said}
+    given = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
+    if found:
+        return load_metadata(found[0], given, found[1])
+    return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
+
+
+def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTuneConfig:
+    """Limits rows to the model's positions unless a flag sets their length."""
+    most = BertConfig.from_json_file(source.config).max_position_embeddings
+    lengths = {**dataclasses.asdict(settings.data), **dataclasses.asdict(settings.of_task.pretraining)}
+    shorter = {name: most for name in _LENGTHS - settings.given if lengths[name] > most}
+    if "max_seq_length" in shorter:
+        log.info("--max_seq_length=%d: the model has no more positions", most)
+    return settings.replaced(shorter)
+
+
+def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:
+    if not isinstance(examples, Unopened):
+        return examples
+    output, eval_batch = settings.output.folder, settings.inference.eval_batch_size
+    return examples.opened(Opening(weights.tokenizer, settings.data.max_seq_length, output, eval_batch))
+
+
+def _log_origins(
+    settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, chosen: Mapping[str, float | str]
+) -> None:
+    place = data.folder if data.has_folder else "files that are named"
+    log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
+    if data.is_sample:
+        log.warning("this is the %s", SAMPLE_NOTE)
+    log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
+    if chosen:
+        log.info("recipe for the default checkpoint: %s", _flags(chosen))
+    own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
+    dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
+    if dropped:
+        log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", _flags(dropped))
+    named = "--output_dir" if "output_dir" in settings.given else "default"
+    log.info("output to %s (%s)", settings.output.output_dir, named)
+
+
+def _flags(values: Mapping[str, float | str]) -> str:
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in values.items())
+
+
+def _purposes(settings: FineTuneConfig) -> list[str]:
+    """Purposes to read; dev also if it is evaluated during training."""
+    actions = settings.actions
+    evaluates = actions.do_eval or (actions.do_train and settings.train.eval_every_n_steps > 0)
+    wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
+    return [purpose for purpose, do in wanted.items() if do]
+
+
+def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, Any]) -> FineTuneConfig:
+    """Fills in data and model settings from the run of a trained model; `load_metadata` finds how it reads texts."""
+    idle = settings.given & (_OF_TRAINING - _ASKED_AFTERWARDS)
+    if idle:
+        log.warning("nothing is trained, so these have no effect: %s", ", ".join(f"--{name}" for name in sorted(idle)))
+    learned = {name: record[name] for name in KEPT if name in record and name not in settings.given}
+    if record and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
+        learned["init_checkpoint"] = checkpoint
+    return settings.replaced(learned)
+
+
+def find_trained(settings: FineTuneConfig, environment: Mapping[str, str], task: Task | None = None) -> tuple[str, Path]:
+    """Finds the checkpoint of the run in the output folder, else or if named that of --init_checkpoint, and its folder.
+
+    The published script's commands name the pretrained checkpoint in evaluation too: with a run it has no effect. If
+    the task's head has no variables, as for vectors, a pretrained model suffices. FlagError if the output folder holds
+    another run than the named one.
+    """
+    if kept.best_or_newest(settings.output.folder) is None and not _is_learned(
+        task or get_task(settings.data.task_name or "", settings.of_task)
+    ):
+        checkpoint = find_model(settings.model, environment=environment).checkpoint
+        return checkpoint, Path(checkpoint).parent
+    return _trained(settings, environment)
+
+
+def _is_learned(task: Task) -> bool:
+    """Whether a task's head has variables; assumed if the family is unknown until labels are read from a file."""
+    try:
+        return bool(heads.of(task.family.head).variables(BertConfig(vocab_size=1)))
+    except BertError:
+        return True
+
+
+def _trained(settings: FineTuneConfig, environment: Mapping[str, str]) -> tuple[str, Path]:
+    output_dir = settings.output.folder
+    if "init_checkpoint" not in settings.given:
+        return run.require_checkpoint(output_dir), output_dir
+    named = checkpoint_of(settings.model.init_checkpoint or "", environment=environment)
+    own = kept.best_or_newest(output_dir)
+    if own is None or named.resolve().parent in run_layout.own_folders(output_dir):
+        if not _has_head(named):
+            raise CheckpointError(
+                f"{named}: {PRETRAINED}; train it first (--do_train),"
+                " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
+            )
+        return str(named), named.parent
+    if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
+        raise FlagError(
+            f"--init_checkpoint={settings.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
+            " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
+        )
+    return own, output_dir
+
+
+def _has_head(prefix: Path) -> bool:
+    """Whether a checkpoint has a task head: a run's always has, even one without variables."""
+    return "kind" in run_folder.trained(prefix.parent) or bool(task_head(CheckpointReader(prefix).shapes))
+
+
+def _is_trained(prefix: Path) -> bool:
+    try:
+        return _has_head(prefix)
+    except CheckpointError:  # it was moved since the training
+        return False
+
+
+def with_recipe(
+    settings: FineTuneConfig, family: Family, *, default_checkpoint: bool, sample_data: bool
+) -> tuple[FineTuneConfig, dict[str, float | str]]:
+    """Fills in unset settings; returns the settings and the values taken from the recipe."""
+    recipe = dict(family.usual_settings) if settings.actions.do_train else {}
+    if default_checkpoint:
+        recipe.update(_RECIPES[settings.program])
+    if default_checkpoint and sample_data:
+        recipe.update(family.sample_settings)
+    chosen = _left_open(settings, recipe)
+    return settings.replaced(chosen), chosen
+
+
+def dropped_recipe(settings: FineTuneConfig) -> dict[str, float | str]:
+    """What the default checkpoint's recipe would change if training starts from another checkpoint."""
+    chosen = _left_open(settings, _RECIPES[settings.program]) if settings.actions.do_train else {}
+    return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
+
+
+def _left_open(settings: FineTuneConfig, recipe: Mapping[str, float | str]) -> dict[str, float | str]:
+    decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
+    if "num_train_epochs" in settings.given:
+        decided = decided | {"num_train_steps"}
+    return {name: value for name, value in recipe.items() if name not in decided}

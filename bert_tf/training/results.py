@@ -1,0 +1,154 @@
+"""Writes the results of a run into its folder, for people and scripts, and its page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import types
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf import run_layout
+from bert_tf.errors import BertError, FlagError
+from bert_tf.io import atomic, documents
+from bert_tf.io.log_form import log, published, short
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
+
+
+def write_evaluation(
+    output_dir: str | os.PathLike[str],
+    evaluations: Mapping[str, Evaluation],
+    *,
+    step: int,
+    note: str = "",
+    more: Mapping[str, Any] = types.MappingProxyType({}),
+    averages: Mapping[str, Mapping[str, Evaluation]] = types.MappingProxyType({}),
+) -> dict[str, float]:
+    """Writes and logs eval_results.txt (key = value, as the published script) and eval_results.json.
+
+    Returns the values by key: eval_<metric> and eval_loss, with several splits both for their mean and for each, as
+    eval_accuracy_matched; loss, equal to eval_loss; and global_step. Keys of weight averages end in their name:
+    eval_accuracy_ema. The JSON file also holds intervals and tables of each split, and `more`; a metric whose interval
+    cannot be computed has none. `note` is a remark on the data for readers who compare numbers.
+    """
+    summary = summarize(evaluations)
+    results = {**{f"eval_{name}": value for name, value in summary.items()}, "loss": summary["loss"], "global_step": step}
+    for kind, of_kind in averages.items():
+        results.update({f"eval_{name}_{kind}": value for name, value in summarize(of_kind).items()})
+    _log(results, evaluations)
+    folder = Path(output_dir)
+    atomic.write_text(folder / run_layout.RESULTS_TEXT, "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
+    every = {"": evaluations, **averages}
+    splits = {title(split, kind): found.details() for kind, of_kind in every.items() for split, found in of_kind.items()}
+    content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
+    atomic.write_text(folder / run_layout.RESULTS, documents.to_json(content, indent=2, sort_keys=True) + "\n")
+    return results
+
+
+def title(split: str, average: str) -> str:
+    return f"{split} ({average})" if average else split
+
+
+def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Writes wrong_examples.jsonl by split, see `Family.mistakes`; without mistakes the file is empty."""
+    lines = (documents.to_json({"split": split, **mistake}) for split, of_split in found.items() for mistake in of_split)
+    _write_lines(Path(output_dir) / run_layout.WRONG_EXAMPLES, lines)
+
+
+def write_predictions(
+    output_dir: str | os.PathLike[str],
+    task: Task,
+    split: str,
+    examples: Sequence[Any],
+    predictions: Any,
+) -> Path:
+    """Writes the files of a family for a split, and submission/<name>.tsv if GLUE's server takes it.
+
+    Returns the main file. With several splits, names carry theirs: predictions_matched.tsv. The one that the published
+    script predicts, test_matched of MNLI, has its files under the published name too. Predictions are in the order of
+    the E examples, see `Family.predictions`.
+    """
+    folder, suffix = Path(output_dir), split_suffix(split)
+    published = split_suffix(task.published_name(split))
+    files = task.family.files(predictions, examples, suffix=suffix, published_suffix=published)
+    for name, text in files.items():
+        atomic.write_text(folder / name, text)
+    written = folder / next(iter(files))
+    log.info("predictions of %d examples are in %s", len(examples), written)
+    wanted = task.submission(split)
+    if wanted is not None:
+        _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(predictions))
+    return written
+
+
+def zip_submissions(output_dir: str | os.PathLike[str]) -> Path:
+    """Packs the files of `submission` into submission.zip beside it, without folders, as the server requires."""
+    files = sorted(Path(output_dir, run_layout.SUBMISSION).glob("*.tsv"))
+    if not files:
+        raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a task of GLUE")
+    target = Path(output_dir, run_layout.SUBMISSION_ZIP)
+    with atomic.replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for file in files:
+            archive.writestr(zipfile.ZipInfo(file.name, _EPOCH), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return target
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    atomic.write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) -> None:
+    intervals = {
+        f"eval_{name}{split_suffix(split)}": f" (95 %: {low:.4f} to {high:.4f})"
+        for split, evaluation in evaluations.items()
+        for name, (low, high) in evaluation.intervals.items()
+    }
+    as_published = {key: np.float32(value) if isinstance(value, float) else value for key, value in sorted(results.items())}
+    listed = ", ".join(f"{key} = {value!s}" for key, value in as_published.items())
+    published.info("Saving dict for global step %d: %s", results["global_step"], listed)
+    published.info("evaluation_loop marked as finished")
+    log.info("***** Eval results *****")
+    for key, value in as_published.items():
+        published.info("  %s = %s", key, value)
+        if key != "loss":  # the same as eval_loss
+            shown = value if isinstance(value, int) else f"{value:.6g}"
+            short.info("  %s = %s%s", key, shown, intervals.get(key, ""))
+    for split, evaluation in evaluations.items():
+        short.info("%s: %d examples", split, evaluation.examples)
+        for line in evaluation.lines:
+            short.info("  %s", line)
+        if evaluation.collapsed:
+            log.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)
+
+
+def start_page_ahead() -> None:
+    """Starts Vega in a thread: the first chart of a process is the slowest."""
+    threading.Thread(target=_start_vega, name="start Vega").start()
+
+
+def _start_vega() -> None:
+    with contextlib.suppress(Exception):  # the page fails in the same way, and says so
+        from bert_tf.report import drawing, line_chart, scripts
+
+        drawing.svg(line_chart.line_chart([line_chart.Curve("", 0, range(2), range(2))]))
+        scripts.vega()
+
+
+def write_page(folder: Path) -> None:
+    """Writes the page at the end of a run; failure is only a warning."""
+    try:
+        from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
+
+        page.write(folder / run_layout.PAGE, run_files.read([folder]))
+        log.info("the page of the run is %s", folder / run_layout.PAGE)
+    except Exception as error:
+        reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
+        log.warning("no %s: %s", run_layout.PAGE, reason)

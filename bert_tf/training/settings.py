@@ -1,0 +1,223 @@
+"""Settings of fine-tuning in groups; imports no TensorFlow.
+
+Flags of the published script keep its names, types and defaults (google-research/bert run_classifier.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from pathlib import Path
+
+from bert_tf.engines.names import INT8, NAMES, TENSORFLOW
+from bert_tf.errors import FlagError
+from bert_tf.io.documents import LARGEST_SETTING
+from bert_tf.io.log_form import FORMS, SHORT
+from bert_tf.optimization import parts
+from bert_tf.profiling.timing.ranges import StepRange
+from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.settings import MOST_EXAMPLES, group, same, setting
+from bert_tf.tasks.registry import known_names
+
+POLYNOMIAL = "polynomial"
+OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
+SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
+PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
+LONG_TEXTS = ("truncate", "head_tail", "windows")
+EXACT = (
+    *("pack_tokens", "last_layer_cls_only", "custom_gradients", "native_kernels", "fused_adam", "defer_embeddings"),
+    "pad_to_longest",
+)
+
+_MOST_SEEDS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    task_name: str | None = setting(None, f"required: {', '.join(known_names())}")
+    data_dir: str | None = setting(
+        None, "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample"
+    )
+    max_seq_length: int = setting(128, "maximum input length in word pieces")
+    long_text: str = setting(
+        "truncate", f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)", choices=LONG_TEXTS
+    )
+    do_lower_case: bool = setting(True, "lower-case the text, as uncased models require")
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSettings:
+    init_checkpoint: str | None = setting(
+        None, "checkpoint or folder to start from or evaluate; default: $BERT_BASE_DIR or the default checkpoint"
+    )
+    bert_config_file: str | None = setting(None, "model configuration; default: beside the checkpoint")
+    vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the checkpoint")
+
+
+@dataclasses.dataclass(frozen=True)
+class ActionSettings:
+    do_train: bool = setting(False, "train")
+    do_eval: bool = setting(False, "evaluate on the dev split")
+    do_predict: bool = setting(False, "predict the test split")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSettings:
+    train_batch_size: int = setting(32, "examples per step", lowest=1, highest=MOST_EXAMPLES)
+    learning_rate: float = setting(5e-5, "peak learning rate", lowest=0.0)
+    num_train_epochs: float = setting(3.0, "passes over the training data", lowest=0.0)
+    num_train_steps: int | None = setting(None, "training steps, instead of epochs", lowest=1)
+    warmup_proportion: float = setting(0.1, "fraction of steps with linear warm-up", lowest=0.0)
+    num_warmup_steps: int | None = setting(None, "warm-up steps, instead of a fraction", lowest=0)
+    learning_rate_schedule: str = setting("linear", f"decay after warm-up: {', '.join(SCHEDULES)}", choices=SCHEDULES)
+    polynomial_power: float = setting(2.0, "power of the polynomial schedule", lowest=0.0)
+    layer_decay: float = setting(
+        1.0, "learning rate of a layer relative to the layer above, at most 1; head and pooler use the full rate"
+    )
+    freeze: str | None = setting(None, "parts not to train: embeddings,0-5,pooler (layers by number)")
+    gradient_accumulation_steps: int = setting(1, "micro-batches per step; memory use is that of one micro-batch", lowest=1)
+    fit_memory: bool = setting(False, "choose micro-batches that fit into GPU memory; same as --train_batch_size=auto")
+    check_memory: bool = setting(True, "reject a run that will not fit into GPU memory before the graph is built")
+    recompute: bool = setting(False, "recompute activations in the backward pass (gradient checkpointing); less memory, slower")
+    optimizer: str = setting(ADAMW, "adamw, or lamb for large batches (update scaled by the weight norm)", choices=OPTIMIZERS)
+    adam_bias_correction: bool = setting(False, "bias correction of Adam; off in published BERT")
+    class_weights: str | None = setting(None, "per-class loss weights: balanced, or one number per label, comma-separated")
+    label_smoothing: float = setting(0.0, "label smoothing factor", lowest=0.0)
+    seed: int = setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
+    seeds: str | None = setting(
+        None, "several seeds in sequence: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv"
+    )
+    save_checkpoints_steps: int = setting(1000, "steps between checkpoints; by default also every ten minutes", lowest=1)
+    keep_checkpoint_max: int = setting(5, "checkpoints to keep; 0 for all", lowest=0)
+    keep_optimizer_slots: bool = setting(False, "keep optimizer state in every checkpoint, including the last")
+    log_every_n_steps: int | None = setting(
+        None, "steps between log lines (loss, rate, speed); default: 50, or 20 lines in total", lowest=1
+    )
+    ema: float | None = setting(
+        None,
+        "decay of an exponential moving average of the weights, such as 0.999; saved in OUTPUT_DIR/ema and evaluated too",
+        lowest=0.0,
+    )
+    average_last: int = setting(
+        0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
+    )
+    eval_every_n_steps: int = setting(
+        0, "steps between evaluations on the dev split; the best checkpoint is kept; 0: off", lowest=0
+    )
+    best_metric: str | None = setting(
+        None, "metric that selects the best checkpoint (ties: lower loss), or loss; default: the first metric"
+    )
+    target_metric: str | None = setting(
+        None, "record when the dev split first reaches a value: accuracy:0.8, or loss:0.4 (at most)"
+    )
+    stop_at_target: bool = setting(False, "stop training at the target")
+    early_stopping_patience: int = setting(0, "stop after N evaluations without improvement; 0: off", lowest=0)
+
+    def __post_init__(self) -> None:
+        parts.parse_frozen(self.freeze)
+        if self.seeds is not None:
+            seed_numbers(self.seeds)
+
+    @functools.cached_property
+    def frozen(self) -> frozenset[parts.Part]:
+        return parts.parse_frozen(self.freeze)
+
+    @functools.cached_property
+    def seed_numbers(self) -> tuple[int, ...]:
+        """Parsed `seeds`; empty for a single seed."""
+        return () if self.seeds is None else seed_numbers(self.seeds)
+
+
+@dataclasses.dataclass(frozen=True)
+class InferenceSettings:
+    eval_batch_size: int | None = setting(
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    predict_batch_size: int | None = setting(None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES)
+    submission_zip: bool = setting(False, "write submission.zip for the GLUE server")
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeedSettings:
+    pack_tokens: bool = setting(True, "skip padding tokens")
+    last_layer_cls_only: bool = setting(True, "compute only [CLS] in the last layer if the head reads nothing else")
+    custom_gradients: bool = setting(True, "hand-written gradients for attention, GELU and LayerNorm")
+    native_kernels: bool = setting(True, "on CPUs with a C++ compiler: kernels compiled for this machine")
+    fused_adam: bool = setting(True, "one kernel per variable for the Adam update")
+    defer_embeddings: bool = setting(True, "defer updates of unused word embeddings until they are read")
+    pad_to_longest: bool = setting(True, "pad each batch to its longest example instead of --max_seq_length")
+    published_layout: bool = setting(False, "all of the above off, as in the published script; for comparison")
+    group_by_length: bool = setting(False, "batch training examples of similar length")
+    xla: bool = setting(False, "compile with XLA; useful on GPUs; computes padding and updates all word embeddings")
+    precision: str = setting(
+        "default", "precision of matrix multiplications: float32 (strict), tf32, bfloat16, float16", choices=PRECISIONS
+    )
+
+
+_ENGINE_PRECISION = f"precision of matrix multiplications: float32 (strict), tf32, bfloat16, float16; {INT8} with an --engine"
+# Settings of devices that are of training alone.
+OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
+
+
+@dataclasses.dataclass(frozen=True)
+class MachineSettings:
+    """Machine settings of a batch job."""
+
+    precision: str = same(SpeedSettings, "precision", help=_ENGINE_PRECISION, choices=(*PRECISIONS, INT8))
+    engine: str = setting(TENSORFLOW, f"inference engine: {', '.join(NAMES)} (by what is installed)", choices=NAMES)
+    native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow
+    devices: DeviceSettings = group(DeviceSettings, without=OF_TRAINING)  # all that are seen compute
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputSettings:
+    output_dir: str | None = setting(None, "folder for checkpoints and results; default: out/TASK")
+    overwrite_output_dir: bool = setting(False, "replace a different run in the folder; the same run resumes")
+    profile_steps: str | None = setting(
+        None, "steps to profile, such as 20-30; writes profile/ and NVTX ranges (docs/profiling.md)"
+    )
+    memory_trace_step: int | None = setting(
+        None, "step whose memory to trace: memory_trace_stepN.txt, live_memory_stepN.tsv", lowest=1
+    )
+    verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
+    log_form: str = setting(SHORT, "short, or published (the log lines of the published script)", choices=FORMS)
+
+    def __post_init__(self) -> None:
+        if self.profile_steps:
+            StepRange.parse("profile_steps", self.profile_steps)
+
+    @property
+    def folder(self) -> Path:
+        """`output_dir`, which `configured` always sets."""
+        return Path(self.output_dir or "")
+
+    @functools.cached_property
+    def profiled(self) -> StepRange | None:
+        return StepRange.parse("profile_steps", self.profile_steps) if self.profile_steps else None
+
+
+def seed_numbers(text: str) -> tuple[int, ...]:
+    """Parses --seeds, such as 1,3,7-9; FlagError for duplicates, too many or too large numbers."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if not first <= last <= LARGEST_SETTING:
+            known = f"numbers up to {LARGEST_SETTING} with commas, or 1-5"
+            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write {known}")
+        if len(seeds) + last - first >= _MOST_SEEDS:
+            raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
+        seeds += range(first, last + 1)
+    if len(set(seeds)) < len(seeds):
+        raise FlagError(f"--seeds={text}: a seed is named twice")
+    return tuple(seeds)
+
+
+def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:
+    """Sets the threads of each process on a shared machine, unless given; None if unknown."""
+    given = machine.devices
+    devices = dataclasses.replace(
+        given, intra_op_threads=given.intra_op_threads or threads, inter_op_threads=given.inter_op_threads or threads
+    )
+    return dataclasses.replace(machine, devices=devices)

@@ -1,0 +1,199 @@
+"""Finds data and models."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import glob
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bert_tf import home
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.io import files
+from bert_tf.io.log_form import log
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.registry import canonical_name, folder_name, get_task
+from bert_tf.training.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from bert_tf.batch.trained import Trained
+
+SAMPLE_NOTE = "bundled sample, written for this project: not comparable with published figures"
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSource:
+    """Location of a task's files."""
+
+    folder: Path  # unused if the task knows its files
+    origin: str  # which setting or default chose it
+    is_sample: bool = False  # bundled sample
+    has_folder: bool = True  # the task reads `folder`
+    has_command: bool = True  # a command line can name them
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSource:
+    checkpoint: str
+    config: Path
+    vocabulary: Path
+    origin: str
+    is_default: bool = False
+
+    @property
+    def from_scratch(self) -> bool:
+        """No checkpoint: all weights are new."""
+        return not self.checkpoint
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        weights = () if self.from_scratch else (Path(self.checkpoint),)
+        return (*weights, self.config, self.vocabulary)
+
+
+def find(
+    name: str | os.PathLike[str] | None,
+    overrides: ModelOverrides,
+    *,
+    environment: Mapping[str, str],
+    task: str | Task | None = None,
+    needs_head: bool = True,
+) -> Trained:
+    """Finds a model by a checkpoint, a run (best, else newest) or a Hugging Face folder, and checks it without reading weights.
+
+    Without a name it is that of $BERT_BASE_DIR, else the default. `task` is needed if no run record names it. A pretrained
+    model suffices unless it `needs_head`.
+    """
+    from bert_tf.batch import trained
+    from bert_tf.estimator import run_folder
+
+    if name is None:
+        source = find_model(ModelSettings(), environment=environment)
+        values = {name: value for name, value in dataclasses.asdict(overrides).items() if value is not None}
+        files_of_model = {"bert_config_file": str(source.config), "vocab_file": str(source.vocabulary)}
+        return trained.load_encoder(source.checkpoint, ModelOverrides(**{**files_of_model, **values}))
+    prefix = _only_match(os.fspath(name)) or str(checkpoint_of(name, environment=environment))
+    if not needs_head:
+        return trained.load_encoder(prefix, overrides)
+    if isinstance(task, str) and canonical_name(task) == run_folder.trained(Path(prefix).parent).get("task_name"):
+        task = None
+    task = get_task(task) if isinstance(task, str) else task
+    model = trained.load(prefix, overrides, family=None if task is None else task.family)
+    return model if task is None else dataclasses.replace(model, given_task=task)
+
+
+def _only_match(name: str) -> str | None:
+    """The checkpoint of a pattern or `FOLDER:all`, which must have one; None for any other name."""
+    from bert_tf.batch import checkpoints
+
+    if not glob.has_magic(name) and not name.endswith(checkpoints.ALL):
+        return None
+    matches = checkpoints.named([name])
+    if len(matches) > 1:
+        raise CheckpointError(f"{name}: {len(matches)} checkpoints; name one")
+    if matches[0].problem:
+        raise CheckpointError(matches[0].problem)
+    return matches[0].prefix
+
+
+def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str]) -> DataSource:
+    """--data_dir, else $GLUE_DIR/TASK, else data/TASK of the project, else the sample; own files need no folder."""
+    if not task.reads_folder:
+        named_by = getattr(task, "named_by", "--train_file, --dev_file and --test_file")
+        if data_dir is not None:
+            raise FlagError(f"--data_dir: {task.name} takes {named_by} instead of a folder")
+        return DataSource(Path(), named_by, has_folder=False)
+    name = folder_name(task.name)
+    sample = home.SAMPLE / task.name
+    if data_dir is not None:
+        why = files.missing_folder(data_dir)
+        if why:
+            raise DataError(f"{why}; --data_dir must hold the files of {task.name}", data_dir)
+        return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
+    glue = environment.get("GLUE_DIR")
+    candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
+    if glue and not candidates[0].folder.is_dir():
+        log.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
+    candidates.append(DataSource(home.folder(environment) / "data" / name, "data/"))
+    candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
+    for source in candidates:
+        if source.folder.is_dir():
+            return source
+    raise DataError(
+        f"no data for {task.name}; fetch it (python -m bert_tf data fetch {task.name}), put its files there, set GLUE_DIR,"
+        " or name their folder with --data_dir",
+        candidates[-2].folder,
+    )
+
+
+def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_be_new: bool = False) -> ModelSource:
+    """Finds the model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
+
+    `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
+    """
+    from bert_tf.checkpoints import default, huggingface  # as the next, they import TensorFlow
+    from bert_tf.checkpoints.reader import CHECKPOINT_NAME
+
+    named = settings.init_checkpoint
+    base = environment.get("BERT_BASE_DIR")
+    origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
+    if may_be_new and not named and (settings.bert_config_file or settings.vocab_file):
+        if not (settings.bert_config_file and settings.vocab_file):
+            raise FlagError("--bert_config_file and --vocab_file together begin from scratch; else name --init_checkpoint")
+        return _model(None, Path(), settings, "from scratch")
+    if not named and not base:
+        if settings.bert_config_file or settings.vocab_file:
+            raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
+        folder = default.ensure(home.folder(environment) / "checkpoints")
+        return _model(folder / CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
+    path = Path(named or base or "")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(path)  # what else is refused is its own reason
+    alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
+    if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
+        raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin})")
+    checkpoint = checkpoint_of(path, environment=environment)
+    folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
+    return _model(checkpoint, folders, settings, origin)
+
+
+def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> Path:
+    """Finds a checkpoint by its prefix, one of its files, or a folder."""
+    from bert_tf.checkpoints import huggingface
+    from bert_tf.checkpoints.reader import PART, is_folder
+
+    path = Path(name)
+    if is_folder(path) and huggingface.is_huggingface_folder(path):
+        path = huggingface.converted(path, home.folder(environment) / "checkpoints")
+    return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _model(
+    checkpoint: Path | None, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False
+) -> ModelSource:
+    config = Path(settings.bert_config_file or folder / "bert_config.json")
+    vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
+    for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
+        why = files.missing(path)
+        if why:
+            raise CheckpointError(f"{path}: {why}; name it with {flag}")
+    return ModelSource(str(checkpoint or ""), config, vocabulary, origin, is_default)
+
+
+def _checkpoint_in(folder: Path) -> Path:
+    from bert_tf.estimator import kept
+
+    if (folder / "bert_model.ckpt.index").is_file():
+        return folder / "bert_model.ckpt"
+    trained = kept.best_or_newest(folder)
+    if trained is None:
+        raise CheckpointError(f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder")
+    return Path(trained)

@@ -1,0 +1,29 @@
+"""Version of the package, and the versions of Python and TensorFlow that it needs. Any Python 3 can read this file."""
+
+from importlib import metadata
+
+__version__ = "0.1.0"
+
+_TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos", "tensorflow-intel")
+
+
+def installed_tensorflow() -> "tuple[str, str] | None":
+    for package in _TENSORFLOW_PACKAGES:
+        try:
+            return package, metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
+    """Returns one line on why bert_tf cannot run with these versions, or None; newer TensorFlow 2.x is accepted."""
+    if not (3, 9) <= python <= (3, 13):
+        return "bert_tf needs Python 3.9 to 3.13; this is Python %d.%d." % python
+    if tensorflow is None:
+        return "bert_tf needs TensorFlow, which is not installed. Run: pip install -r requirements.txt"
+    major, _, rest = tensorflow.partition(".")
+    minor = rest.partition(".")[0]
+    if major != "2" or not minor.isdigit() or int(minor) < 15:
+        return "bert_tf needs TensorFlow 2.15 to 2.21; %s is installed. Run: pip install -r requirements.txt" % tensorflow
+    return None

@@ -1,0 +1,161 @@
+"""Each setting of each operation: the same as a flag, as a keyword and as a key of a job file."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import keyword
+import re
+
+import pytest
+
+import bert_tf
+from bert_tf import settings
+from bert_tf.cli import command_line
+from bert_tf.cli.flags import by_name, read
+from bert_tf.errors import FlagError
+from bert_tf.io.documents import LARGEST_SETTING
+from bert_tf.operations.encode import EncodeSettings
+from bert_tf.operations.evaluate import EvaluateSettings
+from bert_tf.operations.export import ExportSettings
+from bert_tf.operations.predict import PredictSettings
+from bert_tf.settings import nearest, settings_of, unknown_setting
+from bert_tf.training import fine_tune_config
+from tests import declared, lines
+
+WITHOUT_FUNCTION = {"export"}  # a method of a model: bert_tf.load(...).export(...)
+OPERATIONS = declared.settings()
+CALLS = {name: rows for name, rows in OPERATIONS.items() if name not in WITHOUT_FUNCTION}
+WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}}  # `task` may be an object; call it for each
+WITHOUT_FLAG = {"fine-tune": {"task"}, "data fetch": {"source_dir"}, "vocabulary extend": {"corpus"}}  # two are --from
+OF_TRAINING = {row.name for row in fine_tune_config.SETTINGS}
+
+
+def value_of(row):
+    """A value that is not the default."""
+    if row.choices:
+        return next(choice for choice in row.choices if choice != row.default)
+    return {bool: not row.default, int: 7, float: 0.5, str: "7", tuple: ("7", "8")}[row.kind]
+
+
+def text_of(value):
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_flag_and_a_keyword_are_the_same_setting(name):
+    for row in (row for row in OPERATIONS[name] if not row.positional):
+        value = value_of(row)
+        flag = by_name(read([name, f"--{row.name}={text_of(value)}"], [row]), [row])
+        assert settings.named([row], flag) == settings.named([row], {row.name: value}) == {row.name: value}
+        with pytest.raises(FlagError, match=f"^--{row.name} is empty: did you mean to set a shell variable"):
+            read([name, f"--{row.name}="], [row])
+        with pytest.raises(FlagError):
+            settings.named([row], {row.name: object()})
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_help_lists_every_flag(name):
+    operation = declared.operations()[name]
+    text = command_line.help_text(name, operation)
+    flags = [row for row in command_line.flags_of(operation) if row.help]
+    assert [row.name for row in flags if not re.search(rf"--(\[no\])?{row.name} ", text)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "flags"),
+    [
+        ("predict", {"files": {"input": "a", "output": "b"}}, ["--input=a", "--output=b"]),
+        ("evaluate", {"tasks": "MRPC"}, ["--task_name=MRPC"]),
+    ],
+)
+def test_a_key_of_a_job_file_is_the_same_setting(name, entries, flags, tmp_path):
+    of_line = {"input", "output", "job", "task_name", "data_dir", "beam", "precision", "engine", "native_kernels"}
+    devices = {row.name for row in settings_of(fine_tune_config.DeviceSettings)}
+    rows = [row for row in OPERATIONS[name] if row.name not in of_line | devices]
+    keys = {row.name: value_of(row) for row in rows}
+    (tmp_path / "job.json").write_text(json.dumps({**keys, **entries}))
+    by_file = lines.parse(name, f"--job={tmp_path / 'job.json'}").settings
+    by_flags = lines.parse(name, *flags, *(f"--{key}={text_of(value)}" for key, value in keys.items())).settings
+    names = dict.fromkeys(("job", "task_name", "input", "output"))
+    assert settings.replaced(by_file, names) == settings.replaced(by_flags, names)
+
+
+def function_of(command):
+    """Returns the function whose first line names the command."""
+    every = [getattr(bert_tf, name) for name in bert_tf.__all__]
+    words = f"`python -m bert_tf {command}`"
+    (found,) = (one for one in every if inspect.isfunction(one) and words in one.__doc__.partition("\n")[0])
+    return found
+
+
+@pytest.mark.parametrize("command", CALLS)
+def test_keywords_and_their_defaults_are_those_of_the_settings(command):
+    parameters = inspect.signature(function_of(command)).parameters.values()
+    found = {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+    rows = [row for row in CALLS[command] if not keyword.iskeyword(row.name)]
+    words = {row.name for row in rows if row.positional}
+    without = WITHOUT_ARGUMENT.get(command, set()) | words
+    expected = {row.name: row.default for row in rows if row.name not in without}
+    own = WITHOUT_FLAG.get(command, set()) | words
+    assert {name: default for name, default in found.items() if name not in own} == expected
+
+
+@pytest.mark.parametrize("command", sorted(CALLS.keys() - {"report", "data fetch"}))
+def test_an_unknown_setting_is_refused(command):
+    function = function_of(command)
+    words = [p for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
+    words = [p for p in words if p.kind is not p.VAR_KEYWORD]
+    with pytest.raises(FlagError, match="unknown setting 'no_such_setting'"):
+        function(*("x" for _ in words), no_such_setting=1)
+
+
+# Numbers of any size: seeds, thresholds, numbers of steps, and what is compared with model, data or devices before use.
+OF_ANY_SIZE = set(
+    """average_last best check_replicas_every_n_steps depth doc_stride early_stopping_patience eval_every_n_steps
+    gpu_memory_limit_mb gpu_memory_mb gradient_accumulation_steps held_out_documents keep_checkpoint_max last
+    log_every_n_steps max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
+    memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps phase2_max_seq_length
+    phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
+    verbosity word_column""".split()
+)
+
+
+def test_a_number_by_whose_size_something_is_made_has_a_bound():
+    every = (rows for name, rows in OPERATIONS.items() if name != "serve")  # these are limits
+    numbers = [row for rows in every for row in rows if row.kind is int]
+    assert {row.name for row in numbers if row.highest == LARGEST_SETTING} == OF_ANY_SIZE
+
+
+def test_each_setting_of_fine_tuning_is_declared_once():
+    names = [row.name for row in fine_tune_config.SETTINGS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("epochs", "num_train_epochs"),  # Keras
+        ("lr", "learning_rate"),
+        ("batch_size", "train_batch_size"),
+        ("seq_len", "max_seq_length"),
+        ("warmup_ratio", "warmup_proportion"),  # transformers
+        ("save_total_limit", "keep_checkpoint_max"),
+        ("lr_scheduler_type", "learning_rate_schedule"),
+        ("model_name_or_path", "init_checkpoint"),
+        ("fp16", "precision"),
+        ("accumulate_grad_batches", "gradient_accumulation_steps"),  # Lightning
+        ("learning-rate", "learning_rate"),
+    ],
+)
+def test_settings_are_found_by_the_names_of_other_libraries(name, ours):
+    assert unknown_setting("setting", name, OF_TRAINING) == f"unknown setting {name!r}; did you mean {ours}?"
+
+
+def test_each_name_of_other_libraries_leads_to_a_setting_that_the_operation_takes():
+    known = {row.name for row in settings_of(EncodeSettings, EvaluateSettings, ExportSettings, PredictSettings)}
+    assert set(settings._NAMED_ELSEWHERE) <= OF_TRAINING | known
+    predicting = {row.name for row in settings_of(PredictSettings)}
+    assert nearest("epochs", predicting) is None
+    assert nearest("batch_size", predicting) == "predict_batch_size"
+    assert "(known: " in unknown_setting("setting", "epochs", predicting)

@@ -1,0 +1,128 @@
+"""Heads over all tokens: where an answer begins and ends, worked out by hand, and tags."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import special
+
+from bert_tf.config import BertConfig
+from bert_tf.modeling.encoder import Encoded, bert
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.modeling.heads.tokens import SpanHead, TagHead
+from bert_tf.modeling.packing import Packed, Padded
+from tests.graphs import evaluate
+from tests.modeling.recorder import Recorder
+
+tf1 = tf.compat.v1
+CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
+WEIGHTS = {"cls/squad/output_weights": [[1.0, 0.0], [0.0, 2.0]], "cls/squad/output_bias": [0.0, 1.0]}
+HEAD = SpanHead()
+
+
+def compute(tokens, mask):
+    padded = Padded(tf.constant(mask))  # rows are all positions
+    rows = tf.reshape(tf.constant(tokens, tf.float32), [-1, CONFIG.hidden_size])
+    encoded = Encoded(tf.zeros([1, 2]), None, rows=rows, layout=padded)
+    return HEAD.compute(encoded, {"input_mask": tf.constant(mask)}, CONFIG, Execution())["span_logits"]
+
+
+def losses(logits, starts, ends, counted):
+    def build():
+        columns = {"start_positions": starts, "end_positions": ends, "is_counted": counted}
+        features = {name: tf.constant(column) for name, column in columns.items()}
+        return HEAD.losses({"span_logits": tf.constant(logits)}, features, LossOptions())
+
+    return evaluate(build)
+
+
+def test_each_token_has_a_logit_for_both_ends():
+    found = evaluate(lambda: compute([[[3, 4], [5, 6]]], [[1, 1]]), WEIGHTS)
+    np.testing.assert_array_equal(found, [[[3, 9], [5, 13]]])
+
+
+def test_loss_is_the_mean_cross_entropy_of_both_ends():
+    logits = np.array([[[0, 0], [math.log(3), 0]]], np.float32)  # begins at the second with 3/4; ends anywhere
+    assert losses(logits, [1], [0], [1.0]) == pytest.approx((math.log(4 / 3) + math.log(2)) / 2)
+
+
+def test_rows_that_do_not_count_add_nothing():
+    logits = np.zeros([2, 3, 2], np.float32)
+    np.testing.assert_allclose(losses(logits, [0, 0], [0, 0], [0.0, 1.0]), [0, math.log(3)], rtol=1e-6)
+
+
+def test_serves_probabilities_over_the_tokens():
+    logits = [[[0.0, 0.0], [math.log(3), 0.0]]]
+    found = evaluate(lambda: HEAD.serving({"span_logits": tf.constant(logits)})["start_probabilities"])
+    np.testing.assert_allclose(found, [[0.25, 0.75]], rtol=1e-6)
+
+
+TAG_CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1, hidden_dropout_prob=0.3)
+TAG_WEIGHTS = {"output_weights": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "output_bias": [0.0, 0.5, -1.0]}
+MASK = [[1, 1, 1], [1, 0, 0]]
+ROWS = np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.0], [4.0, 0.0]], np.float32)  # of the tokens that are no padding
+LOGITS = np.random.default_rng(0).normal(0, 2, [2, 3, 4]).astype(np.float32)
+TAGS = np.array([[-1, 2, 0], [3, -1, -1]])
+
+
+def tag_logits(**execution):
+    encoded = Encoded(None, None, rows=tf.constant(ROWS), layout=Packed(tf.constant(MASK)))
+    return TagHead(3).compute(encoded, {}, TAG_CONFIG, Execution(**execution))["logits"]
+
+
+def loss(**options):
+    def of_rows():
+        return TagHead(4).losses({"logits": tf.constant(LOGITS)}, {"tag_ids": tf.constant(TAGS)}, LossOptions(**options))
+
+    return evaluate(of_rows)
+
+
+def test_each_token_is_scored_by_the_same_weights():
+    found = evaluate(tag_logits, TAG_WEIGHTS)
+    np.testing.assert_array_equal(found[0], [[2, 3.5, 4], [0, 1.5, 0], [1, 1.5, 1]])
+    np.testing.assert_array_equal(found[1, 0], [4, 0.5, 3])
+    assert found.shape == (2, 3, 3)
+
+
+def test_tokens_are_dropped_by_the_rate_of_the_configuration():
+    recorder = Recorder(factor=10.0)
+    assert evaluate(lambda: tag_logits(dropout=recorder), TAG_WEIGHTS)[0, 0].tolist() == [20.0, 30.5, 49.0]
+    assert recorder.rates == [0.3]
+
+
+def test_the_loss_of_a_row_is_a_sum_over_its_tags():
+    log = special.log_softmax(LOGITS, axis=-1)
+    np.testing.assert_allclose(loss(), [-log[0, 1, 2] - log[0, 2, 0], -log[1, 0, 3]], rtol=1e-6)
+
+
+def test_the_loss_of_a_tag_is_multiplied_by_its_weight():
+    log = special.log_softmax(LOGITS, axis=-1)
+    expected = [-3 * log[0, 1, 2] - log[0, 2, 0], -0.5 * log[1, 0, 3]]
+    np.testing.assert_allclose(loss(class_weights=(1.0, 1.0, 3.0, 0.5)), expected, rtol=1e-6)
+
+
+def test_it_owns_the_variables_it_says():
+    with tf.Graph().as_default():
+        tag_logits()
+        found = {variable.op.name: tuple(variable.shape) for variable in tf1.global_variables()}
+    assert found == TagHead(3).variables(TAG_CONFIG)
+
+
+def test_padding_is_not_computed():
+    config = BertConfig.tiny(vocab_size=9)
+    with tf.Graph().as_default() as graph:
+        encoded = bert(*map(tf.constant, ([[1, 2, 3], [4, 0, 0]], MASK, [[0] * 3] * 2)), config, Execution())
+        TagHead(5).compute(encoded, {}, config, Execution())
+        products = [op for op in graph.get_operations() if op.type == "MatMul" and op.name.startswith("head")]
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            assert [session.run(op.outputs[0]).shape for op in products] == [(4, 5)]
+
+
+def test_a_client_gets_probabilities():
+    found = evaluate(lambda: TagHead(4).serving({"logits": tf.constant(LOGITS)})["probabilities"])
+    assert found.sum(axis=-1) == pytest.approx(1.0)

@@ -1,0 +1,124 @@
+"""Vectors of tokens become those of texts, which may be trained in pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.head_spec import CONTRASTIVE, VECTORS, HeadSpec
+from bert_tf.modeling.encoder import bert
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.modeling.heads.vectors import contrastive_loss, cosine_loss, pooled
+from bert_tf.modeling.packing import Tokens
+from tests.graphs import evaluate
+from tests.tiny import random_weights
+
+TOKENS = np.array([[[1, -5], [3, -7], [99, 99]], [[2, 4], [-8, 0], [5, 5]]], np.float32)  # the third of the first is padding
+MASK = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+CONFIG = dataclasses.replace(BertConfig.tiny(vocab_size=30), num_hidden_layers=3)
+NUMBERS = (0, -1)
+PADDED = Execution(pack_tokens=False, last_layer_cls_only=False)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [("mean", [[2, -6], [-1 / 3, 3]]), ("cls", [[1, -5], [2, 4]]), ("max", [[3, -5], [5, 5]])],
+)
+def test_padding_counts_for_nothing(pooling, expected):
+    found = evaluate(lambda: pooled(tf.constant(TOKENS), tf.constant(MASK), pooling))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def batch():
+    rng = np.random.default_rng(0)
+    mask = (np.arange(6) < np.array([[6], [2], [4]])).astype(np.int32)
+    return rng.integers(0, 30, mask.shape).astype(np.int32), mask, np.zeros_like(mask)
+
+
+def outputs(execution, poolings, *, reads):
+    """Returns what the head computes of two layers, by pooling."""
+    features = dict(zip(("input_ids", "input_mask", "segment_ids"), batch()))
+
+    def build():
+        tensors = {name: tf.constant(value) for name, value in features.items()}
+        encoded = bert(*tensors.values(), CONFIG, execution, reads=reads)
+        made = {pooling: head(pooling) for pooling in poolings}
+        return {str(name): one.compute(encoded, tensors, CONFIG, execution)["vectors"] for name, one in made.items()}
+
+    return evaluate(build, random_weights(CONFIG))
+
+
+def head(pooling):
+    return heads.of(HeadSpec(len(NUMBERS) * CONFIG.hidden_size, VECTORS, (("layers", NUMBERS), ("pooling", pooling))))
+
+
+@pytest.fixture(scope="module")
+def layers():
+    return evaluate(lambda: bert(*map(tf.constant, batch()), CONFIG, PADDED).layers, random_weights(CONFIG))
+
+
+@pytest.mark.parametrize("execution", [PADDED, Execution()], ids=["padded", "packed"])
+def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
+    assert not head("cls").reads_tokens
+    found = {
+        **outputs(execution, ("mean", "max", None), reads=Tokens.ALL),
+        **outputs(execution, ("cls",), reads=Tokens.FIRST),
+    }
+    real = batch()[1].astype(bool)
+    of_texts = [np.concatenate([layers[number][row][real[row]] for number in NUMBERS], axis=1) for row in range(len(real))]
+    np.testing.assert_allclose(found["mean"], [tokens.mean(axis=0) for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(found["max"], [tokens.max(axis=0) for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(found["cls"], [tokens[0] for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(found["None"][real], np.concatenate(of_texts), atol=1e-5)
+
+
+def test_vectors_have_no_variables_and_no_loss():
+    head = heads.of(HeadSpec(8, VECTORS))
+    assert head.variables(CONFIG) == {}
+    with pytest.raises(ValueError, match="no loss"):
+        head.losses({}, {}, LossOptions())
+    assert head.serving({"vectors": 1}) == {"vectors": 1}
+
+
+def cosine(vectors, scores, sides, groups):
+    return evaluate(lambda: cosine_loss(*map(tf.constant, (vectors, scores, sides, groups))))
+
+
+def test_the_loss_of_a_pair_is_the_squared_error_of_its_cosine():
+    vectors = [[2.0, 0.0], [3.0, 4.0], [0.0, 1.0], [0.0, 5.0]]  # cosines 0.6 and 1
+    found = cosine(vectors, [0.5, 0.5, 0.8, 0.8], [0, 1, 0, 1], [0, 0, 1, 1])
+    np.testing.assert_allclose(found, [0.005, 0.005, 0.02, 0.02], rtol=1e-4)
+
+
+def test_windows_of_a_text_are_averaged():
+    whole = cosine([[1.0, 1.0], [1.0, 0.0]], [0.0, 0.0], [0, 1], [0, 0])
+    cut = cosine([[2.0, 0.0], [0.0, 2.0], [1.0, 0.0]], [0.0] * 3, [0, 0, 1], [0, 0, 0])
+    np.testing.assert_allclose(cut.sum(), whole.sum(), rtol=1e-6)
+
+
+def test_a_text_is_told_from_those_of_the_other_pairs():
+    vectors = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]  # of the second pair no text is nearer than another
+
+    def build():
+        return contrastive_loss(tf.constant(vectors), tf.constant([0, 1, 0, 1]), tf.constant([0, 0, 1, 1]), temperature=0.5)
+
+    np.testing.assert_allclose(evaluate(build), [math.log(2) / 2] * 4, rtol=1e-5)
+
+
+def test_temperature_is_an_option_of_the_head():
+    head = registry.of(HeadSpec(1, CONTRASTIVE, (("temperature", 0.25),)))
+    vectors = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+
+    def build():
+        features = {"sides": tf.constant([0, 1, 0, 1]), "groups": tf.constant([0, 0, 1, 1])}
+        return head.losses({"vectors": tf.constant(vectors)}, features, None)
+
+    np.testing.assert_allclose(evaluate(build).sum(), 2 * math.log(1 + math.exp(-4)), rtol=1e-5)

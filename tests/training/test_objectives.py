@@ -1,0 +1,163 @@
+"""Loss, best checkpoint and target: from flags, and in a run that is evaluated while it trains."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import FlagError
+from bert_tf.estimator.evaluations import Target
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.training import fine_tune, sources
+from bert_tf.training.job import find_loss_options, find_metric, find_target
+from tests.classifier import mrpc, run
+from tests.labelled import labelled
+from tests.tiny import write_project
+
+MRPC = TASKS["MRPC"]
+NUMBERS = SimpleNamespace(name="things", family=SentenceFamily((), REGRESSION))
+LETTERS = SimpleNamespace(name="things", family=SentenceFamily(("a", "b", "c"), MULTI_LABEL))
+EVALUATES = "--eval_every_n_steps=5"
+
+
+@pytest.mark.parametrize(
+    ("find", "flags", "found"),
+    [
+        (find_metric, "", None),
+        (find_metric, EVALUATES, "eval_accuracy"),
+        (find_metric, f"{EVALUATES} --best_metric=f1", "eval_f1"),
+        (find_metric, f"{EVALUATES} --best_metric=loss", "eval_loss"),
+        (find_target, "", None),
+        (find_target, "--target_metric=accuracy:0.80", Target("eval_accuracy", 0.8)),
+        (find_target, "--target_metric=loss:0.4", Target("eval_loss", 0.4)),
+    ],
+)
+def test_the_best_and_the_target_are_by_a_metric(find, flags, found):
+    assert find(mrpc(*flags.split()).train, MRPC) == found
+
+
+def test_the_best_is_by_the_first_metric_of_the_task():
+    assert find_metric(mrpc(EVALUATES).train, TASKS["CoLA"]) == "eval_matthews_correlation"
+
+
+WEIGHTS = "give balanced, or 2 positive numbers with commas, one for each of 0, 1"
+
+
+@pytest.mark.parametrize(
+    ("find", "flags", "task", "problem"),
+    [
+        *(
+            (find_metric, flag, MRPC, f"{flag} needs evaluations: give --eval_every_n_steps as well")
+            for flag in ("--best_metric=f1", "--early_stopping_patience=2", "--target_metric=accuracy:0.8")
+        ),
+        (find_metric, f"{EVALUATES} --best_metric=acuracy", MRPC,
+         "--best_metric: unknown metric 'acuracy'; did you mean accuracy? (known: accuracy, f1"),
+        *(
+            (find_target, f"--target_metric={text}", MRPC, f"--target_metric={text}: write a metric and a number")
+            for text in ("accuracy", "accuracy:high", "accuracy:nan", "0.8")
+        ),
+        (find_target, "--target_metric=acuracy:0.8", MRPC, "--target_metric: unknown metric 'acuracy'; did you mean accuracy"),
+        (find_target, "--stop_at_target", MRPC, "--stop_at_target: needs --target_metric"),
+        *(
+            (find_loss_options, f"--class_weights={text}", MRPC, f"--class_weights={text}: {WEIGHTS}")
+            for text in ("1", "1,2,3", "1,x", "1,-1", "1,0", "1,nan", "1,inf", "balance")
+        ),
+        (find_loss_options, "--label_smoothing=1", MRPC, "--label_smoothing=1.0: must be below 1"),
+        (find_loss_options, "--class_weights=balanced", NUMBERS, "--class_weights=balanced: things has no classes"),
+        (find_loss_options, "--label_smoothing=0.1", NUMBERS, "--label_smoothing=0.1: things has no classes"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(find, flags, task, problem):
+    with pytest.raises(FlagError) as caught:
+        find(mrpc(*flags.split()).train, task)
+    assert str(caught.value).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("flags", "task", "labels", "weights", "smoothing"),
+    [
+        ("", MRPC, [0, 1, 1, 1], (), 0.0),
+        ("--class_weights=balanced", MRPC, [0, 1, 1, 1], (4 / (2 * 1), 4 / (2 * 3)), 0.0),
+        ("--class_weights=balanced", LETTERS, [[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], (3.0, 1 / 3, 1.0), 0.0),
+        ("--class_weights=1,2.5 --label_smoothing=0.1", MRPC, [0, 1, 1, 1], (1.0, 2.5), 0.1),
+    ],
+)
+def test_classes_are_weighted_and_smoothed(flags, task, labels, weights, smoothing):
+    ones = np.ones(4, np.int32)
+    dtype = np.float32 if task is LETTERS else np.int32
+    found = find_loss_options(mrpc(*flags.split()).train, task)(labelled(ones, ones, ones, np.array(labels, dtype)))
+    assert (found.class_weights, found.label_smoothing) == (pytest.approx(weights), smoothing)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of ten steps, evaluated after each third and the last, and its flags; the best step is neither first nor last."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    project = write_project(folder / "project")
+    ways = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.1}
+    arguments = project.flags(folder / "out", do_train=True, do_eval=True, **ways)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        assert run(*arguments) == 0
+    return folder / "out", arguments
+
+
+def evaluations(folder):
+    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+
+
+def best(folder):
+    return max(evaluations(folder), key=lambda line: (line["eval_accuracy"], -line["eval_loss"]))
+
+
+def results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def test_every_evaluation_is_a_line_and_the_results_are_those_of_the_best(trained):
+    folder, _ = trained
+    lines, line, found = evaluations(folder), best(folder), results(folder)
+    assert [line["step"] for line in lines] == [3, 6, 9, 10]
+    assert {tuple(line) for line in lines} == {("step", "eval_accuracy", "eval_f1", "eval_loss")}
+    assert line["step"] not in (3, 10)
+    measured = {**line, "global_step": line["step"]}
+    del measured["step"]
+    assert {name: found[name] for name in measured} == pytest.approx(measured, rel=1e-5)
+    source = sources.find_model(mrpc(f"--init_checkpoint={folder}/best").model, environment={})
+    assert source.checkpoint == f"{folder}/best/model.ckpt-{line['step']}"
+    assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
+
+
+def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
+    folder, arguments = trained
+    (folder / "eval_results.json").unlink()
+    reached = best(folder)
+    assert run(*arguments, "--early_stopping_patience=9", f"--target_metric=accuracy:{reached['eval_accuracy']}") == 0
+    assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
+    assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
+    assert results(folder)["global_step"] == reached["step"]
+    found = results(folder)["time_to_target"]
+    first = next(line for line in evaluations(folder) if line["eval_accuracy"] == reached["eval_accuracy"])
+    assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", first["step"], first["eval_accuracy"])
+    assert 0 < found["training_seconds"] < found["seconds"]
+
+
+def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, capsys, caplog):
+    folder, arguments = trained
+    elsewhere = (f"--init_checkpoint={folder}/best", f"--output_dir={tmp_path}/new")
+    for checkpoint, output in (((), folder), (elsewhere, tmp_path / "new")):
+        assert run(*arguments, "--do_train=false", *checkpoint, "--target_metric=loss:1e9") == 0
+        assert results(output)["time_to_target"]["step"] == 3
+    assert "--target_metric" not in caplog.text
+    shutil.copytree(folder, tmp_path / "out")
+    (tmp_path / "out" / "evaluations.jsonl").unlink()
+    capsys.readouterr()
+    assert run(*arguments, "--do_train=false", f"--output_dir={tmp_path}/out", "--target_metric=loss:1e9") == 2
+    said = f"--target_metric: {tmp_path}/out was not evaluated while it trained (--eval_every_n_steps)"
+    assert said in capsys.readouterr().err

@@ -1,0 +1,190 @@
+"""Several seeds in one command: a run for each, a table of all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import FlagError, TrainingError
+from bert_tf.estimator.run import Outcome
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.training import fine_tune, seeds, training
+from bert_tf.training.fine_tune import FineTuned
+from bert_tf.training.seeds import table
+from tests import classifier
+from tests.tiny import write_project
+
+ACCURACIES = {1: 0.5, 2: 0.75, 3: 0.875}
+
+
+def done(config) -> FineTuned:
+    """What a job of a configuration comes to, without any."""
+    folder, accuracy = Path(config.output.output_dir), ACCURACIES[config.train.seed]
+    collapsed = "all predictions are yes" if accuracy == 0.5 else None
+    job = SimpleNamespace(output_dir=folder, results_dir=folder)
+    return FineTuned(job, 5, None, {"dev": Evaluation({"accuracy": accuracy}, 1.0 - accuracy, 8, collapsed)})
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """Takes the place of training: every job comes to an evaluation by its seed."""
+    configs = []
+    monkeypatch.setattr(seeds, "fine_tune", lambda config, **_: configs.append(config) or done(config))
+    return configs
+
+
+def run(folder: Path, *arguments: str, environment=()):
+    return seeds.fine_tune_seeds(classifier.mrpc(f"--output_dir={folder}", *arguments), environment=dict(environment))
+
+
+def written(folder: Path):
+    return json.loads((folder / "seeds.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("4", (4,)), ("1-5", (1, 2, 3, 4, 5)), ("1,3,7-9", (1, 3, 7, 8, 9)), ("9, 0", (9, 0)), ("2-2", (2,))],
+)
+def test_seeds_are_numbers_and_ranges(text, numbers):
+    assert classifier.mrpc(f"--seeds={text}").train.seed_numbers == numbers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds=a"], "--seeds=a: 'a' is not a seed; write numbers up to 2147483647 with commas, or 1-5"),
+        (["--seeds="], "--seeds is empty"),
+        (["--seeds=5-1"], "--seeds=5-1: '5-1' is not a seed"),
+        (["--seeds=-1"], "--seeds=-1: '-1' is not a seed"),
+        (["--seeds=2147483648"], "--seeds=2147483648: '2147483648' is not a seed"),
+        (["--seeds=1-3,2"], "--seeds=1-3,2: a seed is named twice"),
+        (["--seeds=1,3-1002"], "--seeds=1,3-1002: more than 1000 seeds"),
+        (["--seeds=1-5", "--seed=1"], "--seed and --seeds exclude each other"),
+    ],
+)
+def test_refuses_other_seeds(arguments, message):
+    with pytest.raises(FlagError) as caught:
+        classifier.mrpc(*arguments)
+    assert str(caught.value).startswith(message)
+
+
+def test_training_alone_and_several_machines_have_nothing_to_compare(jobs, tmp_path):
+    with pytest.raises(FlagError, match="--seeds compares evaluations: add --do_eval"):
+        run(tmp_path, "--seeds=1-2", "--do_train")
+    machines = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
+    with pytest.raises(FlagError, match="--seeds is for one machine"):
+        run(tmp_path, "--seeds=1-2", environment={"TF_CONFIG": json.dumps(machines)})
+    assert jobs == []
+
+
+def test_each_seed_is_a_job_of_its_own(jobs, tmp_path):
+    assert run(tmp_path, "--seeds=3,1", "--learning_rate=0.1").stopped_by is None
+    assert [(job.train.seed, job.output.output_dir) for job in jobs] == [(3, f"{tmp_path}/seed-3"), (1, f"{tmp_path}/seed-1")]
+    assert {(job.train.learning_rate, job.train.seeds) for job in jobs} == {(0.1, None)}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_the_files_have_a_row_for_each_seed_and_the_spread(tmp_path):
+    run(tmp_path, "--seeds=1-3")
+    assert (tmp_path / "seeds.tsv").read_text().splitlines() == [
+        "seed\teval_accuracy\teval_loss\tsteps\tcollapsed",
+        "1\t0.5\t0.5\t5\tdev: all predictions are yes",
+        "2\t0.75\t0.25\t5\t",
+        "3\t0.875\t0.125\t5\t",
+    ]
+    assert [row["folder"] for row in written(tmp_path)["seeds"]] == ["seed-1", "seed-2", "seed-3"]
+    # 0.5, 0.75, 0.875: mean 17/24; squares of the distances (25 + 1 + 16) / 576, over 2
+    expected = {"mean": 17 / 24, "sd": (42 / 576 / 2) ** 0.5, "lowest": 0.5, "highest": 0.875}
+    assert written(tmp_path)["spread"]["eval_accuracy"] == pytest.approx(expected)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_the_table_for_people(tmp_path):
+    assert table(run(tmp_path, "--seeds=1-2").results) == [
+        "   seed  eval_accuracy  eval_loss  steps",
+        "      1         0.5000     0.5000      5  collapsed: dev: all predictions are yes",
+        "      2         0.7500     0.2500      5",
+        "   mean         0.6250     0.3750",
+        "     sd         0.1768     0.1768",
+        " lowest         0.5000     0.2500",
+        "highest         0.7500     0.5000",
+        "1 of 2 collapsed",
+    ]
+    assert "     sd              -          -" in table(run(tmp_path, "--seeds=2").results)
+    assert written(tmp_path)["spread"]["eval_accuracy"]["sd"] is None
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_finished_is_kept_where_a_later_seed_is_not(fails, tmp_path, monkeypatch):
+    def fine_tune(config, **_):
+        if config.train.seed == 2 and fails:
+            raise TrainingError("the loss is no longer a number")
+        return dataclasses.replace(done(config), stopped_by=signal.SIGTERM if config.train.seed == 2 else None)
+
+    monkeypatch.setattr(seeds, "fine_tune", fine_tune)
+    if fails:
+        with pytest.raises(TrainingError):
+            run(tmp_path, "--seeds=1-3")
+    else:
+        series = run(tmp_path, "--seeds=1-3")
+        assert ([result.seed for result in series.results], series.stopped_by) == ([1], signal.SIGTERM)
+    assert [row["seed"] for row in written(tmp_path)["seeds"]] == [1]
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """A series of two seeds that was trained in one process; project and folder."""
+    folder = tmp_path_factory.mktemp("series")
+    project = write_project(folder / "project", layers=1)
+    ways = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        assert classifier.run(*project.flags(folder / "out", seeds="3,1", **ways)) == 0
+    return project, folder / "out", ways
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    reader = CheckpointReader(folder / "model.ckpt-5")
+    return {name: reader[name].tobytes() for name in reader.shapes}
+
+
+def test_a_seed_of_a_series_is_the_seed_alone(series, tmp_path):
+    project, folder, ways = series
+    assert classifier.run(*project.flags(tmp_path / "alone", **{**ways, "seed": 1, "do_eval": False})) == 0
+    assert weights(folder / "seed-1") == weights(tmp_path / "alone")
+    assert weights(folder / "seed-3") != weights(tmp_path / "alone")
+
+
+def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(series, capsys):
+    project, folder, _ = series
+    before = (folder / "seeds.tsv").read_bytes()
+    data = project.data_dir / "other"
+    data.mkdir()
+    for split in ("train", "dev"):
+        (data / f"{split}.tsv").write_text("question1\tquestion2\tis_duplicate\nthe red\tthe blue\t1\n")
+    assert classifier.run(*project.flags(folder, task_name="QQP", data_dir=data, do_eval=True, seeds="3,1")) == 0
+    assert (folder / "seeds.tsv").read_bytes() == before
+    assert [row["metrics"]["eval_accuracy"] in (0.0, 1.0) for row in written(folder / "QQP")["seeds"]] == [True, True]
+    assert "eval_f1" in capsys.readouterr().out
+
+
+def test_the_same_series_again_trains_what_is_not_finished(series, monkeypatch):
+    project, folder, ways = series
+    before, trained, train = weights(folder / "seed-1"), [], training.run.train
+
+    def stopping(estimator, *arguments, **options):
+        if "seed-2" not in estimator.model_dir:
+            return train(estimator, *arguments, **options)
+        trained.append(Path(estimator.model_dir).name)
+        return Outcome(3, signal.SIGTERM)
+
+    monkeypatch.setattr(training.run, "train", stopping)
+    assert classifier.run(*project.flags(folder, seeds="1,2,3", **ways)) == 130
+    assert trained == ["seed-2"]
+    assert weights(folder / "seed-1") == before

@@ -1,0 +1,146 @@
+"""Evaluation and prediction with the model that --init_checkpoint names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.batch.trained import digest
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.training.preparation import find_trained
+from tests import classifier
+from tests.tiny import SIZES, TOKENS, random_weights, write_project
+
+
+@pytest.fixture
+def project(tmp_path):
+    return write_project(tmp_path / "project")
+
+
+def write_trained(prefix: Path, seed: int = 3, labels: int = 2) -> Path:
+    """Writes what the published script saves: encoder, head, step and moments."""
+    config = BertConfig.tiny(len(TOKENS))
+    weights = random_weights(config, seed)
+    weights["output_weights"] = np.random.default_rng(seed).normal(size=(labels, config.hidden_size)).astype(np.float32)
+    weights["output_bias"] = np.zeros(labels, np.float32)
+    moments = {f"{name}/{moment}": np.zeros_like(value) for name, value in weights.items() for moment in ("adam_m", "adam_v")}
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    write_checkpoint(prefix, {**weights, **moments, "global_step": np.int64(917)})
+    return prefix
+
+
+def write_run(folder: Path, project, **training) -> Path:
+    """Writes a trained checkpoint with what a run of this package leaves beside it."""
+    for path in (project.vocab_file, project.bert_config_file):
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, folder)
+    record = {"task_name": "MRPC", "labels": ["0", "1"], "kind": "classification", "max_seq_length": 24, **training}
+    (folder / "run_config.json").write_text(json.dumps({"training": record}))
+    return write_trained(folder / "model.ckpt-917")
+
+
+def find(**flags: object):
+    return find_trained(classifier.mrpc("--do_eval", *(f"--{name}={value}" for name, value in flags.items())), {})
+
+
+def contents(folder: Path) -> dict[Path, tuple[bytes, int]]:
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-917", "model.ckpt-917.index", "model.ckpt-917.data-00000-of-00001", "", "best"])
+def test_a_trained_model_is_named_by_prefix_file_or_folder(project, tmp_path, name):
+    prefix = write_run(tmp_path / "trained" / ("best" if name == "best" else ""), project)
+    assert find(init_checkpoint=tmp_path / "trained" / name, output_dir=tmp_path / "out") == (str(prefix), prefix.parent)
+
+
+def test_a_trained_model_is_evaluated_into_a_new_folder_and_left_alone(project, tmp_path):
+    prefix, out = write_run(tmp_path / "trained", project), tmp_path / "out"
+    before = contents(prefix.parent)
+    named = ("--task_name=MRPC", f"--data_dir={project.data_dir}", f"--init_checkpoint={prefix}", f"--output_dir={out}")
+    assert classifier.run("--do_train=false", "--do_eval=true", "--do_predict", *named) == 0
+    assert json.loads((out / "eval_results.json").read_text())["global_step"] == 917
+    assert len((out / "predictions.tsv").read_text().splitlines()) == 1 + SIZES["test"]
+    assert contents(prefix.parent) == before
+    assert classifier.run("--do_eval", *named) == 0  # again: results alone make no run of the folder
+
+
+def test_a_checkpoint_of_the_published_script_is_evaluated_with_the_files_that_flags_name(project, tmp_path):
+    prefix = write_trained(tmp_path / "published" / "model.ckpt-343")
+    assert classifier.run(*project.flags(tmp_path / "out", do_eval=True, init_checkpoint=prefix)) == 0
+    assert "global_step = 917" in (tmp_path / "out" / "eval_results.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("was", "flags", "said"),
+    [
+        (
+            {"labels": ["1", "0"]},
+            {},
+            "{run}: labels was ['1', '0'], now ['0', '1']; use the run as it was trained",
+        ),
+        (
+            {},
+            {"task_name": "SQuAD", "data_dir": "", "max_seq_length": 24},
+            "{run}: trained on MRPC (classification), not on a task of the kind span; name that task",
+        ),
+        ({"ema": 0.9}, {"ema": 0.99}, "--ema=0.99: {run} was trained with --ema=0.9; leave the flag out"),
+        ({"ema": None}, {"ema": 0.99}, "--ema=0.99: {run} was trained without --ema; leave the flag out"),
+        (
+            {},
+            {"average_last": 2, "save_checkpoints_steps": 9},
+            "--average_last=2: {run} was trained without it; leave the flag out",
+        ),
+        ({}, {"seeds": "1-2"}, "{out}/seed-1: no trained checkpoint; train first"),
+    ],
+)
+def test_what_contradicts_the_run_is_refused(project, tmp_path, capsys, was, flags, said):
+    prefix, out = write_run(tmp_path / "trained", project, **was), tmp_path / "out"
+    named = {"task_name": "MRPC", "data_dir": project.data_dir, "init_checkpoint": prefix, "output_dir": out, **flags}
+    line = [f"--{name}={value}" for name, value in named.items() if value]
+    assert classifier.run("--do_eval", "--do_train=false", "--verbosity=-1", *line) == 2
+    *_, error = capsys.readouterr().err.splitlines()  # below warnings
+    assert error.startswith("error: " + said.format(run=prefix.parent, out=out))
+    assert not (out / "eval_results.json").exists()
+
+
+def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
+    prefix = write_trained(tmp_path / "published" / "model.ckpt-343", labels=3)
+    assert classifier.run(*project.flags(tmp_path / "out", do_predict=True, verbosity=-1, init_checkpoint=prefix)) == 2
+    *_, line = capsys.readouterr().err.splitlines()  # below warnings
+    assert line.startswith(f"error: {prefix}: output_weights is [3, 8], expected [2, 8]; output_bias is [3], expected [2]; ")
+
+
+def test_a_checkpoint_without_a_head_or_without_files_is_refused(project, tmp_path):
+    with pytest.raises(CheckpointError, match=r"this is a pretrained model without a task head; train it"):
+        find(init_checkpoint=project.init_checkpoint, output_dir=tmp_path / "out")
+    with pytest.raises(CheckpointError, match=r"model\.ckpt-3: no checkpoint of this name"):
+        find(init_checkpoint=tmp_path / "model.ckpt-3", output_dir=tmp_path / "out")
+
+
+def test_beside_a_run_its_first_and_older_checkpoints_may_be_named_but_no_other_model(project, tmp_path):
+    start = write_trained(tmp_path / "mnli" / "model.ckpt-9")
+    own = write_run(tmp_path / "out", project, checkpoint_sha256=digest(str(start)))
+    for begun_with in (start, project.init_checkpoint, tmp_path / "moved" / "model.ckpt-9"):
+        assert find(init_checkpoint=begun_with, output_dir=own.parent) == (str(own), own.parent)
+    older = write_trained(tmp_path / "out" / "model.ckpt-500", seed=4)
+    assert find(init_checkpoint=older, output_dir=older.parent) == (str(older), older.parent)
+    assert find(output_dir=older.parent)[0] == str(own)
+    other = write_trained(tmp_path / "other" / "model.ckpt-9", seed=4)
+    with pytest.raises(FlagError, match=f"--output_dir={own.parent} holds another run, {own}; name a new --output_dir"):
+        find(init_checkpoint=other, output_dir=own.parent)
+
+
+def test_a_head_without_variables_uses_a_pretrained_model(tmp_path, project):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "dev.tsv").write_text("sentence1\tsentence2\tscore\nthe rain\ta storm\t4\nthe bread\ta cloud\t1\n")
+    assert classifier.run(*project.flags(tmp_path / "out", task_name="STS-B-vectors", data_dir=data, do_eval=True)) == 0
+    results = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    assert (results["global_step"], results["splits"]["dev"]["examples"]) == (0, 2)
+    assert not list((tmp_path / "out").glob("model.ckpt*"))
