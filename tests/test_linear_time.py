@@ -26,10 +26,11 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 tf1 = tf.compat.v1
 
-MOST = 2.3  # times as long for twice the text
+TIMES = 4  # the longer text is as many times as long
+MOST = 6  # times as long for it: quadratic time would be 16 times, and longer texts leave the processor's caches
 ROUNDS = 12  # the machine is in use: it is enough that one of them shows it
 SLACK_S = 0.005  # what takes less blocks nobody
-SIZE = 1 << 15
+SIZE = 1 << 13
 IN_GRAPH = 8  # times the size: the graph is fast, and its start is not
 
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *string.ascii_lowercase, *(f"##{c}" for c in string.ascii_lowercase), "."])
@@ -66,18 +67,18 @@ def seconds(work, text: str) -> float:
 
 
 def assert_linear(work, text_of, size: int = SIZE) -> None:
-    """Compares the least times of several rounds, until they show that twice the text takes about twice the time."""
-    once, twice = text_of(size), text_of(2 * size)
+    """Compares the least times of several rounds, until they show that time grows as the text does."""
+    short, long = text_of(size), text_of(TIMES * size)
     least = [float("inf")] * 2
     gc.disable()  # its time depends on what else is in memory
     try:
         for _ in range(ROUNDS):
-            least = [min(before, seconds(work, text)) for before, text in zip(least, (once, twice))]
+            least = [min(before, seconds(work, text)) for before, text in zip(least, (short, long))]
             if least[1] <= MOST * least[0] + SLACK_S:
                 return
     finally:
         gc.enable()
-    raise AssertionError(f"{least[0]:.3f} s, and {least[1]:.3f} s for twice the text")
+    raise AssertionError(f"{least[0]:.3f} s, and {least[1]:.3f} s for {TIMES} times the text")
 
 
 def count(text: str) -> None:
@@ -105,12 +106,12 @@ TO_PIECES = {
 
 @pytest.mark.parametrize("path", TO_PIECES)
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_pieces_and_sentences_of_twice_the_text_take_twice_the_time(path, kind):
-    assert_linear(TO_PIECES[path], functools.partial(hostile, kind))
+def test_pieces_and_sentences_take_linear_time(path, kind):
+    assert_linear(TO_PIECES[path], functools.partial(hostile, kind), 2 * SIZE if path == "sentences" else SIZE)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_the_graph_takes_twice_the_time_for_twice_the_text(kind):
+def test_the_graph_takes_linear_time(kind):
     assert_linear(in_graph(), functools.partial(hostile, kind), IN_GRAPH * SIZE)
 
 
@@ -139,5 +140,5 @@ TO_ROWS = {
 
 @pytest.mark.parametrize("path", TO_ROWS)
 @pytest.mark.parametrize("kind", ["one word", "letters and periods", "words"])
-def test_rows_of_twice_the_text_take_twice_the_time(path, kind):
+def test_rows_take_linear_time(path, kind):
     assert_linear(TO_ROWS[path], functools.partial(hostile, kind))

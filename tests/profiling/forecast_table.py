@@ -36,14 +36,13 @@ class Cell(NamedTuple):
 GRID = (
     Cell(128, 2, 256, 4, {"padding": 0.5}),
     Cell(128, 2, 128, 8, {"recompute": True}),
-    Cell(128, 2, 128, 16, {"micro_batches": 4}),
+    Cell(128, 4, 128, 16, {"micro_batches": 4}),
     Cell(128, 2, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
     Cell(128, 2, 128, 8, dataclasses.asdict(PUBLISHED)),
 )
 WIDER = (
     Cell(128, 3, 256, 4, {"padding": 0.5}),
     Cell(128, 3, 128, 8, {"recompute": True}),
-    Cell(128, 3, 128, 16, {"micro_batches": 4}),
     Cell(128, 3, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
     Cell(64, 2, 64, 16, {}),
     Cell(256, 3, 64, 8, {}),

@@ -110,9 +110,9 @@ def memory_of(
 ) -> tuple[LiveMemory, int]:
     """Returns the memory of a step of training, and the bytes of all variables.
 
-    Of three steps that with the lowest peak: a thread that the machine holds up keeps tensors that others are done with.
+    Of five steps that with the lowest peak: a thread that the machine holds up keeps tensors that others are done with.
     """
-    recorded, state = traced(model, tokens, batch_size, options, count=3, head=head)
+    recorded, state = traced(model, tokens, batch_size, options, count=5, head=head)
     return min((whole_step(metadata) for metadata in recorded), key=lambda memory: memory.peak), state
 
 
