@@ -381,7 +381,3 @@ COMPARISONS = (
         axis="parameters of the encoder",
     ),
 )
-
-
-def select(suites: tuple[str, ...], sizes: tuple[str, ...]) -> tuple[Comparison, ...]:
-    return tuple(row for row in COMPARISONS if row.suite in suites and row.size in sizes)

@@ -15,6 +15,7 @@ from benchmarks.procedures import PROCEDURES, Samples
 from benchmarks.report import MEASURED
 from benchmarks.stage import Bench, Stage
 from bert_tf.head_spec import SPAN, TAGS
+from bert_tf.io import atomic
 
 
 def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, command: str, data: str) -> Mapping[str, Any]:
@@ -39,7 +40,7 @@ def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, co
         record["comparisons"] = [by_name[name] for name in _in_order(by_name)]
         record["finished"] = number == len(comparisons)
         records.write(output_dir, record)
-        report.write(output_dir, records.read_all(output_dir))
+        atomic.write_text(output_dir / report.NAME, report.to_markdown(records.read_all(output_dir)))
         if comparison.suite == "scaling":  # else matplotlib may be missing, and the picture is there
             plot.draw_scaling(output_dir, record["comparisons"])
     return record
