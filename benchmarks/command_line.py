@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from benchmarks import texts
-from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, Comparison, select
+from benchmarks.comparisons import COMPARISONS, DEFAULT_SUITES, PEERS, SUITES, Comparison
 from benchmarks.figures import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
 from bert_tf.cli.beginning import setup_logging
@@ -104,7 +104,7 @@ def _run(settings: SimpleNamespace, command: str) -> int:
     from benchmarks.stage import Bench
     from benchmarks.workers import Environments
 
-    comparisons = select(settings.suites, settings.sizes)
+    comparisons = tuple(row for row in COMPARISONS if row.suite in settings.suites and row.size in settings.sizes)
     if not comparisons:
         raise FlagError("no comparison of these --suites has one of these --sizes")
     output_dir = atomic.make_folder(settings.output_dir)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import subprocess
+import os
 import sys
 import tempfile
 import time
@@ -22,6 +21,8 @@ from pathlib import Path
 import numpy as np
 
 import bert_tf
+from benchmarks.workers import PEER_FOLDER, Limits, Worker
+from bert_tf.io import documents
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
 
@@ -33,7 +34,7 @@ _WAYS = (
     ("openvino", "bfloat16"),
     ("openvino", "int8"),
 )
-_PEER = Path(__file__).with_name("peers") / "transformers_pipeline.py"
+_PEER = PEER_FOLDER / "transformers_pipeline.py"
 _WARM = 64  # requests before the first that counts
 
 Pairs = Sequence[tuple[str, str]]
@@ -91,23 +92,17 @@ def _own(asked: argparse.Namespace, engine: str, precision: str) -> Iterator[Tur
 
 @contextlib.contextmanager
 def _peer(asked: argparse.Namespace) -> Iterator[Turn]:
-    """Starts a peer process that answers requests, one line of JSON each."""
     with tempfile.TemporaryDirectory() as folder, bert_tf.load(asked.run, max_seq_length=asked.max_seq_length) as model:
-        exported = model.export("huggingface", Path(folder) / "model")
-        command = [asked.peer, str(_PEER), str(exported), str(asked.threads), asked.clock]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        exported, workload = model.export("huggingface", Path(folder) / "model"), Path(folder) / "workload.json"
+        content = {"model": os.fspath(exported), "threads": asked.threads, "clock": asked.clock}
+        workload.write_text(documents.to_json(content), encoding="utf-8")
+        with Worker([asked.peer, str(_PEER), str(workload)], Path(folder) / "log.txt", limits=Limits()) as worker:
 
             def turn(requests: Sequence[Pairs]) -> tuple[list[float], list[str]]:
-                if process.stdin is None or process.stdout is None:
-                    raise ValueError("no pipes")
-                process.stdin.write(json.dumps(requests) + "\n")
-                process.stdin.flush()
-                seconds, labels = json.loads(process.stdout.readline())
-                return seconds, labels
+                answer = worker.ask({"run": requests})
+                return answer["seconds"], answer["labels"]
 
             yield turn
-            if process.stdin is not None:
-                process.stdin.close()
 
 
 def _row(name: str, turns: Sequence[tuple[tuple[list[float], list[str]], ...]], labels: Sequence[str]) -> tuple[str, ...]:

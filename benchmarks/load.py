@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,7 +47,11 @@ def main(arguments: Sequence[str]) -> int:
             {"clients": clients, **_measured(flags.url, rows, flags.tolerance, clients, seconds)}
             for clients, seconds in ((1, min(_ALONE_S, flags.seconds)), (flags.clients, flags.seconds))
         ]
-    sys.stdout.write("".join("\t".join(map(str, line)) + "\n" for line in (_COLUMNS, *map(_values, found))))
+    sys.stdout.write(
+        "".join(
+            "\t".join(map(str, line)) + "\n" for line in (_COLUMNS, *([one[column] for column in _COLUMNS] for one in found))
+        )
+    )
     return 0 if all(one["wrong"] == one["refused"] == one["lost"] == 0 for one in found) else 1
 
 
@@ -82,10 +86,6 @@ def _measured(url: str, rows: Path, tolerance: float, clients: int, seconds: int
     (line,) = (line for line in said.splitlines() if line.startswith(_RESULT))
     found: dict[str, Any] = json.loads(line.removeprefix(_RESULT))
     return found
-
-
-def _values(result: Mapping[str, Any]) -> list[Any]:
-    return [result[column] for column in _COLUMNS]
 
 
 if __name__ == "__main__":

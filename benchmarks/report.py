@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from benchmarks import figures
 from benchmarks.comparisons import COMPARISONS, OWN, SUITES, Requirement
 from benchmarks.records import Record, name, newest
-from bert_tf.io import atomic
 from bert_tf.io.text_table import counted
 from bert_tf.profiling.timing.wall_clock import PARTS
 
@@ -114,10 +112,6 @@ def _difference(requirement: Requirement, rows: Rows) -> figures.Spread | None:
     mine = rows[requirement.contender]["samples"]
     others = [row["samples"] for name, row in rows.items() if name != requirement.contender and "samples" in row]
     return figures.spread([max(abs(a - b) for other in others for a, b in zip(mine, other))]) if others else None
-
-
-def write(output_dir: Path, found: Sequence[Record]) -> None:
-    atomic.write_text(output_dir / NAME, to_markdown(found))
 
 
 def to_markdown(found: Sequence[Record]) -> str:

@@ -11,10 +11,11 @@ from absl import logging
 
 from benchmarks import figures, plot, records, report
 from benchmarks.comparisons import COMPARISONS, SUITES, Comparison, Contender
-from benchmarks.procedures import PROCEDURES, Measured
+from benchmarks.procedures import PROCEDURES, Samples
 from benchmarks.report import MEASURED
 from benchmarks.stage import Bench, Stage
 from bert_tf.head_spec import SPAN, TAGS
+from bert_tf.io import atomic
 
 
 def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, command: str, data: str) -> Mapping[str, Any]:
@@ -39,7 +40,7 @@ def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, co
         record["comparisons"] = [by_name[name] for name in _in_order(by_name)]
         record["finished"] = number == len(comparisons)
         records.write(output_dir, record)
-        report.write(output_dir, records.read_all(output_dir))
+        atomic.write_text(output_dir / report.NAME, report.to_markdown(records.read_all(output_dir)))
         if comparison.suite == "scaling":  # else matplotlib may be missing, and the picture is there
             plot.draw_scaling(output_dir, record["comparisons"])
     return record
@@ -55,44 +56,43 @@ def compare(comparison: Comparison, bench: Bench) -> dict[str, Any]:
     """Runs a comparison; returns a row per contender and their shared facts."""
     suite = SUITES[comparison.suite]
     stage = Stage(comparison, bench)
-    contenders = stage.present()
-    measured = PROCEDURES[suite.procedure](stage, contenders)
-    baseline = next((name for name in comparison.baselines if name in measured.samples), None)
+    samples = PROCEDURES[suite.procedure](stage, stage.present())
+    baseline = next((name for name in comparison.baselines if name in samples), None)
     return {
         **{name: getattr(comparison, name) for name in ("name", "title", "suite", "size", "texts", "axis")},
         "unit": suite.unit,
-        "peak_gflops": figures.spread(measured.peak)._asdict() if measured.peak else None,
+        "peak_gflops": figures.spread(stage.peak)._asdict() if stage.peak else None,
         "baseline": baseline,
-        "rows": [_row(stage, contender, measured, baseline) for contender in comparison.contenders],
+        "rows": [_row(stage, contender, samples, baseline) for contender in comparison.contenders],
     }
 
 
-def _row(stage: Stage, contender: Contender, measured: Measured, baseline: str | None) -> dict[str, Any]:
+def _row(stage: Stage, contender: Contender, measured: Samples, baseline: str | None) -> dict[str, Any]:
     comparison, name = stage.comparison, contender.name
     row: dict[str, Any] = {
         "contender": name,
         "library": contender.library,
         "versions": dict(stage.versions.get(name, {})),
-        "batch_size": measured.batch_sizes.get(name) or contender.batch_size or comparison.batch_size,
+        "batch_size": stage.batch_sizes.get(name) or contender.batch_size or comparison.batch_size,
         "max_seq_length": contender.max_seq_length or comparison.max_seq_length,
         "parameters": figures.parameters(stage.bench.materials.config(contender.size or comparison.size)),
         "status": stage.notes.get(name, MEASURED),
     }
-    samples = measured.samples.get(name)
+    samples = measured.get(name)
     if name in stage.notes or not samples:
         return row
     row.update(samples=samples, **figures.spread(samples)._asdict())
-    commands = measured.commands.get(name)
+    commands = stage.finished.get(name)
     if commands:
         row["accuracy"] = statistics.median(done.accuracy for done in commands)
         parts = [done.parts for done in commands]
         row["parts"] = {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}
     if baseline is not None and stage.suite.procedure != "curves":
-        row["ratio"] = figures.ratio(samples, measured.samples[baseline])._asdict()
+        row["ratio"] = figures.ratio(samples, measured[baseline])._asdict()
     if stage.suite.worker == "train" and stage.suite.procedure == "rounds":
         row["flops_per_example"] = needed = _flops(stage, contender)
-        if measured.peak:
-            rates, peaks = [rate * needed for rate in samples], [1e9 * peak for peak in measured.peak]
+        if stage.peak:
+            rates, peaks = [rate * needed for rate in samples], [1e9 * peak for peak in stage.peak]
             row["share_of_peak"] = figures.ratio(rates, peaks)._asdict()
     return row
 

@@ -15,7 +15,8 @@ from benchmarks.comparisons import PEAK, SUITES, Comparison, Contender
 from benchmarks.figures import DEFAULT
 from benchmarks.materials import Materials, workload
 from benchmarks.texts import EXAMPLES
-from benchmarks.workers import Crew, Environments, Limits, Worker, WorkerError, variables
+from benchmarks.whole_command import Finished
+from benchmarks.workers import Environments, Limits, Worker, WorkerError, variables
 
 LOSS_TOLERANCE = 1e-3
 VECTORS_TOLERANCE = 1e-4
@@ -35,7 +36,7 @@ class Bench:
 
 
 class Stage:
-    """A running comparison; `notes` (why a contender is not measured) and `versions` are by contender name."""
+    """A running comparison and what is learned of its contenders, by name; `notes` say why one is not measured."""
 
     def __init__(self, comparison: Comparison, bench: Bench) -> None:
         self.comparison = comparison
@@ -45,6 +46,9 @@ class Stage:
         self.threads = comparison.threads or bench.threads
         self.notes: dict[str, str] = {}
         self.versions: dict[str, Mapping[str, str]] = {}
+        self.batch_sizes: Mapping[str, int] = {}  # of contenders with a chosen one
+        self.peak: list[float] = []  # GFLOP/s, one per round if measured
+        self.finished: dict[str, list[Finished]] = {}  # whole commands, one per turn
 
     def present(self) -> list[Contender]:
         missing = self.bench.environments.missing
@@ -65,34 +69,31 @@ class Stage:
         except WorkerError as error:
             self.note(name, f"failed: {error}")
 
-    def launch(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
+    def start(self, contender: Contender, **changes: Any) -> Worker:
         """Starts a worker without waiting; `changes` are further arguments of `workload`."""
         needed = (self.bench.rounds + 1) * self.steps + _SPARE_STEPS
-        content = workload(
-            self.comparison, contender, self.bench.materials, threads=self.threads, needed_steps=needed, **changes
-        )
-        return self._start_process(contender.library, content, crew)
+        about = {"threads": self.threads, "needed_steps": needed, **changes}
+        return self._start(contender.library, workload(self.comparison, contender, self.bench.materials, **about))
 
-    def _start_process(self, library: str, content: dict[str, Any], crew: Crew) -> Worker:
+    def start_peak(self) -> Worker:
+        return self._start(PEAK, {"suite": "peak", "threads": self.threads})
+
+    def _start(self, library: str, content: dict[str, Any]) -> Worker:
         path = self.bench.materials.write_workload(content)
-        command, environment = self.bench.environments.command(library, path), variables(library, self.threads)
-        return crew.start(command, path.with_suffix(".log"), limits=self.bench.limits, environment=environment)
+        command, environment = (*self.bench.environments.commands[library], str(path)), variables(library, self.threads)
+        return Worker(command, path.with_suffix(".log"), limits=self.bench.limits, environment=environment)
 
-    def start(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
-        worker = self.launch(contender, crew, **changes)
+    def meet(self, contender: Contender, worker: Worker) -> None:
+        """Waits until a worker is ready, and keeps its versions."""
         self.versions[contender.name] = worker.ready().get("versions", {})
-        return worker
 
-    def start_peak(self, crew: Crew) -> Worker:
-        worker = self._start_process(PEAK, {"suite": "peak", "threads": self.threads}, crew)
-        worker.ready()
-        return worker
-
-    def start_all(self, contenders: list[Contender], crew: Crew, batch_sizes: Mapping[str, int]) -> dict[str, Worker]:
+    def start_all(self, contenders: list[Contender], crew: contextlib.ExitStack) -> dict[str, Worker]:
         workers = {}
         for contender in contenders:
             with self.noting(contender.name):
-                workers[contender.name] = self.start(contender, crew, batch_size=batch_sizes.get(contender.name))
+                worker = crew.enter_context(self.start(contender, batch_size=self.batch_sizes.get(contender.name)))
+                self.meet(contender, worker)
+                workers[contender.name] = worker
         return workers
 
     def answers_to_check(self, workers: Mapping[str, Worker]) -> dict[str, dict[str, Any]]:

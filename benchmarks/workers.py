@@ -33,30 +33,27 @@ PEER_SCRIPTS = {
     "model_garden": "model_garden.py",
 }
 
+_OWN_WORKER = ("-m", "benchmarks.worker")
 _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
 
+@dataclasses.dataclass(frozen=True)
 class Environments:
-    def __init__(self, commands: Mapping[str, tuple[str, ...]], missing: Mapping[str, str]) -> None:
-        """`commands` start a worker, to which its workload's path is appended; `missing` says why a library has none."""
-        self._commands = commands
-        self.missing = missing
+    commands: Mapping[str, tuple[str, ...]]  # that start a worker, without the path of its workload
+    missing: Mapping[str, str]  # why a library has none
 
     @classmethod
     def found(
         cls, pythons: Mapping[str, str], *, peers: bool, other: str | None = None, project: Path = PROJECT
     ) -> Environments:
         """Finds interpreters of peers, by default `.peers/NAME/bin/python`, and of another environment of this package."""
-        commands: dict[str, tuple[str, ...]] = {
-            OWN: (sys.executable, "-m", "benchmarks.worker"),
-            PEAK: (sys.executable, "-m", "benchmarks.worker"),
-        }
+        commands: dict[str, tuple[str, ...]] = dict.fromkeys((OWN, PEAK), (sys.executable, *_OWN_WORKER))
         missing = {}
         if other is None:
             missing[OTHER] = "--other_python was not given"
         else:
-            commands[OTHER] = (other, "-m", "benchmarks.worker")
-        for name in PEERS:
+            commands[OTHER] = (other, *_OWN_WORKER)
+        for name, script in PEER_SCRIPTS.items():
             python = Path(pythons.get(name, project / ".peers" / name / "bin" / "python"))
             if not peers:
                 missing[name] = "--peers was not given"
@@ -64,16 +61,8 @@ class Environments:
                 shown = python.relative_to(project) if python.is_relative_to(project) else python
                 missing[name] = f"no {shown}; `make benchmark-env` makes it"
             else:
-                commands[name] = (str(python), str(PEER_FOLDER / PEER_SCRIPTS[name]))
+                commands[name] = (str(python), str(PEER_FOLDER / script))
         return cls(commands, missing)
-
-    def command(self, library: str, workload: Path) -> tuple[str, ...]:
-        if library not in self._commands:
-            raise WorkerError(self.missing[library])
-        return (*self._commands[library], str(workload))
-
-    def python(self, library: str) -> str:
-        return self._commands[library][0]
 
 
 def variables(library: str, threads: int) -> dict[str, str]:
@@ -107,7 +96,7 @@ class WorkerError(BertError):
 
 
 class Worker:
-    """One process; `started` is `time.perf_counter` just before it was made."""
+    """One process, which ends with its `with` block; `started` is `time.perf_counter` just before it was made."""
 
     def __init__(self, command: Sequence[str], log: Path, *, limits: Limits, environment: Mapping[str, str] | None = None):
         """Starts the process, its standard error going to `log`; None inherits our environment."""
@@ -117,18 +106,20 @@ class Worker:
         self._ended = ""  # why nothing more is to be expected
         self.started = time.perf_counter()
         try:
-            with log.open("wb") as errors:
-                # A session of its own: Ctrl-C reaches us alone, and what the worker starts can be ended with it.
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=None if environment is None else dict(environment),
-                    start_new_session=True,
-                )
+            self._process = start_process(command, log, environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         except OSError as error:
             raise WorkerError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Asks the worker to end after a complete block; kills it and its children if it does not, or after an exception."""
+        if kind is None and not self._ended:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                self._send({"quit": 1})
+                self._process.wait(self._limits.quit)
+        self._kill("ended")
 
     def ready(self) -> dict[str, Any]:
         return self._receive(self._limits.ready)
@@ -138,43 +129,28 @@ class Worker:
         if self._ended:
             raise WorkerError(self._ended)
         with contextlib.suppress(OSError):  # a dead worker is reported by what is read
-            pipe = cast(BinaryIO, self._process.stdin)
-            pipe.write(documents.to_json(request).encode() + b"\n")
-            pipe.flush()
+            self._send(request)
         return self._receive(self._limits.answer)
 
-    def close(self) -> None:
-        """Asks the worker to end; kills it and its children if it does not."""
-        if self._ended:
-            return
+    def _send(self, request: Mapping[str, Any]) -> None:
         pipe = cast(BinaryIO, self._process.stdin)
-        with contextlib.suppress(OSError):
-            pipe.write(b'{"quit": 1}\n')
-            pipe.flush()
-        with contextlib.suppress(OSError):
-            pipe.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(self._limits.quit)
-        self.kill()
+        pipe.write(documents.to_json(request).encode() + b"\n")
+        pipe.flush()
 
-    def kill(self, reason: str = "ended") -> None:
-        """Kills the worker and its children; `reason` is reported if it is asked again."""
-        if self._ended:
-            return
-        self._ended = reason
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                cast(BinaryIO, pipe).close()
+    def _kill(self, reason: str) -> None:
+        if not self._ended:
+            self._ended = reason
+            end_process(self._process)
+            for pipe in (self._process.stdin, self._process.stdout):
+                with contextlib.suppress(OSError):
+                    cast(BinaryIO, pipe).close()
 
     def _receive(self, limit: float) -> dict[str, Any]:
         """Returns the next answer; kills a worker without one, since its later answers would be out of order."""
         try:
             return _understood(self._read_line(limit))
         except WorkerError as error:
-            self.kill(str(error))
+            self._kill(str(error))
             raise
 
     def _read_line(self, limit: float) -> bytes:
@@ -193,14 +169,32 @@ class Worker:
 
     def _how_it_ended(self) -> str:
         try:
-            status = self._process.wait(self._limits.quit)
+            return how_it_ended(self._process.wait(self._limits.quit), self._log)
         except subprocess.TimeoutExpired:
             return "closed its output without an answer"
-        how = f"ended with status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
-        with self._log.open("rb") as file:
-            file.seek(max(0, self._log.stat().st_size - _LAST_WORDS))
-            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-        return f"{how}: {lines[-1][:_LONGEST_REASON]}" if lines else how
+
+
+def start_process(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None, **pipes: Any
+) -> subprocess.Popen[bytes]:
+    """Starts a process in a session of its own: Ctrl-C reaches us alone, and what it starts can be ended with it."""
+    with log.open("wb") as errors:
+        return subprocess.Popen(command, stderr=errors, env=environment, start_new_session=True, **pipes)
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """Kills a process and its children, if there are any left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def how_it_ended(status: int, log: Path) -> str:
+    how = f"ended with status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _LAST_WORDS))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    return f"{how}: {lines[-1][:_LONGEST_REASON]}" if lines else how
 
 
 def _understood(line: bytes) -> dict[str, Any]:
@@ -214,28 +208,3 @@ def _understood(line: bytes) -> dict[str, Any]:
     if "error" in answer:
         raise WorkerError(" ".join(str(answer["error"]).split())[:_LONGEST_REASON])
     return answer
-
-
-class Crew:
-    """All workers of a comparison; leaving the block always ends them."""
-
-    def __init__(self) -> None:
-        self._workers: list[Worker] = []
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Asks workers to end after a complete block, kills them after an exception."""
-        for worker in self._workers:
-            if kind is None:
-                worker.close()
-            else:
-                worker.kill()
-
-    def start(
-        self, command: Sequence[str], log: Path, *, limits: Limits, environment: Mapping[str, str] | None = None
-    ) -> Worker:
-        worker = Worker(command, log, limits=limits, environment=environment)
-        self._workers.append(worker)
-        return worker

@@ -21,7 +21,7 @@ import transformers
 from protocol import require_known
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
-from transformers_families import make_optimizer
+from transformers_families import take_steps
 from transformers_kinds import load_pretrained
 
 
@@ -77,17 +77,13 @@ def train(model, data, tokenizer, args):
     count = len(data[0])
     steps = int(count / args.batch_size * args.epochs)
     order = np.concatenate([np.random.permutation(count) for _ in range(int(np.ceil(args.epochs)))])
-    optimizer = make_optimizer(model, args.learning_rate)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, int(0.1 * steps), steps)
-    model.train()
-    for step in range(steps):
-        inputs, labels = batch_of(data, order[step * args.batch_size : (step + 1) * args.batch_size], tokenizer)
-        model(**inputs, labels=labels).loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad(set_to_none=True)
-    return steps
+    batches = (batch_of(data, order[step * args.batch_size :][: args.batch_size], tokenizer) for step in range(steps))
+    losses = (model(**inputs, labels=labels).loss for inputs, labels in batches)
+
+    def schedule_of(optimizer):
+        return transformers.get_linear_schedule_with_warmup(optimizer, int(0.1 * steps), steps)
+
+    return len(list(take_steps(model, args.learning_rate, schedule_of, losses)))
 
 
 @torch.no_grad()

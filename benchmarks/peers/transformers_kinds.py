@@ -77,7 +77,7 @@ class Kind(NamedTuple):
     """A family."""
 
     model: type  # class
-    head: str  # name of the last layer
+    head: object  # name of the last layer; None if it is pretrained
     read: object = None  # returns the columns of a workload's texts; None if not measured
     encode: object = None  # returns feature columns
     collator: type = transformers.DataCollatorWithPadding  # class that makes batches
@@ -96,13 +96,14 @@ KINDS = {
         transformers.DataCollatorForTokenClassification,
     ),
     "choice": Kind(transformers.AutoModelForMultipleChoice, "classifier"),
+    "pretraining": Kind(transformers.BertForPreTraining, None),
 }
 
 
 def load_pretrained(kind, folder, **settings):
-    """Loads the model of a kind from a folder, which must lack its last layer and nothing else."""
+    """Loads the model of a kind from a folder, which must lack its own last layer and nothing else."""
     kind = KINDS[kind]
     model, info = kind.model.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **settings)
-    if set(info["missing_keys"]) != {f"{kind.head}.weight", f"{kind.head}.bias"}:
+    if set(info["missing_keys"]) != ({f"{kind.head}.weight", f"{kind.head}.bias"} if kind.head else set()):
         raise WorkerError(f"not in {folder}: {', '.join(sorted(info['missing_keys']))}")
     return model

@@ -1,34 +1,29 @@
-"""The `transformers` pipeline as a contender of benchmarks.engines.
+"""Worker: the `transformers` pipeline, for benchmarks.engines; a request is a list of lists of pairs."""
 
-    PYTHON transformers_pipeline.py FOLDER THREADS CLOCK
-
-Reads requests, one line of JSON each, a list of lists of pairs; writes the seconds of each, and all labels.
-"""
-
-import json
-import sys
 import time
 
 import torch
 import transformers
+from protocol import run_worker
 
 
-def main():
-    folder, threads, clock = sys.argv[1:]
-    torch.set_num_threads(int(threads))
-    now = time.process_time if clock == "cpu" else time.perf_counter
-    out, sys.stdout = sys.stdout, sys.stderr  # whatever is printed is no answer
-    ask = transformers.pipeline("text-classification", model=folder, device="cpu", truncation=True)
-    for line in sys.stdin:
+def work(workload, channel):
+    torch.set_num_threads(workload.threads)
+    clock = time.process_time if workload.clock == "cpu" else time.perf_counter
+    ask = transformers.pipeline("text-classification", model=workload.model, device="cpu", truncation=True)
+
+    def run(requests):
         seconds, labels = [], []
-        for request in json.loads(line):
+        for request in requests:
             pairs = [{"text": first, "text_pair": second} for first, second in request]
-            began = now()
+            began = clock()
             found = [ask(pairs[0])] if len(pairs) == 1 else ask(pairs, batch_size=32)
-            seconds.append(now() - began)
+            seconds.append(clock() - began)
             labels += [row["label"] for row in found]
-        out.write(json.dumps([seconds, labels]) + "\n")
-        out.flush()
+        return {"seconds": seconds, "labels": labels}
+
+    channel.serve({"run": run})
 
 
-main()
+if __name__ == "__main__":
+    run_worker(work)

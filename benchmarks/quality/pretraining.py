@@ -27,13 +27,14 @@ from benchmarks.command_line import run_tool
 from benchmarks.quality import runs
 from benchmarks.quality.command_line import STOPPED, transformers_python
 from benchmarks.quality.runs import PEER
-from benchmarks.workers import PEER_FOLDER, WorkerError
+from benchmarks.workers import WorkerError
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import atomic, documents
 from bert_tf.io.text_table import table
 from bert_tf.tasks.base import DEV, TRAIN
@@ -45,7 +46,6 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.settings import ModelSettings
 
-SCRIPT = PEER_FOLDER / "transformers_pretraining.py"
 FLAGS = (
     Flag("input_file", str, None, "text to train on (required)"),
     Flag("held_out_file", str, None, "text to evaluate on (required)"),
@@ -132,7 +132,7 @@ class Comparison:
         if (folder / "output.json").is_file():
             answer: dict[str, Any] = json.loads((folder / "output.json").read_text(encoding="utf-8"))
             return answer
-        return runs.run_peer(self.flags["peer_python"], SCRIPT, folder, self._job(folder), PEER)
+        return runs.run_peer(self.flags["peer_python"], folder, self._job(folder), PEER)
 
     def _job(self, folder: Path) -> dict[str, Any]:
         safetensors.numpy.save_file(self._drawn(), folder / "train.safetensors")
@@ -143,9 +143,10 @@ class Comparison:
         config = BertConfig.from_json_file(self.start / "bert_config.json")
         huggingface_export.write(atomic.make_folder(folder / "model"), weights, config)
         return {
+            "kind": PRETRAINING,
             "model": os.fspath(folder / "model"),
             "train": os.fspath(folder / "train.safetensors"),
-            "held_out": os.fspath(folder / "held_out.safetensors"),
+            "dev": os.fspath(folder / "held_out.safetensors"),
             "batch_size": self.flags["train_batch_size"],
             "steps": self.steps,
             "every": self.every,

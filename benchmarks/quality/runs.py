@@ -149,7 +149,7 @@ def _theirs(series: Series, seed: int) -> Reached:
     folder = series.folder / f"run-{PEER}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    answer = run_peer(series.python, SCRIPT, folder, _job(series, seed, folder), f"{PEER} with seed {seed}")
+    answer = run_peer(series.python, folder, _job(series, seed, folder), f"{PEER} with seed {seed}")
     logits = safetensors.numpy.load_file(folder / "output.safetensors")
     columns = features(series, seed, DEV)
     before, after = (_evaluation(series, columns, logits[name]) for name in ("before", "after"))
@@ -174,11 +174,11 @@ def features(series: Series, seed: int, split: str) -> Features:
     return Features.from_columns(columns, family.targets, truncated=0, together=family.trains_together)
 
 
-def run_peer(python: str, script: Path, folder: Path, job: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Runs a script of the peer on a job and returns its answer; WorkerError if it fails."""
+def run_peer(python: str, folder: Path, job: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Runs the script of the peer on a job and returns its answer; WorkerError if it fails."""
     path, output = folder / "job.json", folder / "output.json"
     path.write_text(documents.to_json({**job, "output": os.fspath(output)}, indent=1), encoding="utf-8")
-    done = subprocess.run([python, str(script), str(path)], env=variables(PEER, job["threads"]), check=False)
+    done = subprocess.run([python, str(SCRIPT), str(path)], env=variables(PEER, job["threads"]), check=False)
     if done.returncode:
         raise WorkerError(f"{name} ended with status {done.returncode}")
     answer: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
@@ -190,6 +190,7 @@ def _job(series: Series, seed: int, folder: Path) -> dict[str, Any]:
     _write_weights(series.run_folder(START, seed), folder / "model", family.head.num_labels)
     units = features(series, seed, TRAIN).units
     batch_size = settings["train_batch_size"]
+    steps = settings.get("num_train_steps") or int(units / batch_size * settings["num_train_epochs"])
     return {
         "kind": family.kind,
         "model": os.fspath(folder / "model"),
@@ -197,7 +198,8 @@ def _job(series: Series, seed: int, folder: Path) -> dict[str, Any]:
         "train": os.fspath(_features_file(series, seed, TRAIN)),
         "dev": os.fspath(_features_file(series, seed, DEV)),
         "batch_size": batch_size,
-        "steps": settings.get("num_train_steps") or int(units / batch_size * settings["num_train_epochs"]),
+        "steps": steps,
+        "every": steps,
         "learning_rate": settings["learning_rate"],
         "warmup_proportion": settings.get("warmup_proportion", WARMUP_PROPORTION),
         "of_tokens": series.curves,

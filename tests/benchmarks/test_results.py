@@ -14,8 +14,8 @@ from benchmarks.stage import Stage
 OURS, THEIRS, MISSING = Contender("bert_tf"), Contender("theirs", "transformers"), Contender("theirs", "keras_hub")
 ROW = Comparison("fake", "Training", "train", (OURS, THEIRS), batch_size=10)
 SECOND = dataclasses.replace(ROW, name="second")
-TRAINING = dataclasses.replace(ROW, requirements=(Requirement(report.TRAINING, "bert_tf", 1.8, against="theirs"),))
-SPEED = Requirement("speed", "bert_tf", 1.8, against="theirs")
+TRAINING = dataclasses.replace(ROW, requirements=(Requirement(report.TRAINING, 1.8, "bert_tf", against="theirs"),))
+SPEED = Requirement("speed", 1.8, "bert_tf", against="theirs")
 OTHER_IDS = "not comparable: token ids of example 0 are 3 (101, 100, 102), not 3 (101, 7, 102)"
 
 
@@ -100,9 +100,9 @@ def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_step
     [
         (SPEED, {}, 2.0, True),
         (dataclasses.replace(SPEED, bound=2.1), {}, 2.0, False),
-        (Requirement("memory", "bert_tf", 1.0, against="theirs", at_least=False), {"suite": "memory"}, 1.0, True),
-        (Requirement("losses", "bert_tf", 1e-4, kind="difference", at_least=False), {"suite": "curves"}, 0.0, True),
-        (Requirement("share", "bert_tf", 0.7, kind="share"), {}, pytest.approx(1e-6, abs=1e-3), False),
+        (Requirement("memory", 1.0, "bert_tf", against="theirs", at_least=False), {"suite": "memory"}, 1.0, True),
+        (Requirement("losses", 1e-4, "bert_tf", kind="difference", at_least=False), {"suite": "curves"}, 0.0, True),
+        (Requirement("share", 0.7, "bert_tf", kind="share"), {}, pytest.approx(1e-6, abs=1e-3), False),
         (SPEED, {"contenders": (OURS, MISSING)}, "theirs: missing: not here", None),
         (dataclasses.replace(SPEED, contender="bert_tf, new"), {}, "bert_tf, new: not measured", None),  # the record is older
     ],
@@ -116,7 +116,7 @@ def test_a_requirement_is_held_missed_or_not_measured(requirement, changes, medi
 
 
 def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
-    ratio = Requirement("as there", "bert_tf", 0.8, kind="beside", against="theirs", beside="second")
+    ratio = Requirement("as there", 0.8, "bert_tf", kind="beside", against="theirs", beside="second")
     here = dataclasses.replace(ROW, requirements=(ratio,))
     monkeypatch.setattr(report, "COMPARISONS", (here, SECOND))
     measured = results.compare(here, bench)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.comparisons import COMPARISONS
 from benchmarks.procedures import take_turns
-from benchmarks.stage import mismatch
+from benchmarks.stage import Stage, mismatch
 from benchmarks.workers import WorkerError
 
 ANSWER = {"ids": [[101, 7, 102], [101, 102]], "loss": 0.7}
@@ -36,6 +37,11 @@ def test_losses_of_random_weights_are_not_compared():
 
 
 @pytest.fixture
+def stage(bench):
+    return Stage(COMPARISONS[0], bench)
+
+
+@pytest.fixture
 def turns():
     """Three contenders, who append their names to a log; b fails at its second turn if it is told to."""
     log = []
@@ -49,15 +55,15 @@ def turns():
     return turn, log
 
 
-def test_every_round_has_everyone_every_other_is_reversed_and_the_warm_up_does_not_count(turns):
+def test_every_round_has_everyone_every_other_is_reversed_and_the_warm_up_does_not_count(turns, stage):
     turn, log = turns
-    samples, _ = take_turns({name: lambda name=name: turn(name) for name in "abc"}, rounds=3)
+    samples = take_turns(stage, {name: lambda name=name: turn(name) for name in "abc"})
     assert "".join(log[3:]) == "abc" "cba" "abc"
     assert samples["a"] == [4.0, 9.0, 10.0]
 
 
-def test_who_fails_leaves_and_the_others_go_on(turns):
+def test_who_fails_leaves_and_the_others_go_on(turns, stage):
     turn, _ = turns
-    samples, failures = take_turns({name: lambda name=name: turn(name, name == "b") for name in "abc"}, rounds=3)
-    assert failures == {"b": "tired"}
+    samples = take_turns(stage, {name: lambda name=name: turn(name, name == "b") for name in "abc"})
+    assert stage.notes == {"b": "failed: tired"}
     assert {name: len(values) for name, values in samples.items()} == {"a": 3, "c": 3}

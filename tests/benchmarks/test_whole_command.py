@@ -21,11 +21,11 @@ ROWS = {row.name: row for row in COMPARISONS}
 
 @pytest.fixture
 def job(tmp_path):
-    return whole_command.Job(tmp_path / "data", tmp_path / "published", tmp_path / "huggingface", 64, 12)
+    return whole_command.Job(tmp_path / "data", tmp_path / "published", tmp_path / "huggingface", 64, 12, threads=1, limit=30.0)
 
 
-def run(library, code, folder, limit=30):
-    return whole_command.run(library, [sys.executable, "-S", "-c", code], folder / "output", environment={}, limit=limit)
+def run(job, library, code, folder):
+    return job.run(library, [sys.executable, "-S", "-c", code], folder / "output")
 
 
 def leaves(folder, **files):
@@ -35,8 +35,8 @@ def leaves(folder, **files):
 
 
 def test_both_are_told_the_same(job, tmp_path):
-    ours = classifier.parse(whole_command.own(job, tmp_path)[1:])
-    theirs = dict(argument[2:].split("=") for argument in whole_command.peer("python", job, tmp_path)[2:])
+    ours = classifier.parse(job.own(tmp_path)[1:])
+    theirs = dict(argument[2:].split("=") for argument in job.peer("python", tmp_path)[2:])
     assert theirs.keys() >= {"task", "output", "save"}
     told = [
         *(ours.data.data_dir, ours.data.max_seq_length, ours.train.train_batch_size, ours.train.learning_rate),
@@ -54,12 +54,12 @@ def test_the_sample_is_not_taken_for_mrpc(bench):
     data = {**source.data, "MRPC": (source.data["MRPC"][0], PROJECT / "data" / "sample" / "MRPC")}  # as a user names it
     materials = Materials(bench.materials._folder, dataclasses.replace(source, data=data))
     stage = Stage(ROWS["command"], dataclasses.replace(bench, materials=materials))
-    assert procedures._commands(stage, stage.present()).samples == {}
+    assert procedures._commands(stage, stage.present()) == {}
     assert stage.notes["bert_tf"] == "needs the data of MRPC: --data_dir"
 
 
-def test_a_peer_is_timed_from_outside(tmp_path):
-    done = run("transformers", leaves(tmp_path, **{"results.json": {"accuracy": 0.75, "transformers": "5"}}), tmp_path)
+def test_a_peer_is_timed_from_outside(job, tmp_path):
+    done = run(job, "transformers", leaves(tmp_path, **{"results.json": {"accuracy": 0.75, "transformers": "5"}}), tmp_path)
     assert done.seconds >= 0.1
     assert (done.accuracy, done.parts, done.versions) == (0.75, {}, {"transformers": "5"})
     assert not (tmp_path / "output").exists()
@@ -84,21 +84,22 @@ WRONG_ACCOUNT = {"timing.json": {"wall": {"parts": {"steps": 0.05}}}, "eval_resu
         (OWN, None, "its account adds up to 0.1 s of"),
     ],
 )
-def test_why_a_command_cannot_be_measured(tmp_path, library, code, message):
+def test_why_a_command_cannot_be_measured(job, tmp_path, library, code, message):
+    job = dataclasses.replace(job, limit=0.5 if "sleep(60)" in str(code) else 30)
     with pytest.raises(WorkerError) as caught:
-        run(library, code or leaves(tmp_path, **WRONG_ACCOUNT), tmp_path, limit=0.5 if "sleep(60)" in str(code) else 30)
+        run(job, library, code or leaves(tmp_path, **WRONG_ACCOUNT), tmp_path)
     assert message in str(caught.value)
 
 
 def test_every_run_counts_and_the_report_says_where_our_wall_time_went(bench, monkeypatch):
-    def run(library, line, *_, **__):
+    def run(_, library, line, __):
         assert "/sample/MRPC" in " ".join(line)
         seconds = next(times[library])
         parts = {"start": 2.0, "steps": seconds - 2.0} if library == OWN else {}
         return whole_command.Finished(seconds, seconds / 100, parts, {})
 
     times = {OWN: iter((10.0, 12.0, 11.0)), "transformers": iter((20.0, 24.0, 22.0))}
-    monkeypatch.setattr(whole_command, "run", run)
+    monkeypatch.setattr(whole_command.Job, "run", run)
     compared = results.compare(ROWS["command-sample"], bench)
     ours, theirs = compared["rows"]
     assert (ours["samples"], ours["ratio"]["median"], ours["accuracy"]) == ([10.0, 12.0, 11.0], 0.5, 0.11)
@@ -112,11 +113,11 @@ def test_every_run_counts_and_the_report_says_where_our_wall_time_went(bench, mo
 
 def test_a_checkpoint_of_each_step_is_kept_and_the_first_ones_are_evaluated(job, tmp_path, monkeypatch):
     lines = []
-    monkeypatch.setattr(whole_command, "wall_time", lambda command, *_: lines.append(command))
-    whole_command.train(job, tmp_path / "run", 10, environment={}, limit=1)
+    monkeypatch.setattr(whole_command.Job, "wall_time", lambda _, __, command, ___: lines.append(command))
+    job.train(tmp_path / "run", 10)
     train = classifier.parse(lines[0][1:]).train
     assert (train.num_train_steps, train.save_checkpoints_steps, train.keep_checkpoint_max) == (10, 1, 0)
-    line = whole_command.evaluation(job, tmp_path / "run", 3, tmp_path / "out")
+    line = job.evaluation(tmp_path / "run", 3, tmp_path / "out")
     told = dict(argument[2:].split("=", 1) for argument in line[4:])
     assert [path.rpartition("-")[2] for path in told["checkpoints"].split(",")] == ["1", "2", "3"]
     assert told.keys() <= {flag.name for flag in declared.flags()["evaluate"]}
@@ -125,26 +126,26 @@ def test_a_checkpoint_of_each_step_is_kept_and_the_first_ones_are_evaluated(job,
 def test_all_must_be_in_the_table(job, tmp_path, monkeypatch):
     output = tmp_path / "out"
     code = f"open({str(output / 'results.json')!r}, 'w').write({json.dumps({'rows': [{}] * 2})!r})"
-    monkeypatch.setattr(whole_command, "evaluation", lambda *_: [sys.executable, "-S", "-c", code])
-    assert whole_command.evaluate(job, tmp_path, 2, output, environment={}, limit=30) > 0.0
+    monkeypatch.setattr(whole_command.Job, "evaluation", lambda *_: [sys.executable, "-S", "-c", code])
+    assert job.evaluate(tmp_path, 2, output) > 0.0
     assert not output.exists()
     with pytest.raises(WorkerError, match="evaluated 2 of 3 checkpoints"):
-        whole_command.evaluate(job, tmp_path, 3, output, environment={}, limit=30)
+        job.evaluate(tmp_path, 3, output)
 
 
 def test_checkpoints_are_deleted_when_they_are_evaluated(bench, monkeypatch):
     runs = []
 
-    def train(_, run, *__, **___):
+    def train(_, run, __):
         run.mkdir()
         runs.append(run)
 
-    def evaluate(_, run, checkpoints, *__, **___):
+    def evaluate(_, run, checkpoints, __):
         assert run.is_dir()
         return float(checkpoints)
 
-    monkeypatch.setattr(whole_command, "train", train)
-    monkeypatch.setattr(whole_command, "evaluate", evaluate)
+    monkeypatch.setattr(whole_command.Job, "train", train)
+    monkeypatch.setattr(whole_command.Job, "evaluate", evaluate)
     assert [row["median"] for row in results.compare(ROWS["checkpoints-sample"], bench)["rows"]] == [10.0, 3.0]
     assert [run.exists() for run in runs] == [False]
 
@@ -153,6 +154,6 @@ def test_without_checkpoints_nothing_is_evaluated_and_the_benchmark_goes_on(benc
     def train(*_, **__):
         raise WorkerError("ended with status 2")
 
-    monkeypatch.setattr(whole_command, "train", train)
+    monkeypatch.setattr(whole_command.Job, "train", train)
     found = results.compare(ROWS["checkpoints-sample"], bench)["rows"]
     assert {row["status"] for row in found} == {"failed: no checkpoints to evaluate: ended with status 2"}

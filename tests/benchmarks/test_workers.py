@@ -12,17 +12,17 @@ import pytest
 
 from benchmarks import results
 from benchmarks.comparisons import COMPARISONS, OTHER
-from benchmarks.workers import Crew, Environments, Limits, Worker, WorkerError, variables
+from benchmarks.workers import Environments, Limits, Worker, WorkerError, variables
 from tests.benchmarks.conftest import FAKE
 
 LIMITS = Limits(ready=5, answer=5, quit=2)
 
 
-def start(crew, folder, way="dynamic", limits=LIMITS) -> Worker:
+def start(folder, way="dynamic", limits=LIMITS) -> Worker:
     """Starts a fake worker that behaves in some way."""
     path = folder / "workload.json"
     path.write_text(json.dumps({"way": way, "scratch": str(folder)}))
-    return crew.start((*FAKE, str(path)), folder / "log", limits=limits)
+    return Worker((*FAKE, str(path)), folder / "log", limits=limits)
 
 
 def is_alive(process: int) -> bool:
@@ -34,8 +34,7 @@ def is_alive(process: int) -> bool:
 
 
 def test_answers_each_request_until_it_dies_and_is_then_named_by_its_signal_each_time(tmp_path):
-    with Crew() as crew:
-        worker = start(crew, tmp_path, "dies late")
+    with start(tmp_path, "dies late") as worker:
         assert worker.ready() == {"ready": True, "versions": {"fake": "1.0"}}
         assert worker.ask({"check": 2})["ids"] == [[101, 7, 102]] * 2
         assert worker.ask({"run": 3})["examples"] == 30
@@ -54,20 +53,21 @@ def test_answers_each_request_until_it_dies_and_is_then_named_by_its_signal_each
     ],
 )
 def test_a_worker_that_fails_is_one_line(way, message, tmp_path):
-    with Crew() as crew, pytest.raises(WorkerError) as caught:
-        start(crew, tmp_path, way, Limits(ready=0.5) if way == "silent" else LIMITS).ready()
+    limits = Limits(ready=0.5) if way == "silent" else LIMITS
+    with pytest.raises(WorkerError) as caught, start(tmp_path, way, limits) as worker:
+        worker.ready()
     assert str(caught.value) == message
 
 
 def test_a_program_that_does_not_exist(tmp_path):
-    with Crew() as crew, pytest.raises(WorkerError, match="/no/python cannot be started: No such file or directory"):
-        crew.start(("/no/python", "x"), tmp_path / "log", limits=LIMITS)
+    with pytest.raises(WorkerError, match="/no/python cannot be started: No such file or directory"):
+        Worker(("/no/python", "x"), tmp_path / "log", limits=LIMITS)
 
 
 def test_nothing_is_left_behind_after_an_interrupt(tmp_path):
     def interrupted() -> None:
-        with Crew() as crew:
-            start(crew, tmp_path, "has a child").ready()
+        with start(tmp_path, "has a child") as worker:
+            worker.ready()
             assert is_alive(int((tmp_path / "child").read_text()))
             raise KeyboardInterrupt
 
@@ -93,16 +93,15 @@ def test_our_own_worker_is_measured(name, bench):
 def test_peers_are_started_if_they_are_wanted_and_there(tmp_path):
     unwanted = Environments.found({}, peers=False, other="/other/python")
     assert set(unwanted.missing.values()) == {"--peers was not given"}
-    assert unwanted.command("bert_tf", "w.json") == (sys.executable, "-m", "benchmarks.worker", "w.json")
-    assert unwanted.command(OTHER, "w.json") == ("/other/python", "-m", "benchmarks.worker", "w.json")
+    assert unwanted.commands["bert_tf"] == (sys.executable, "-m", "benchmarks.worker")
+    assert unwanted.commands[OTHER] == ("/other/python", "-m", "benchmarks.worker")
     wanted = Environments.found({"transformers": sys.executable}, peers=True, project=tmp_path)
-    python, script, path = wanted.command("transformers", tmp_path / "w.json")
-    assert (python, path) == (sys.executable, str(tmp_path / "w.json"))
+    python, script = wanted.commands["transformers"]
+    assert python == sys.executable
     assert script.endswith("benchmarks/peers/transformers_trainer.py")
     assert os.path.isfile(script)
     assert wanted.missing[OTHER] == "--other_python was not given"
-    with pytest.raises(WorkerError, match="no .peers/keras_hub/bin/python; `make benchmark-env` makes it"):
-        wanted.command("keras_hub", tmp_path)
+    assert wanted.missing["keras_hub"] == "no .peers/keras_hub/bin/python; `make benchmark-env` makes it"
 
 
 def test_every_library_gets_as_many_threads_and_ours_alone_finds_this_package(monkeypatch):
