@@ -40,14 +40,14 @@ class Exported:
 
     @property
     def family(self) -> Family:
-        return self.task.family
+        return self.task.family.as_trained(self.trained.record)
 
     @property
     def reads_pairs(self) -> bool:
         """The option if set, else as in training; raises FlagError if neither is known."""
         if self.options.pairs is not None:
             return self.options.pairs
-        texts: int | None = getattr(self.family.as_trained(self.trained.record), "texts", None)
+        texts: int | None = getattr(self.family, "texts", None)
         if texts is None:
             raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
         return texts == 2

@@ -135,6 +135,9 @@ class InferenceSettings:
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
     predict_batch_size: int | None = setting(None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES)
+    calibrate: bool = setting(
+        False, "fit temperatures on half of the dev split, so that probabilities are shares of right predictions"
+    )
     submission_zip: bool = setting(False, "write submission.zip for the GLUE server")
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bert_tf.features.columns import IntArray
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import probabilities
+from bert_tf.metrics.calibration import Decisions
 from bert_tf.tasks.sentence.example import Label
 
 LabelArray = npt.NDArray[Any]  # int32 [N] classes, float32 [N] numbers, or float32 [N, L] of 0 and 1
@@ -78,6 +79,14 @@ def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
 def predictions(kind: str, logits: Logits) -> LabelArray:
     """Decides in the format of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
     return _DECISIONS[kind](logits)
+
+
+def decisions(kind: str, logits: Logits, labels: LabelArray) -> list[Decisions]:
+    """Returns what is calibrated: classes together, each of several labels by itself as the second of two classes."""
+    if kind == MULTI_LABEL:
+        pairs = np.stack([np.zeros_like(logits), logits], axis=-1)  # [E, L, 2]
+        return [Decisions(pairs[:, number], labels[:, number].astype(np.int32)) for number in range(logits.shape[1])]
+    return [Decisions(logits, labels)] if kind == CLASSIFICATION else []
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
