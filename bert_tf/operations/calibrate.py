@@ -13,6 +13,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.evaluate import TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
+from bert_tf.training.decision_rules import RuleSettings
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
@@ -30,6 +31,7 @@ class CalibrateSettings:
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
+    rules: RuleSettings = group(RuleSettings)
     columns: LabelledColumns = group(LabelledColumns)
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
@@ -72,7 +74,9 @@ def fit(settings: CalibrateSettings) -> Calibrated:
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
         with contextlib.closing(Predictor(model, family, inference)) as predictor:
-            found = calibration.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed)
+            found = calibration.calibrate(
+                family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules
+            )
         calibration.write(model.prefix, found, examples)
     return found
 

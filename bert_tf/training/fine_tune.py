@@ -90,7 +90,7 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
             log.info("the chief evaluates and predicts; this worker is done")
             return FineTuned(job, step)
         evaluations = inference.evaluate() if actions.do_eval else {}
-        if not job.settings.inference.calibrate:
+        if not job.settings.inference.calibrates:
             return _predicted(job, inference, step, evaluations)
         job = dataclasses.replace(job, decision=inference.calibrate())
     with contextlib.closing(Inference(job, plan)) as inference:

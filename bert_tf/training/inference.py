@@ -126,11 +126,12 @@ class Inference:
             return self._computed(columns, half, job.settings.inference.eval_batch_size)
 
         data = f"{job.task.name} {', '.join(job.splits[DEV])}"
-        found = calibration.calibrate(job.family, predict, examples, data=data, seed=job.settings.train.seed)
+        seed, rules = job.settings.train.seed, job.settings.inference.rules
+        found = calibration.calibrate(job.family, predict, examples, data=data, seed=seed, rules=rules)
         for line in str(found).splitlines():
             log.info("%s", line)
         calibration.write(self._checkpoint, found, examples)
-        return Decision(found.temperatures)
+        return found.decision
 
     def _load(self) -> None:
         """Loads the job's weights once."""

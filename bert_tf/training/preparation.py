@@ -68,7 +68,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
     settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
     examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
-    decision = Decision.of(weights.record) if found and not settings.inference.calibrate else PUBLISHED
+    decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
@@ -137,7 +137,7 @@ def _flags(values: Mapping[str, float | str]) -> str:
 def _purposes(settings: FineTuneConfig) -> list[str]:
     """Purposes to read; dev also if it is evaluated during training."""
     actions = settings.actions
-    evaluates = actions.do_eval or settings.inference.calibrate or (actions.do_train and settings.train.eval_every_n_steps > 0)
+    evaluates = actions.do_eval or settings.inference.calibrates or (actions.do_train and settings.train.eval_every_n_steps > 0)
     wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
     return [purpose for purpose, do in wanted.items() if do]
 

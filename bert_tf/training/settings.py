@@ -19,6 +19,7 @@ from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import MOST_EXAMPLES, group, same, setting
 from bert_tf.tasks.registry import known_names
+from bert_tf.training.decision_rules import RuleSettings
 
 POLYNOMIAL = "polynomial"
 OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
@@ -138,7 +139,13 @@ class InferenceSettings:
     calibrate: bool = setting(
         False, "fit temperatures on half of the dev split, so that probabilities are shares of right predictions"
     )
+    rules: RuleSettings = group(RuleSettings)
     submission_zip: bool = setting(False, "write submission.zip for the GLUE server")
+
+    @property
+    def calibrates(self) -> bool:
+        """Other rules are chosen by calibrated probabilities."""
+        return self.calibrate or self.rules != RuleSettings()
 
 
 @dataclasses.dataclass(frozen=True)

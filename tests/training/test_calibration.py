@@ -52,7 +52,7 @@ def test_predictions_have_the_probabilities_of_scaled_logits_and_the_same_labels
 
 def test_temperatures_are_those_of_one_checkpoint_alone(tmp_path):
     texts = [text for text, _ in rows(5)]
-    plain, calibrated = (write_run(tmp_path / str(t), CLASSES.record, t) for t in ((), (2.5,)))
+    plain, calibrated = (write_run(tmp_path / str(len(rule)), CLASSES.record, rule) for rule in ({}, {"temperatures": [2.5]}))
     assert predicted(plain, texts) != predicted(calibrated, texts)
     path = calibrated / "decision.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "checkpoint_sha256": "0"}))
@@ -95,11 +95,34 @@ def test_where_all_is_right_nothing_is_scaled(caplog):
     assert "every decision is right: the temperature stays 1" in caplog.text
 
 
+def test_a_rule_is_followed_by_predictions_files_and_evaluation(tmp_path):
+    folder, path = write_run(tmp_path / "run", CLASSES.record), write_file(tmp_path / "dev.tsv")
+    found = bert_tf.calibrate(folder, data=path, abstain="coverage:0.5", sets=0.8)
+    below, start = found.decision.abstain_below, found.decision.set_from
+    with bert_tf.load(folder) as model:
+        predictions = model.predict([text for text, _ in rows()])
+        result = model.evaluate(rows())
+    for one in predictions:
+        ordered = sorted(one.probabilities, key=lambda name: -one.probabilities[name])
+        assert one.label == (ordered[0] if one.probabilities[ordered[0]] >= below else None)
+        assert one.label_set == tuple(name for name in ordered if one.probabilities[name] >= start)
+    assert 0 < sum(one.label is None for one in predictions) < len(predictions)
+    assert found.rule.keys() == {"coverage", "selective_risk", "set_coverage", "set_size"}
+    given = [one for one in predictions if one.label is not None]
+    assert result.evaluation.more["coverage"] == pytest.approx(len(given) / len(predictions))
+    bert_tf.predict_files(checkpoint=folder, input=path, output=tmp_path / "predictions.tsv")
+    lines = [line.split("\t") for line in (tmp_path / "predictions.tsv").read_text().splitlines()]
+    assert lines[0] == ["id", "label", "probability_x", "probability_y", "probability_z", "label_set"]
+    assert [(line[1], line[5]) for line in lines[1:]] == [(one.label or "", ",".join(one.label_set)) for one in predictions]
+
+
 def test_what_cannot_be_calibrated_is_one_line(tmp_path):
     few = [Labelled(str(number), 1.0) for number in range(19)]
     with pytest.raises(DataError, match="19 labelled examples are too few to calibrate by; give 20 or more"):
         calibration.calibrate(family_of("regression", []), lambda half: np.zeros((len(half), 1)), few, data="dev", seed=1)
     with pytest.raises(FlagError, match="a model of regression has no probabilities"):
         calibration.calibrate(family_of("regression", []), lambda half: np.zeros((len(half), 1)), few * 2, data="dev", seed=1)
+    with pytest.raises(FlagError, match="--threshold: is for models of two classes or several labels"):
+        bert_tf.calibrate(write_run(tmp_path / "three", CLASSES.record), data=write_file(tmp_path / "a.tsv"), threshold="f1")
     with pytest.raises(FlagError, match="--data is required"):
         bert_tf.calibrate(write_run(tmp_path / "run", CLASSES.record))

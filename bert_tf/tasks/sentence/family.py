@@ -124,13 +124,14 @@ class SentenceFamily(Family):
         return scores.averaged(outputs["logits"], features.example_ids)
 
     def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
-        return texts.listed(self.head, self.labels, [example.guid for example in examples], predictions)
+        return texts.listed(self.head, self.labels, self.decision, [example.guid for example in examples], predictions)
 
     def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> Evaluation:
-        return evaluate_logits(self.head, self.labels, self.metrics, predictions, self._label_ids(examples))
+        labels = self._label_ids(examples)
+        return evaluate_logits(self.head, self.labels, self.metrics, predictions, labels, self.decision)
 
     def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        return most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
+        return most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples), self.decision)
 
     def decisions(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Decisions]:
         return scores.decisions(self.kind, predictions, self._label_ids(examples))
@@ -145,8 +146,9 @@ class SentenceFamily(Family):
         return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions), **published}
 
     def layout(self, form: str) -> TextLayout:
-        columns = texts.columns(self.head, self.labels)
-        return TextLayout(columns, functools.partial(texts.cells, self.head, self.labels), form, self.label_separator)
+        columns = texts.columns(self.head, self.labels, self.decision)
+        cells = functools.partial(texts.cells, self.head, self.labels, self.decision)
+        return TextLayout(columns, cells, form, self.label_separator)
 
     def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:
         if self.texts not in (None, len(example.texts)):
