@@ -49,6 +49,7 @@ from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.tasks.in_memory import SpanTask as SpanTask
 from bert_tf.tasks.in_memory import TagTask as TagTask
+from bert_tf.training.calibration import Calibrated as Calibrated
 from bert_tf.vectors.text_encoder import Encoder as Encoder
 
 __version__: str

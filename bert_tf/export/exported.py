@@ -22,7 +22,8 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Family, Task
-from bert_tf.tasks.decision import DECISION, PUBLISHED
+from bert_tf.tasks.decision import DECISION, PUBLISHED, Decision
+from bert_tf.tasks.families import with_decision
 
 FLOAT32 = "float32"
 
@@ -41,14 +42,14 @@ class Exported:
 
     @property
     def family(self) -> Family:
-        return self.task.family.as_trained(self.trained.record)
+        return with_decision(self.task.family, Decision.of(self.trained.record))
 
     @property
     def reads_pairs(self) -> bool:
         """The option if set, else as in training; raises FlagError if neither is known."""
         if self.options.pairs is not None:
             return self.options.pairs
-        texts: int | None = getattr(self.family, "texts", None)
+        texts: int | None = getattr(self.family.as_trained(self.trained.record), "texts", None)
         if texts is None:
             raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
         return texts == 2

@@ -13,8 +13,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.evaluate import TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
-from bert_tf.training.decision_rules import RuleSettings
-from bert_tf.training.settings import MachineSettings
+from bert_tf.training.settings import MachineSettings, RuleSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.batch.trained import Trained

@@ -24,7 +24,7 @@ from bert_tf.tasks.base import Example, Family
 from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
 from bert_tf.training import decision_rules
-from bert_tf.training.decision_rules import RuleSettings
+from bert_tf.training.settings import RuleSettings
 
 FEWEST = 20  # examples: fewer tell nothing about probabilities
 

@@ -5,7 +5,6 @@ Shapes: N examples, C classes.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +16,6 @@ from bert_tf.errors import FlagError
 from bert_tf.io import documents, files
 from bert_tf.metrics import probabilities
 from bert_tf.metrics.calibration import Decisions
-from bert_tf.settings import setting
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
@@ -25,17 +23,6 @@ Labels = npt.NDArray[Any]
 _F1, _PRECISION, _RECALL, _COST = "f1", "precision", "recall", "cost"
 _COVERAGE, _RISK, _BELOW = "coverage", "risk", "below"
 _COSTS = ("false_positive", "false_negative")
-
-
-@dataclasses.dataclass(frozen=True)
-class RuleSettings:
-    threshold: str | None = setting(
-        None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
-    )
-    abstain: str | None = setting(
-        None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
-    )
-    sets: float | None = setting(None, "give sets of classes that hold the true one in this share of examples, such as 0.9")
 
 
 def threshold(text: str, shares: Floats, labels: Labels) -> float:

@@ -19,7 +19,6 @@ from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import MOST_EXAMPLES, group, same, setting
 from bert_tf.tasks.registry import known_names
-from bert_tf.training.decision_rules import RuleSettings
 
 POLYNOMIAL = "polynomial"
 OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
@@ -128,6 +127,17 @@ class TrainSettings:
     def seed_numbers(self) -> tuple[int, ...]:
         """Parsed `seeds`; empty for a single seed."""
         return () if self.seeds is None else seed_numbers(self.seeds)
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleSettings:
+    threshold: str | None = setting(
+        None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
+    )
+    abstain: str | None = setting(
+        None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
+    )
+    sets: float | None = setting(None, "give sets of classes that hold the true one in this share of examples, such as 0.9")
 
 
 @dataclasses.dataclass(frozen=True)
