@@ -16,6 +16,7 @@ CORPUS = "corpus"
 BEST, EMA, AVERAGE = "best", "ema", "average"
 AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
 MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own
+DECISION = "decision.json"
 VOCABULARY, CONFIG = "vocab.txt", "bert_config.json"
 METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
@@ -41,6 +42,7 @@ class Part(NamedTuple):
 OF_TRAINING = (
     Part((RECORD,), "settings of the run, and the command that repeats it"),
     Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
+    Part((DECISION,), "decision rule of the calibrated model: temperatures, thresholds (docs/calibration.md)"),
     Part((VOCABULARY, CONFIG), "copies used in training; a run refuses others"),
     Part((VARIABLES,), "trained variables, and the source of their initial values"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
