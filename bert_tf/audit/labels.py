@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +35,8 @@ def flagged(labels: Ints, probabilities: Floats) -> npt.NDArray[np.bool_]:
     """Returns [N] whether a label is probably wrong: off the diagonal of the confident joint of labels and classes.
 
     A class is confident for a row if its probability [N, L] reaches the mean of those of the rows that have its label [N].
+    The same rows as those of cleanlab with filter_by="confident_learning".
     """
-    if importlib.util.find_spec("cleanlab") and len(np.unique(labels)) == probabilities.shape[1]:
-        from cleanlab.filter import find_label_issues
-
-        found = find_label_issues(labels, probabilities, filter_by="confident_learning", n_jobs=1)
-        return cast("npt.NDArray[np.bool_]", found)
     means = [probabilities[labels == k, k].mean() if (labels == k).any() else np.inf for k in range(probabilities.shape[1])]
     confident = np.where(probabilities >= np.array(means) - _SLACK, probabilities, -1.0)
     best = confident.argmax(axis=1)

@@ -190,13 +190,9 @@ def _lengths(rows: Sequence[Row], tokenizer: WordPieceTokenizer, most: int) -> t
         fertility = counting.fertility_of(
             counting.count([counting.chunks([" ".join(row[3:]) for row in own])], lower_case=tokenizer.lower_case), tokenizer
         )
-        numbers = (
-            f"{counts.rows:,}",
-            f"{counts.lengths.mean():.1f}",
-            f"{counts.lengths.max()}",
-            f"{counts.truncated(most):.1%}",
-        )
-        lines.append((split, *numbers, f"{fertility.pieces_a_word:.2f}", f"{fertility.unknown_share:.2%}"))
+        sizes = (f"{counts.lengths.mean():.1f}", str(counts.lengths.max()), f"{counts.truncated(most):.1%}")
+        of_pieces = (f"{fertility.pieces_a_word:.2f}", f"{fertility.unknown_share:.2%}")
+        lines.append((split, f"{counts.rows:,}", *sizes, *of_pieces))
         for row, length in zip(own, counts.lengths.tolist()):
             if length > most:
                 found.append(Finding(findings.TRUNCATED, most / length, row))
