@@ -20,7 +20,7 @@ Key = tuple[str, str]
 OVERLAP = 0.65  # of words or letters: a changed word of six leaves 5/7, other sentences rarely reach 0.6
 _COSINE = 0.4  # low, since one word can turn a short text around; only sorts out what shares mere function words
 _NEIGHBOURS = 10
-_FAR = 4.0  # robust standard deviations below the median cosine of neighbours
+_FAR = 3.0  # robust standard deviations below the median cosine of neighbours
 _ROBUST = 1.4826
 _SYMBOLS = re.compile(r"[\W_]+")
 
