@@ -13,6 +13,7 @@ from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_
 from bert_tf.operations.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
 from bert_tf.operations.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
 from bert_tf.operations.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
+from bert_tf.operations.data.audit import audit_data as audit_data
 from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices

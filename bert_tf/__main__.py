@@ -36,7 +36,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Data and machine": {
         "vocabulary": "builds a vocabulary from a corpus, adds words to a model, shows how well it fits a text",
         "pretraining-data": "makes masked pre-training rows from your own text",
-        "data": "downloads published data sets; checks your own data",
+        "data": "downloads published data sets; checks and audits your own data",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
     },

@@ -31,7 +31,7 @@ LAYERS = (
     ("reproduction", "batch", "report"),
     ("conversion",),
     ("engines",),
-    ("vectors", "export"),
+    ("vectors", "export", "audit"),
     ("filling",),
     ("cluster",),
     ("training",),

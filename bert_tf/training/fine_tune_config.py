@@ -146,6 +146,8 @@ def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
 _OF_LABELS = {
     "task_name",
     "long_text",
+    "exclude_rows",
+    "relabel",
     "do_predict",
     "class_weights",
     "label_smoothing",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
+from bert_tf.tasks import corrections
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Family, Task
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.decision import PUBLISHED, Decision
@@ -59,6 +61,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     except BadRowsError as error:
         *others, last = error.problems
         raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
+    found_examples = _corrected(found_examples, splits, settings, task)
     learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
     source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
     settings, chosen = with_recipe(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
@@ -73,6 +76,17 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
+
+
+def _corrected(
+    examples: Mapping[str, Any], splits: Mapping[str, Collection[str]], settings: FineTuneConfig, task: Task
+) -> Mapping[str, Any]:
+    """Applies --exclude_rows and --relabel to the training rows."""
+    data = settings.data
+    if not data.exclude_rows and not data.relabel:
+        return examples
+    correct = functools.partial(corrections.apply, family=task.family, exclude=data.exclude_rows, relabel=data.relabel)
+    return {split: correct(rows) if split in splits.get(TRAIN, ()) else rows for split, rows in examples.items()}
 
 
 def _task(

@@ -28,6 +28,7 @@ from bert_tf.training.sources import SAMPLE_NOTE
 _PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
 _PRETRAINING_FLAGS = frozenset(row.name for row in PRETRAIN_SETTINGS)
 _SECOND = "phase2_"  # how the names of settings of a second phase begin
+_CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
 
@@ -77,6 +78,10 @@ def _determining(job: Job) -> dict[str, Any]:
     }
     for phase in job.phases[1:]:
         determining[f"{_SECOND}examples_sha256"] = job.digest(phase.split)
+    for name in _CORRECTIONS:
+        path = getattr(settings.data, name)
+        if path is not None:
+            determining[f"{name}_sha256"] = files.digest(path)
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
     saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
@@ -103,6 +108,7 @@ def command(job: Job) -> str:
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
+        **{name: _absolute(path, several=False) for name in _CORRECTIONS if (path := getattr(settings.data, name))},
         **training,
         **_values(settings.speed),
         **dataclasses.asdict(settings.actions),

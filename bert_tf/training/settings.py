@@ -44,6 +44,10 @@ class DataSettings:
         "truncate", f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)", choices=LONG_TEXTS
     )
     do_lower_case: bool = setting(True, "lower-case the text, as uncased models require")
+    exclude_rows: str | None = setting(
+        None, "training rows to leave out: audit.csv of `data audit` as edited, or a file of ids, one per line"
+    )
+    relabel: str | None = setting(None, "other labels of training rows: audit.csv as edited, or lines of id,label")
 
 
 @dataclasses.dataclass(frozen=True)

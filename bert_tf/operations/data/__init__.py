@@ -1,10 +1,10 @@
-"""Published data sets, and checks of any."""
+"""Published data sets, checks and audits of any."""
 
 from bert_tf.operations.command import Actions
-from bert_tf.operations.data import check, fetch
+from bert_tf.operations.data import audit, check, fetch
 
 COMMAND = Actions(
-    "Downloads published data sets and checks data:",
-    {"fetch": fetch.COMMAND, "check": check.COMMAND},
+    "Downloads published data sets, checks and audits data:",
+    {"fetch": fetch.COMMAND, "check": check.COMMAND, "audit": audit.COMMAND},
     stopped="stopped; run the same command again",
 )

@@ -166,7 +166,7 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
     refused: dict[str, None] = {}  # in order; what is wrong with the labels is found in each split
     train: Set[int] | None = None
     splits: list[CheckedSplit] = []
-    for split, path in _splits(task, data_dir):
+    for split, path in splits_of(task, data_dir):
         if data_dir is not None and not path.exists():
             splits.append(CheckedSplit(split, path, lines=(f"{split}: {path} is not there",)))
             continue
@@ -211,7 +211,7 @@ def _of_readers(heard: Iterable[str], path: Path) -> Iterator[str]:
         yield f"warning        {message.removeprefix(f'{path}: ')}"
 
 
-def _splits(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
+def splits_of(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
     for purpose in PURPOSES:
         with contextlib.suppress(BertError):  # the task has no such split, or no such file was named
             # Of GLUE those too that the folder lacks.

@@ -1,0 +1,123 @@
+"""An audit of a task's files, and a training with its corrections."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import pytest
+
+import bert_tf
+from bert_tf.audit import page
+from bert_tf.errors import DataError, FlagError, OutputError
+from tests.tiny import write_project
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="module")
+def audited(project):
+    """An audit of rows with known mistakes, and by which predictions."""
+    folder = project.data_dir.parent
+    near = "rain came over the old red one and went far"
+    texts = [f"{word} came {n} near" for n, word in enumerate(["rain", "bread", "storm", "soup"] * 3)]
+    rows = [
+        *((text, "ab"[n % 2]) for n, text in enumerate(texts)),
+        ("Rain came, 0 near!", "b"),
+        (near, "a"),
+        (f"{near} two", "a"),
+    ]
+    rows.append(("<script>alert(1)</script> blue " * 12, "a"))
+    (folder / "train.csv").write_text(
+        "id,text,label\n" + "".join(f't{n},"{text}",{label}\n' for n, (text, label) in enumerate(rows))
+    )
+    (folder / "dev.csv").write_text("id,text,label\nd0,bread came 1 near,b\nd1,wind under pear,a\n")
+    ids = [f"t{n}" for n in range(len(rows))]
+    sure = {"a": "0.9\t0.1", "b": "0.1\t0.9"}
+    predicted = [f"{guid}\tx\t{sure['ab'[label == 'a'] if guid == 't3' else label]}\n" for guid, (_, label) in zip(ids, rows)]
+    (folder / "out_of_fold.tsv").write_text("id\tlabel\tprobability_a\tprobability_b\n" + "".join(predicted))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
+        return bert_tf.audit_data(
+            task_name="custom",
+            train_file=folder / "train.csv",
+            dev_file=folder / "dev.csv",
+            id_column="id",
+            output_dir=folder / "audit",
+            predictions=str(folder),
+            checkpoint=project.init_checkpoint,
+            max_seq_length=24,
+        )
+
+
+def lines(audited):
+    with open(audited.table, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_has_what_was_planted(audited):
+    found = {(one["problem"], one["id"]): one for one in lines(audited)}
+    assert [(found["label_error", "t3"][name]) for name in ("score", "label", "suggested", "action")] == [
+        *("0.1000", "b", "a", "relabel"),
+    ]
+    assert found["contradiction", "t12"]["other"] == "train:t0"
+    assert (found["leak", "t1"]["other"], found["leak", "t1"]["action"]) == ("dev:d0", "exclude")
+    assert found["near_duplicate", "t14"]["other"] == "train:t13"
+    assert float(found["truncated", "t15"]["score"]) < 0.5
+    assert found["unknown_words", "t15"]["text"].startswith("<script>")
+    assert audited.counts["label_error"] == 1
+    assert "label_error" in str(audited)
+
+
+def test_the_page_escapes_texts_and_loads_nothing(audited):
+    text = audited.page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script>alert" not in text
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert page.scripts.source(script) in text.replace("&#39;", "'")
+
+
+def test_a_training_takes_the_corrections_and_keeps_their_digests(audited, project, tmp_path):
+    folder = project.data_dir.parent
+
+    def train(path):
+        return bert_tf.fine_tune(
+            "custom",
+            train_file=folder / "train.csv",
+            id_column="id",
+            exclude_rows=path,
+            relabel=path,
+            init_checkpoint=project.init_checkpoint,
+            num_train_steps=1,
+            train_batch_size=4,
+            max_seq_length=16,
+            do_train=True,
+            output_dir=tmp_path / "run",
+        )
+
+    train(audited.table)
+    record = json.loads((tmp_path / "run" / "run_config.json").read_text())
+    assert len(record["training"]["exclude_rows_sha256"]) == len(record["training"]["relabel_sha256"]) == 64
+    assert f"--relabel={audited.table}" in record["command"]
+    (tmp_path / "other.csv").write_text("id,action,suggested\nt3,exclude,\n")
+    with pytest.raises(OutputError, match="exclude_rows_sha256 was"):
+        train(tmp_path / "other.csv")
+
+
+def test_mistakes_are_one_line(project, tmp_path):
+    given = {"task_name": "MRPC", "data_dir": project.data_dir, "output_dir": tmp_path}
+    with pytest.raises(DataError, match="no out_of_fold.tsv; train with --folds=5"):
+        bert_tf.audit_data(**given, predictions=str(tmp_path))
+    (tmp_path / "p.tsv").write_text("id\tlabel\nelsewhere\t1\n")
+    with pytest.raises(DataError, match="no prediction of a training row: its ids are elsewhere"):
+        bert_tf.audit_data(**given, predictions=str(tmp_path / "p.tsv"))
+    (tmp_path / "p.tsv").write_text("id\tlabel\ntrain-1\t1\n")
+    with pytest.raises(DataError, match="no column 'probability_0'"):
+        bert_tf.audit_data(**given, predictions=str(tmp_path / "p.tsv"))
+    with pytest.raises(FlagError, match="takes --train_file and --dev_file"):
+        bert_tf.audit_data(task_name="custom", output_dir=tmp_path)

@@ -1,0 +1,99 @@
+"""Files that leave training rows out, or give them other labels."""
+
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.audit import findings
+from bert_tf.errors import DataError
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks import corrections
+from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.choice.reader import ChoiceExample
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.span.reader import SpanExample
+from bert_tf.tasks.tags.columns import TagExample
+from bert_tf.tasks.tags.family import TagFamily
+
+FAMILY = SentenceFamily(("a", "b"))
+ROWS = [SentenceExample(f"train-{n}", f"text {n}", None, "a") for n in range(4)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="corrections.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def corrected(exclude=None, relabel=None):
+    return [(row.guid, row.label) for row in corrections.apply(ROWS, FAMILY, exclude=exclude, relabel=relabel)]
+
+
+@pytest.mark.parametrize("text", ["train-1\ntrain-3\n", "id\ntrain-1\ntrain-3\n", "label,id\na,train-1\nb,train-3\n"])
+def test_rows_are_left_out(file, text):
+    assert corrected(exclude=file(text)) == [("train-0", "a"), ("train-2", "a")]
+
+
+@pytest.mark.parametrize("text", ["train-1,b\n", "id\tlabel\ntrain-1\tb\n", "label,id\nb,train-1\n"])
+def test_rows_get_other_labels(file, text):
+    assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
+
+
+def test_an_audit_says_what_to_do_with_each_row(file):
+    rows = [
+        findings.row_of(split, row, is_train=split == "train") for row, split in zip(ROWS, ("train", "train", "train", "dev"))
+    ]
+    found = [
+        findings.Finding(findings.LABEL, 0.1, rows[0], "b"),
+        findings.Finding(findings.DUPLICATE, 1.0, rows[1], other="train:train-0"),
+        findings.Finding(findings.OUTLIER, 0.2, rows[2]),
+        findings.Finding(findings.DUPLICATE, 1.0, rows[3]),
+        findings.Finding(findings.IMBALANCE, 0.05, split="train", label="b: 1 rows"),
+    ]
+    path = file(findings.table(found, ","))
+    assert corrected(path, path) == [("train-0", "b"), ("train-2", "a"), ("train-3", "a")]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "relabel", "problem"),
+    [
+        ("train-9\n", None, "1 ids are not among the training rows; the first is 'train-9'"),
+        ("".join(f"train-{n}\n" for n in range(4)), None, "excludes every training row"),
+        (None, "train-1,c\n", "train-1: unknown label 'c' (known: a, b)"),
+        (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
+        (None, "train-1,a\ntrain-1,b\n", "another label for 'train-1' than above"),
+        ("", None, "is empty"),
+    ],
+)
+def test_mistakes_are_one_line(file, exclude, relabel, problem):
+    paths = [None if text is None else file(text, f"{n}.csv") for n, text in enumerate((exclude, relabel))]
+    with pytest.raises(DataError) as error:
+        corrected(*paths)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_one_line(tmp_path):
+    with pytest.raises(DataError, match="cannot read the file"):
+        corrected(exclude=str(tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize(
+    ("family", "example", "text", "field", "value"),
+    [
+        (SentenceFamily(kind=REGRESSION), SentenceExample("1", "t", None, 1.0), "2.5", "label", 2.5),
+        (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), '"a, b"', "label", ("a", "b")),
+        (TagFamily(("O", "X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
+        (ChoiceFamily(), ChoiceExample("1", "c", "q", ("x", "y"), 0), "1", "label", 1),
+        (SpanFamily(), SpanExample("1", "q", "a red fox", ()), "fox", "answers", (("fox", 6),)),
+    ],
+)
+def test_labels_of_every_family(file, family, example, text, field, value):
+    (found,) = corrections.apply([example], family, exclude=None, relabel=file(f"1,{text}\n"))
+    assert getattr(found, field) == value
