@@ -16,6 +16,7 @@ CORPUS = "corpus"
 BEST, EMA, AVERAGE = "best", "ema", "average"
 AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
 MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own
+DECISION = "decision.json"
 VOCABULARY, CONFIG = "vocab.txt", "bert_config.json"
 METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
@@ -23,7 +24,7 @@ TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
 PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
 MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
-PAGE = "report.html"
+PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS, WRONG_EXAMPLES = "eval_results.txt", "eval_results.json", "wrong_examples.jsonl"
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
@@ -58,6 +59,7 @@ OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its r
 OF_RESULTS = (
     Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
+    Part((CARD,), "the model card"),
     Part((EXAMPLES,), "the first examples of each split as tokens and ids"),
     Part((f"{SUBMISSION}/*.tsv", SUBMISSION_ZIP), "predictions for GLUE's server"),
 )
