@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -26,6 +25,7 @@ from bert_tf.report import curves, outcome, run_files, wording
 from bert_tf.report.outcome import Score
 from bert_tf.report.run_files import Run, is_number, mapping
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.sentence.example import recorded_texts
 
 if TYPE_CHECKING:
     import jinja2
@@ -40,7 +40,6 @@ _DIGESTS = {
     "vocabulary_sha256": "vocabulary",
 }
 _QUALITY = {"ece": "ECE", "nll": "NLL", "brier": "Brier"}  # of probabilities, in decision.json
-_PACKAGES = {"bert_tf": "bert_tf", "tensorflow": "TensorFlow", "python": "Python", "numpy": "NumPy"}
 _PACKAGES = {"bert_tf": "bert_tf", "tensorflow": "TensorFlow", "python": "Python", "numpy": "NumPy"}
 _WITH_PROBABILITIES = (CLASSIFICATION, MULTI_LABEL, CHOICE, TAGS)
 _MOST_LABELS, _MOST_CLASSES = 50, 20
@@ -57,46 +56,38 @@ class Model:
     trained: Trained
     task: Task
     step: int
-    credits: Credits = Credits()  # noqa: RUF009  (frozen)
+    credits: Credits
     pairs: bool | None = None  # texts come in pairs; None: as in training
 
     @property
     def reads_pairs(self) -> bool:
-        if self.pairs is not None:
-            return self.pairs
-        return getattr(self.task.family.as_trained(self.trained.record), "texts", None) == 2
+        learned = (recorded_texts(self.trained.record) or getattr(self.task.family, "texts", None)) == 2
+        return learned if self.pairs is None else self.pairs
 
     @functools.cached_property
     def run(self) -> Run:
-        """The run of the weights; empty if there is none beside them."""
-        folder, above = self.trained.folder, self.trained.folder.parent
-        is_inner = folder.name in run_layout.MODELS and (above / run_layout.RECORD).is_file()
-        with contextlib.suppress(OutputError):
-            return run_files.read([above if is_inner else folder])[0]
-        return Run("", folder, {}, (), (), (), ())
+        """The run of the weights, with results of these weights alone; empty if its files are missing."""
+        name, above = self.trained.folder.name, self.trained.folder.parent
+        is_inner = name in run_layout.MODELS and (above / run_layout.RECORD).is_file()
+        try:
+            found = run_files.read([above if is_inner else self.trained.folder])[0]
+        except OutputError:
+            return Run("", self.trained.folder, {}, (), (), (), ())
+        own, ending = found.own, f" ({name})" if name in run_layout.AVERAGES else ""
+        if own is None or own.results.get("global_step") != self.step:
+            return dataclasses.replace(found, evaluated=())
+        of_weights = [split for split in own.splits if (split.endswith(ending) if ending else not split.endswith(")"))]
+        splits = {split.removesuffix(ending): own.splits[split] for split in of_weights}
+        return dataclasses.replace(found, evaluated=[dataclasses.replace(own, results={"splits": splits})])
 
     @property
     def splits(self) -> Mapping[str, Mapping[str, Any]]:
-        """Results of these weights by split; empty if the run was evaluated at another step."""
-        own, name = self.run.own, self.trained.folder.name
-        if own is None or own.results.get("global_step") != self.step:
-            return {}
-        ending = f" ({name})" if name in run_layout.AVERAGES else ""
-        return {split.removesuffix(ending): found for split, found in own.splits.items() if _average(split) == ending}
+        return self.run.own.splits if self.run.own else {}
 
     @property
     def scores(self) -> list[Score]:
-        own = self.run.own
-        if own is None:
-            return []
-        run = dataclasses.replace(self.run, evaluated=[dataclasses.replace(own, results={"splits": dict(self.splits)})])
-        rows = [row for found in outcome.scores([run]).values() for row in found]
+        rows = (row for found in outcome.scores([self.run]).values() for row in found)
         return [row for row in rows if row.metric in self.task.family.metrics]
-
-
-def _average(split: str) -> str:
-    """(ema) of dev (ema), empty for plain weights."""
-    return next((f" ({name})" for name in run_layout.AVERAGES if split.endswith(f" ({name})")), "")
 
 
 class _Raw(str):
@@ -193,30 +184,26 @@ def _todo(what: str, flag: str = "") -> _Raw:
 
 
 def _metadata(model: Model, architecture: Architecture | None) -> str:
-    kind, given, scores = model.task.family.kind, model.credits, model.scores
+    """Hugging Face's block."""
+    kind, task, given, scores = model.task.family.kind, model.task.name, model.credits, model.scores
     known = architecture or CLASSES.get(kind)
-    library = "bert_tf" if architecture is None else "sentence-transformers" if architecture.makes_vectors else "transformers"
-    data = {"type": re.sub(r"\W+", "-", model.task.name.lower()), "name": model.task.name}
-    results = [
-        {
-            "task": {"type": known.pipeline if known else kind},
-            "dataset": {**data, "split": split},
-            "metrics": [
-                {"type": row.metric, "name": wording.metric(row.metric), "value": round(row.value, 6)}
-                for row in scores
-                if row.split == split
-            ],
-        }
-        for split in dict.fromkeys(row.split for row in scores)
-    ]
-    block = {
-        **({"language": [one for one in re.split(r"[,\s]+", given.language) if one]} if given.language else {}),
-        **({"license": " ".join(given.license.split())} if given.license else {}),
-        "library_name": library,
-        **({"pipeline_tag": known.pipeline} if known else {}),
+    pipeline = known.pipeline if known else None
+    library = "sentence-transformers" if architecture and architecture.makes_vectors else "transformers"
+    results = []
+    for split in dict.fromkeys(row.split for row in scores):
+        rows = [row for row in scores if row.split == split]
+        metrics = [{"type": row.metric, "name": wording.metric(row.metric), "value": round(row.value, 6)} for row in rows]
+        dataset: Mapping[str, str] = {"type": re.sub(r"\W+", "-", task.lower()), "name": task, "split": split}
+        results.append({"task": {"type": pipeline or kind}, "dataset": dataset, "metrics": metrics})
+    block: dict[str, Any] = {
+        "language": (given.language or "").replace(",", " ").split(),
+        "license": " ".join((given.license or "").split()),
+        "library_name": library if architecture else "bert_tf",
+        "pipeline_tag": pipeline,
         "tags": ["bert"],
-        **({"model-index": [{"name": f"BERT for {model.task.name}", "results": results}]} if results else {}),
+        "model-index": [{"name": f"BERT for {task}", "results": results}] if results else [],
     }
+    block = {name: value for name, value in block.items() if value}
     return yaml.safe_dump(block, sort_keys=False, allow_unicode=True, width=math.inf).rstrip("\n")
 
 
@@ -269,27 +256,27 @@ def _limits(model: Model, *, is_calibrated: bool) -> Iterator[str]:
 
 def _digests(model: Model) -> dict[str, str]:
     record = {**model.trained.record, "vocabulary_sha256": model.trained.vocabulary.fingerprint}
-    found = {words: record[name] for name, words in _DIGESTS.items() if record.get(name)}
-    lists = {words: value if isinstance(value, list) else [value] for words, value in found.items()}
-    shown = {words: ", ".join(map(str, values)) for words, values in lists.items()}
-    return {**shown, "TensorFlow checkpoint": model.trained.digest}
+    found = {words: _listed(record[name]) for name, words in _DIGESTS.items() if record.get(name)}
+    return {**found, "this checkpoint": model.trained.digest}
 
 
 def _settings(record: Mapping[str, Any]) -> dict[str, str]:
     kept = {name: value for name, value in record.items() if name not in _ELSEWHERE and not name.endswith("_sha256")}
-    shown = {name: value for name, value in kept.items() if value not in (None, [])}
-    return {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in shown.items()}
+    return {name: _listed(value) for name, value in kept.items() if value not in (None, [])}
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _costs(run: Run) -> dict[str, str]:
+    """Time, memory, devices and versions."""
     timing = run_files.read_object(run.folder / run_layout.TIMING) or {}
-    steps, wall = curves.training_seconds(run), mapping(timing, "wall").get("seconds")
-    machine, used = mapping(run.record, "machine"), mapping(run.record, "versions")
-    devices = machine.get("devices")
+    times = {"training steps": curves.training_seconds(run), "the whole command": mapping(timing, "wall").get("seconds")}
+    used = mapping(run.record, "versions")
     return {
-        **({"training steps": wording.duration(steps)} if steps else {}),
-        **({"the whole command": wording.duration(wall)} if is_number(wall) else {}),
+        **{name: wording.duration(seconds) for name, seconds in times.items() if is_number(seconds)},
         **{name: f"{wording.number(value)} {unit}" for name, (value, unit) in curves.figures(run).items()},
-        **({"devices": ", ".join(map(str, devices))} if isinstance(devices, list) else {}),
-        **{name: str(used[key]) for key, name in _PACKAGES.items() if key in used},
+        "devices": _listed(mapping(run.record, "machine").get("devices", "unknown")),
+        **{name: str(used[name]) for name in ("bert_tf", "tensorflow", "python", "numpy") if name in used},
     }

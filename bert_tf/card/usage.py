@@ -18,17 +18,21 @@ from bert_tf.head_spec import (
 _TEXT, _PAIR = '"He left."', '("He left.", "He went away.")'
 _QUESTION, _CONTEXT = '"Who built the mill?"', '"Ada built the mill in 1871."'
 _MASKED = "It rained all [MASK]."
-_OPTIONS = '"It rained all night.", "In the morning the street", ["was wet.", "sang."]'
-_VECTOR_KINDS = (SIMILARITY, CONTRASTIVE, VECTORS)
+_CHOICE = '"It rained all night.", "In the morning the street", ["was wet.", "sang."]'
 _SENTENCES = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
 
 _CALLS = {  # of a model of this package, by kind
     SPAN: f'model.predict([{{"question": {_QUESTION}, "context": {_CONTEXT}}}])[0].label',
     TAGS: "model.predict([" + _CONTEXT + "])[0].entities",
-    CHOICE: f"model.predict([({_OPTIONS})])[0].option",
+    CHOICE: f"model.predict([({_CHOICE})])[0].option",
     SIMILARITY: f"model.predict([{_PAIR}])[0].cosine",
     CONTRASTIVE: f"model.predict([{_PAIR}])[0].cosine",
     PRETRAINING: f'model.fill_mask(["{_MASKED}"])[0][0].words',
+}
+_OPTIONS_OF = {  # of a pipeline
+    REGRESSION: ', function_to_apply="none"',
+    MULTI_LABEL: ", top_k=None",
+    TAGS: ', aggregation_strategy="simple"',
 }
 _PIPELINE = """\
 from transformers import pipeline
@@ -48,7 +52,7 @@ with torch.no_grad():
 start, end = int(outputs.start_logits.argmax()), int(outputs.end_logits.argmax())
 tokenizer.decode(inputs["input_ids"][0, start : end + 1])"""
 _CHOOSE = f"""\
-context, question, options = {_OPTIONS}
+context, question, options = {_CHOICE}
 endings = [f"{{question}} {{option}}" for option in options]
 inputs = tokenizer([context] * len(options), endings, padding=True, truncation=True, return_tensors="pt")
 with torch.no_grad():
@@ -62,26 +66,23 @@ model.encode([{_TEXT}])"""
 
 
 def package(kind: str, place: str, *, pairs: bool) -> tuple[str, str]:
-    """Python code and a command line for a run; `place` is the run or its checkpoint. Without `predict` the second is empty."""
-    call = _CALLS.get(kind) or (f"model.predict([{_PAIR if pairs else _TEXT}])[0].label" if kind in _SENTENCES else "")
-    code = f'import bert_tf\n\nmodel = bert_tf.load("{place}")\n{call}'.rstrip()
+    """Python code and a command line, empty if there is none; `place` is the run or its checkpoint."""
+    call = f"model.predict([{_PAIR if pairs else _TEXT}])[0].label" if kind in _SENTENCES else _CALLS.get(kind, "")
+    line = f"python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv" if call else ""
     if kind == PRETRAINING:
-        return code, f'python -m bert_tf fill-mask {place} --text="{_MASKED}"'
-    return code, f"python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv" if call else ""
+        line = f'python -m bert_tf fill-mask {place} --text="{_MASKED}"'
+    return f'import bert_tf\n\nmodel = bert_tf.load("{place}")\n{call}'.rstrip(), line
 
 
 def transformers(kind: str, pipeline: str, *, pairs: bool) -> str:
     """Code for a folder in Hugging Face's layout."""
-    if kind in _VECTOR_KINDS:
+    if kind in (SIMILARITY, CONTRASTIVE, VECTORS):
         return _ENCODE
     if kind == SPAN:  # transformers 5 has no pipeline for it
         return _CLASS.format(name="AutoModelForQuestionAnswering") + _ANSWER
     if kind == CHOICE:
         return _CLASS.format(name="AutoModelForMultipleChoice") + _CHOOSE
-    row = '{"text": "He left.", "text_pair": "He went away."}' if pairs else _TEXT
-    options = {REGRESSION: ', function_to_apply="none"', MULTI_LABEL: ", top_k=None"}.get(kind, "")
-    if kind in _SENTENCES:
-        return _PIPELINE.format(task=pipeline, options=options, row=f"{row}, truncation=True")
-    if kind == TAGS:
-        return _PIPELINE.format(task=pipeline, options=', aggregation_strategy="simple"', row=_CONTEXT)
-    return _PIPELINE.format(task=pipeline, options="", row=f'"{_MASKED}"')
+    rows = {PRETRAINING: f'"{_MASKED}"', TAGS: _CONTEXT}
+    text = '{"text": "He left.", "text_pair": "He went away."}' if pairs else _TEXT
+    options = _OPTIONS_OF.get(kind, "")
+    return _PIPELINE.format(task=pipeline, options=options, row=rows.get(kind, f"{text}, truncation=True"))
