@@ -7,6 +7,7 @@ from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
 from bert_tf.operations.calibrate import calibrate as calibrate
+from bert_tf.operations.card import write_card as write_card
 from bert_tf.operations.checkpoint.average import average_checkpoints as average_checkpoints
 from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
 from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint

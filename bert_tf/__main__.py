@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
+        "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
         "vocabulary": "builds a vocabulary from a corpus, adds words to a model, shows how well it fits a text",
@@ -52,7 +53,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "evaluate", "predict", "calibrate", "fill-mask", "encode", "export"}
+    {"fine-tune", "pretrain", "evaluate", "predict", "calibrate", "fill-mask", "encode", "export", "card"}
 )  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 

@@ -24,7 +24,7 @@ TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
 PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
 MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
-PAGE = "report.html"
+PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS, WRONG_EXAMPLES = "eval_results.txt", "eval_results.json", "wrong_examples.jsonl"
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
@@ -60,6 +60,7 @@ OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its r
 OF_RESULTS = (
     Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
+    Part((CARD,), "the model card"),
     Part((EXAMPLES,), "the first examples of each split as tokens and ids"),
     Part((f"{SUBMISSION}/*.tsv", SUBMISSION_ZIP), "predictions for GLUE's server"),
 )

@@ -29,7 +29,7 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
-    ("conversion",),
+    ("card", "conversion"),
     ("engines",),
     ("vectors", "export", "audit"),
     ("filling",),

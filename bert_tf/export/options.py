@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from bert_tf.settings import setting
+from bert_tf.card.credits import Credits
+from bert_tf.settings import group, setting
 
 PRECISIONS = ("float32", "int8", "bfloat16")
 
@@ -19,3 +20,4 @@ class ExportOptions:
         None, "labelled examples to measure reduced precision or long texts; default: the task's dev split"
     )
     max_loss_of_metric: float = setting(0.5, "maximum loss of a metric by reduced precision, in points", lowest=0.0)
+    credits: Credits = group(Credits)

@@ -114,18 +114,34 @@ def test_the_card_has_each_setting_that_decides_what_is_learned(tmp_path):
     record = {**model.trained.record, **settings, "task_name": "custom"}
     writer.write(dataclasses.replace(model, trained=dataclasses.replace(model.trained, record=record)), folder)
     section = card(folder).partition("## Training\n")[2].split("\n")
-    assert [line for line in section if line] == [
-        "- class_weights: 1.0,2.0,9.0",
-        "- freeze: embeddings, 0",
-        "- temperature: 0.05",
+    assert [line for line in section if line.startswith("- ")] == [
+        "- `class_weights`: 1.0,2.0,9.0",
+        "- `freeze`: embeddings, 0",
+        "- `temperature`: 0.05",
     ]
 
 
-@pytest.mark.parametrize("found", [None, {"accuracy": None}, {"accuracy": "high"}, {"accuracy": 0.5, "intervals_95": [1]}])
+@pytest.mark.parametrize("found", [None, {"accuracy": None}, {"accuracy": "high"}])
 def test_the_card_leaves_out_metrics_that_are_no_numbers(tmp_path, found):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "eval_results.json").write_text(json.dumps({"global_step": 7, "splits": {"dev": found}}))
-    assert "Metrics" not in card(written(tmp_path)[1])
+    assert "Not measured at step 7." in card(written(tmp_path)[1])
+
+
+@pytest.mark.parametrize("kind", [*HEADS, "pretraining"])
+def test_the_hub_reads_the_metadata_of_the_card(tmp_path, kind):
+    hub = pytest.importorskip("huggingface_hub")
+    record = {"labels": [], "nsp": True, "sampled_softmax": 0} if kind == "pretraining" else None
+    (tmp_path / "run").mkdir()
+    name = {"regression": "pearson", "pretraining": "masked_lm_accuracy"}.get(kind, "accuracy")
+    split = {name: 0.75, "examples": 8}
+    (tmp_path / "run" / "eval_results.json").write_text(json.dumps({"global_step": 7, "splits": {"dev": split}}))
+    _, folder = written(tmp_path, kind, record=record, license="mit", language="en")
+    found = hub.ModelCard.load(folder / "README.md").data
+    library = "sentence-transformers" if kind in ("similarity", "contrastive") else "transformers"
+    assert (found.library_name, found.license, found.language) == (library, "mit", ["en"])
+    for result in found.eval_results or ():
+        assert (result.dataset_split, result.metric_value) == ("dev", 0.75)
 
 
 def test_writes_the_same_bytes_each_time_that_do_not_say_where(tmp_path):

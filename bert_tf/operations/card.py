@@ -1,0 +1,93 @@
+"""Card: the model card of a trained model, for those who get it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from bert_tf.batch.file_pairs import PIPE
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.card.credits import Credits
+from bert_tf.errors import OutputError
+from bert_tf.io import atomic, lock
+from bert_tf.io.log_form import log
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.run_layout import CARD
+from bert_tf.settings import group, read, setting
+
+
+@dataclasses.dataclass(frozen=True)
+class CardSettings:
+    run: str = setting(None, "run or checkpoint", positional=True, required=True)
+    output: str | None = setting(None, f"file to write; default: RUN/{CARD}; - prints the card")
+    overwrite: bool = setting(False, "replace a file that is no card, or a card that was edited")
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
+    credits: Credits = group(Credits)
+
+
+@takes(CardSettings)
+def write_card(run: str | os.PathLike[str], *, output: str | os.PathLike[str] | None = None, **settings: Any) -> Path:
+    """Writes the model card of a run; as `python -m bert_tf card`. Returns the file.
+
+    Args:
+      run: folder of a run, for its best checkpoint or the newest, or a checkpoint.
+      output: file to write; by default MODEL_CARD.md in the folder.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: there is no trained model, or the file cannot be written.
+    """
+    return write(read(CardSettings, {"run": run, "output": output, **settings}))
+
+
+def write(settings: CardSettings) -> Path:
+    from bert_tf.card import card
+    from bert_tf.engines.base import step_of
+    from bert_tf.training import sources
+
+    found = sources.find(settings.run, ModelOverrides(), environment=os.environ, task=settings.task_name)
+    found.refuse(found.task.family)
+    is_folder = os.path.isdir(settings.run)
+    place = "." if is_folder else os.path.basename(found.prefix)
+    model = card.Model(found, found.task, step_of(found.prefix), settings.credits)
+    text = card.render(model, place=place)
+    output = Path(settings.output or (Path(settings.run) if is_folder else found.folder) / CARD)
+    if settings.output == PIPE:
+        sys.stdout.write(text)
+        return output
+    folder = output.parent
+    own = folder.resolve() in {found.folder.resolve(), Path(settings.run).resolve()}
+    with lock.writing_folder(folder, instead="name another --output") if own else contextlib.nullcontext():
+        if not settings.overwrite and not atomic.is_written_into(output):
+            _refuse_edited(output)
+        atomic.write_text(output, text)
+    log.warning("%s: %d places marked %s are yours to fill in", output, text.count(f"**{card.TODO}**"), card.TODO)
+    return output
+
+
+def _refuse_edited(output: Path) -> None:
+    from bert_tf.card import card
+
+    with contextlib.suppress(FileNotFoundError):
+        if card.is_edited(output.read_text(encoding="utf-8", errors="replace")):
+            raise OutputError(f"{output}: was edited, or is no model card; name another --output, or add --overwrite")
+
+
+def _print(call: Call) -> None:
+    path = write(call.settings)
+    if str(path) != PIPE and not atomic.is_written_into(path):
+        print(path)
+
+
+COMMAND = Command(
+    "Writes the model card of a run (docs/card.md): python -m bert_tf card RUN [--license=apache-2.0] [--author=NAME]",
+    CardSettings,
+    _print,
+    stopped="stopped; nothing was written",
+    log=warnings_only,
+)
