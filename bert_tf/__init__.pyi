@@ -5,6 +5,7 @@ from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
+from bert_tf.library.seed_runs import FoldRuns as FoldRuns
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
 from bert_tf.operations.checkpoint.average import average_checkpoints as average_checkpoints
 from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints

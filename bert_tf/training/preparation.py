@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.training.fine_tune_config import FINE_TUNE, PRETRAIN, FineTuneConfig
+from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
@@ -51,13 +52,9 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if found:
         record = run_folder.trained(found[1])
         settings = _as_trained(settings, found[0], record)
-    task, data = _task(settings, task, record, environment)
+    task, data = find_task(settings, task, record, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    try:
-        found_examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
-    except BadRowsError as error:
-        *others, last = error.problems
-        raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
+    found_examples = read_examples(task, data, [split for names in splits.values() for split in names])
     learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
     source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
     settings, chosen = with_recipe(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
@@ -73,9 +70,19 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     return job
 
 
-def _task(
+def read_examples(task: Task, data: DataSource, splits: Iterable[str]) -> dict[str, Any]:
+    try:
+        return {split: task.examples(data.folder, split) for split in splits}
+    except BadRowsError as error:
+        *others, last = error.problems
+        raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
+
+
+def find_task(
     settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
+    if isinstance(given, FoldTask):
+        return given, given.data
     if given is None:
         task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))
         return task, find_data(task, settings.data.data_dir, environment=environment)
