@@ -185,9 +185,9 @@ def _rows(family: Family, examples: Sequence[Any], predictions: Any, folds: Sequ
 def _cell(value: Any, separator: str) -> str:
     if isinstance(value, (list, tuple)) and not any(isinstance(one, (dict, list)) for one in value):
         return separator.join(map(str, value))
-    return (
-        documents.to_json(value, ensure_ascii=False) if isinstance(value, (dict, list)) else "" if value is None else str(value)
-    )
+    if isinstance(value, (dict, list)):
+        return documents.to_json(value, ensure_ascii=False)
+    return "" if value is None else str(value)
 
 
 def _in_order(order: Numbers, rows: Sequence[list[str]]) -> Iterator[list[str]]:

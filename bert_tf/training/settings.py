@@ -89,10 +89,7 @@ class TrainSettings:
         None, "several seeds in sequence: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv"
     )
     folds: int | None = setting(
-        None,
-        "cross-validation over the training split: runs in OUTPUT_DIR/fold-N, a prediction of each row",
-        lowest=2,
-        highest=100,
+        None, "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv", lowest=2, highest=100
     )
     group_column: str | None = setting(None, "with --folds: rows with the same value in this column stay in one fold")
     folds_only: bool = setting(False, "with --folds: no final model of all rows")
