@@ -18,6 +18,8 @@ from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.encode import encode_file as encode_file
 from bert_tf.operations.encode import encoder as encoder
+from bert_tf.operations.estimators import BertClassifier as BertClassifier
+from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fill_mask import fill_mask as fill_mask
