@@ -5,6 +5,7 @@ from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
+from bert_tf.library.seed_runs import FoldRuns as FoldRuns
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
 from bert_tf.operations.calibrate import calibrate as calibrate
 from bert_tf.operations.card import write_card as write_card
@@ -20,6 +21,8 @@ from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.encode import encode_file as encode_file
 from bert_tf.operations.encode import encoder as encoder
+from bert_tf.operations.estimators import BertClassifier as BertClassifier
+from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fill_mask import fill_mask as fill_mask

@@ -132,6 +132,16 @@ class Features:
         targets = {field.name: arrays.pop(field.name) for field in fields}
         return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated, together=together)
 
+    def taken(self, examples: Numbers) -> Features:
+        """Returns the features of examples by their rising numbers [n]; `truncated` remains that of all."""
+        counts = np.diff(self.first_rows, append=len(self))[examples]
+        rows = ranges(self.first_rows[examples], counts)
+        columns = {name: getattr(self, name)[rows] for name in _OF_ROWS if getattr(self, name) is not None}
+        if self.example_ids is not None:
+            columns["example_ids"] = np.repeat(np.arange(len(examples), dtype=np.int32), counts)
+        targets = {field.name: self.targets[field.name][self.places(field.axis, rows)] for field in self.fields}
+        return dataclasses.replace(self, token_ids=self.token_ids[self.places(TOKEN, rows)], targets=targets, **columns)
+
     def columns(self) -> dict[str, Array]:
         arrays = {"token_ids": self.token_ids, **{name: getattr(self, name) for name in _OF_ROWS}, **self.targets}
         return {name: value for name, value in arrays.items() if value is not None}

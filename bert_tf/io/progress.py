@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tqdm import TqdmWarning
@@ -12,6 +14,18 @@ from tqdm import TqdmWarning
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets has bars of text
     from tqdm.auto import tqdm
+
+_QUIET = contextvars.ContextVar("quiet", default=False)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Hides bars and lines in the block."""
+    before = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(before)
 
 
 def bar(iterable: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
@@ -26,4 +40,4 @@ def say(line: str) -> None:
 
 
 def _seen() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return not _QUIET.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules)

@@ -22,7 +22,7 @@ from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.library.model import Model
-    from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.library.seed_runs import FoldRuns, SeedRuns
     from bert_tf.training.fine_tune import FineTuned
 
 _ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
@@ -43,7 +43,12 @@ _ABBREVIATED = re.compile(r"^(--?(?:no)?)do_lower(?==|$)")
 
 @overload
 def fine_tune(
-    task: str | Task | None = None, *, output_dir: str | os.PathLike[str] | None = None, seeds: None = None, **settings: Any
+    task: str | Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: None = None,
+    folds: None = None,
+    **settings: Any,
 ) -> Model: ...
 
 
@@ -52,7 +57,19 @@ def fine_tune(
     task: str | Task | None = None,
     *,
     output_dir: str | os.PathLike[str] | None = None,
+    seeds: None = None,
+    folds: int,
+    **settings: Any,
+) -> FoldRuns: ...
+
+
+@overload
+def fine_tune(
+    task: str | Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
     seeds: str | Iterable[int],
+    folds: None = None,
     **settings: Any,
 ) -> SeedRuns: ...
 
@@ -63,8 +80,9 @@ def fine_tune(
     *,
     output_dir: str | os.PathLike[str] | None = None,
     seeds: str | Iterable[int] | None = None,
+    folds: int | None = None,
     **settings: Any,
-) -> Model | SeedRuns:
+) -> Model | SeedRuns | FoldRuns:
     """Trains a model and evaluates it if there is evaluation data; as `python -m bert_tf fine-tune`.
 
     The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
@@ -74,25 +92,28 @@ def fine_tune(
       task: a name such as MRPC, or an object such as a `SentenceTask`.
       output_dir: for checkpoints and results; by default out/TASK.
       seeds: several, as "1-3", [1, 2] or range(1, 4): one run for each, in sequence.
+      folds: number of parts of the training split, each predicted by a model of the others; then a model of all rows.
       **settings: the command's flags, by name: `num_train_epochs=3`, `learning_rate=2e-5`,
         `init_checkpoint="uncased_L-12_H-768_A-12"`.
 
     Returns:
-      The trained model, the best one if the run was evaluated during training. With `seeds`, all runs.
+      The trained model, the best one if the run was evaluated during training. With `seeds` or `folds`, all runs.
 
     Raises:
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     own = None if task is None or isinstance(task, str) else _checked(task)
-    given = {**settings, "output_dir": output_dir, "seeds": seeds_text(seeds)}
+    given = {**settings, "output_dir": output_dir, "seeds": seeds_text(seeds), "folds": folds}
     if own is not None and not _ACTIONS & given.keys():
-        given.update(do_train=True, do_eval=_has_dev(own))
+        given.update(do_train=True, do_eval=folds is not None or _has_dev(own))
     if isinstance(task, str):
         given["task_name"] = task
     config = configured(own, **given)
     if config.train.seed_numbers:
         return _seed_runs(config, own)
+    if config.train.folds:
+        return _fold_runs(config, own)
     done = train(config, own)
     from bert_tf.library.loading import load
 
@@ -126,6 +147,21 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     progress.say(f"the runs are in {folder}, their page in {folder / run_layout.PAGE}")
     trained = series.first.job if series.first else None
     return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.folder if trained else None)
+
+
+def _fold_runs(config: FineTuneConfig, own: Task | None) -> FoldRuns:
+    from bert_tf.library.seed_runs import FoldRuns
+    from bert_tf.training import fine_tune as job
+    from bert_tf.training import folds
+
+    with job.TURN:
+        WALL.restart()
+        series = folds.fine_tune_folds(config, environment=os.environ, task=own)
+    if series.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped after {len(series.results)} folds; the same call continues there")
+    folder = config.output.folder
+    progress.say(f"the runs are in {folder}, the predictions of all rows in {folder / folds.OUT_OF_FOLD}")
+    return FoldRuns(folder, series.results, series.task, series.data.folder if series.data else None)
 
 
 def _checked(task: Task) -> Task:
@@ -171,9 +207,14 @@ def run(call: Call) -> int:
     idle = [f"--{row.name}" for row in TPU if row.name in call.given]
     if idle:
         log.warning("there is no TPU here, so these have no effect: %s", ", ".join(idle))
-    from bert_tf.training import fine_tune, seeds
+    from bert_tf.training import fine_tune, folds, seeds
 
     config = call.settings
+    if config.train.folds:
+        cross_validation = folds.fine_tune_folds(config, environment=os.environ)
+        if cross_validation.results and len(cross_validation.results) == config.train.folds:
+            print("\n".join(seeds.table(cross_validation.results)))
+        return STOPPED if cross_validation.stopped_by else 0
     if not config.train.seed_numbers:
         return STOPPED if fine_tune.fine_tune(config, environment=os.environ).stopped_by else 0
     series = seeds.fine_tune_seeds(config, environment=os.environ)

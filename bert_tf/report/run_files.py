@@ -126,8 +126,12 @@ def _runs(folder: Path) -> Iterator[Path]:
 
 
 def _seeds(folder: Path) -> list[Path]:
-    seeds = [path for path in folder.glob("seed-*") if path.name[5:].isdecimal() and (path / RECORD).is_file()]
-    return sorted(seeds, key=lambda path: int(path.name[5:]))
+    """Runs of a series of seeds, else of folds."""
+    for pattern in ("seed-*", "fold-*"):
+        runs = [path for path in folder.glob(pattern) if path.name[5:].isdecimal() and (path / RECORD).is_file()]
+        if runs:
+            return sorted(runs, key=lambda path: int(path.name[5:]))
+    return []
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
@@ -36,6 +37,7 @@ class FineTuned:
     stopped_by: signal.Signals | None = None  # signal that ended training; the same job can resume
     evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)  # by split; empty without evaluation
     predictions: Mapping[str, Path] = dataclasses.field(default_factory=dict)  # files by split; empty without prediction
+    outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)  # by evaluated split: its predictions
 
     @property
     def output_dir(self) -> Path:
@@ -91,15 +93,17 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
             return FineTuned(job, step)
         evaluations = inference.evaluate() if actions.do_eval else {}
         if not job.settings.inference.calibrates:
-            return _predicted(job, inference, step, evaluations)
-        job = dataclasses.replace(job, decision=inference.calibrate())
+            return _predicted(job, inference, step, evaluations, inference.outputs)
+        job, outputs = dataclasses.replace(job, decision=inference.calibrate()), inference.outputs
     with contextlib.closing(Inference(job, plan)) as inference:
-        return _predicted(job, inference, step, evaluations)
+        return _predicted(job, inference, step, evaluations, outputs)
 
 
-def _predicted(job: Job, inference: Inference, step: int, evaluations: Mapping[str, Evaluation]) -> FineTuned:
+def _predicted(
+    job: Job, inference: Inference, step: int, evaluations: Mapping[str, Evaluation], outputs: Mapping[str, Any]
+) -> FineTuned:
     predictions = inference.predict() if job.settings.actions.do_predict else {}
-    return FineTuned(job, inference.step or step, None, evaluations, predictions)
+    return FineTuned(job, inference.step or step, None, evaluations, predictions, outputs)
 
 
 def _prepare_end(job: Job, inference: Inference) -> None:

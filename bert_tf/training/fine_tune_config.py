@@ -107,6 +107,20 @@ def _check_training(config: FineTuneConfig) -> None:
     _check_averages(config)
     if train.seeds is not None and "seed" in given:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
+    _check_folds(config)
+
+
+def _check_folds(config: FineTuneConfig) -> None:
+    train = config.train
+    if train.folds is None:
+        for flag in ("group_column", "folds_only"):
+            if getattr(train, flag):
+                raise FlagError(f"--{flag} belongs to --folds, such as --folds=5")
+        return
+    if train.seeds is not None:
+        raise FlagError("--folds and --seeds exclude each other: start the folds once for each --seed")
+    if train.eval_every_n_steps:
+        raise FlagError("--folds and --eval_every_n_steps exclude each other: the reported rows would choose the checkpoint")
 
 
 def _check_averages(config: FineTuneConfig) -> None:
@@ -151,6 +165,7 @@ _OF_LABELS = {
     "do_predict",
     "class_weights",
     "label_smoothing",
+    *("folds", "group_column", "folds_only"),
     "predict_batch_size",
     "submission_zip",
 }

@@ -38,6 +38,7 @@ class Inference:
         self._building: concurrent.futures.Future[Forward] | None = None
         self._checkpoint = ""
         self.step = 0
+        self.outputs: dict[str, Any] = {}  # of the evaluated splits, see `Family.predictions`
 
     def forward(self) -> Forward:
         """Returns the one graph: from `build_ahead`, or built on first use."""
@@ -77,6 +78,8 @@ class Inference:
         job, evaluations = self._job, {}
         for split in job.splits[DEV]:
             predictions = self._predictions(split, job.settings.inference.eval_batch_size)
+            if not of:
+                self.outputs[split] = predictions
             evaluations[split] = job.family.evaluation(predictions, job.examples[split])
             wrong[results.title(split, of)] = job.family.mistakes(predictions, job.examples[split])
         return evaluations

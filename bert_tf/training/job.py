@@ -32,6 +32,7 @@ from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.fold_task import Part, Whole
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import DataSource, ModelSource
 
@@ -160,33 +161,35 @@ def features(job: Job, split: str) -> Features:
         _describe(job, split, fixed, examples.longest)
         log.info("%s: %d rows, %.1f tokens on average", split, len(fixed), fixed.lengths.mean())
         return fixed
+    part = examples if isinstance(examples, Part) else None
+    whole = part.whole if part else Whole(split, examples, job.output_dir / run_layout.FEATURES)
     trains = split in job.splits.get(TRAIN, ())
     truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
     long_text = TRUNCATE if truncates else data.long_text
 
     def build() -> Features:
-        describe.log_writing(len(examples))
-        return family.features(examples, job.weights.tokenizer, Limits(data.max_seq_length, long_text))
+        describe.log_writing(len(whole.examples))
+        return family.features(whole.examples, job.weights.tokenizer, Limits(data.max_seq_length, long_text))
 
     key = cache.CacheKey(
         task=job.task.name,
-        split=split,
+        split=whole.split,
         labels=family.labels,
         kind=family.kind,
-        examples=job.digest(split),
+        examples=part.whole.digest if part else job.digest(split),
         vocabulary=job.vocabulary.fingerprint,
         lower_case=data.do_lower_case,
         max_seq_length=data.max_seq_length,
         long_text=long_text,
         of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
     )
-    folder = job.output_dir / run_layout.FEATURES
-    found, cached = cache.load_or_build(folder, key, family.targets, build, writes=job.machine.is_chief)
+    found, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=job.machine.is_chief)
+    found = found.taken(part.numbers) if part else found
     _describe(job, split, found, data.max_seq_length)
     log.info(
-        "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
-        *(split, found.examples, found.lengths.mean(), found.truncated, data.max_seq_length),
-        " (from the cache)" if cached else "",
+        "%s: %d examples, %.1f tokens on average, %d%s truncated to %d%s",
+        *(split, found.examples, found.lengths.mean(), found.truncated),
+        *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
     if trains:
         _say_left_out(split, examples, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.training.fine_tune_config import FINE_TUNE, PRETRAIN, FineTuneConfig
+from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
@@ -54,14 +55,9 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if found:
         record = run_folder.trained(found[1])
         settings = _as_trained(settings, found[0], record)
-    task, data = _task(settings, task, record, environment)
+    task, data = find_task(settings, task, record, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    try:
-        found_examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
-    except BadRowsError as error:
-        *others, last = error.problems
-        raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
-    found_examples = _corrected(found_examples, splits, settings, task)
+    found_examples = read_examples(task, data, [split for names in splits.values() for split in names], settings)
     learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
     source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
     settings, chosen = with_recipe(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
@@ -78,20 +74,26 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     return job
 
 
-def _corrected(
-    examples: Mapping[str, Any], splits: Mapping[str, Collection[str]], settings: FineTuneConfig, task: Task
-) -> Mapping[str, Any]:
-    """Applies --exclude_rows and --relabel to the training rows."""
-    data = settings.data
-    if not data.exclude_rows and not data.relabel:
-        return examples
-    correct = functools.partial(corrections.apply, family=task.family, exclude=data.exclude_rows, relabel=data.relabel)
-    return {split: correct(rows) if split in splits.get(TRAIN, ()) else rows for split, rows in examples.items()}
+def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
+    """Reads splits; of those to train on rows are left out and relabelled as --exclude_rows and --relabel say."""
+    try:
+        found = {split: task.examples(data.folder, split) for split in splits}
+    except BadRowsError as error:
+        *others, last = error.problems
+        raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
+    exclude, relabel = settings.data.exclude_rows, settings.data.relabel
+    if not exclude and not relabel:
+        return found
+    trained_on = task.splits(data.folder, TRAIN) if settings.actions.do_train else ()
+    correct = functools.partial(corrections.apply, family=task.family, exclude=exclude, relabel=relabel)
+    return {split: correct(rows) if split in trained_on else rows for split, rows in found.items()}
 
 
-def _task(
+def find_task(
     settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
+    if isinstance(given, FoldTask):
+        return given, given.data
     if given is None:
         task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))
         return task, find_data(task, settings.data.data_dir, environment=environment)

@@ -21,6 +21,7 @@ from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
 from bert_tf.training.fine_tune_config import FINE_TUNE, PRETRAIN, PRETRAIN_SETTINGS
+from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE
@@ -29,7 +30,8 @@ _PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-
 _PRETRAINING_FLAGS = frozenset(row.name for row in PRETRAIN_SETTINGS)
 _SECOND = "phase2_"  # how the names of settings of a second phase begin
 _CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
-_RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
+# What they mean is in other settings by now.
+_RESOLVED = ("fit_memory", "check_memory", "seeds", "folds", "group_column", "folds_only", "published_layout")
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def make_record(job: Job) -> dict[str, Any]:
             **_texts(job),
         },
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": command(job) if job.data.has_command else "",
+        "command": command(job) if job.data.has_command and not isinstance(job.task, FoldTask) else "",
         run_folder.MACHINE: {
             "strategy": plan.strategy,
             "devices": plan.devices,

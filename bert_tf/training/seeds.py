@@ -11,7 +11,7 @@ import signal
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run, run_folder
@@ -23,7 +23,25 @@ from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.fine_tune_config import FineTuneConfig
 
-JSON_NAME, TSV_NAME = "seeds.json", "seeds.tsv"
+
+class RunResult(Protocol):
+    """Result of a run of a series: a dataclass whose first field numbers the runs."""
+
+    @property
+    def folder(self) -> str:
+        """Folder of the run, relative to the series."""
+
+    @property
+    def steps(self) -> int:
+        """Steps trained."""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Metrics by name, including eval_loss."""
+
+    @property
+    def collapsed(self) -> str | None:
+        """Why nothing was learned; None if it was."""
 
 
 class Spread(NamedTuple):
@@ -80,10 +98,10 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
         if done.stopped_by is not None:
             return Series(first, tuple(results), done.stopped_by)
         first = first or done
-        results.append(_result(done, seed))
+        results.append(SeedResult(seed, f"seed-{seed}", *outcome(done)))
         # Of a task that the models were not trained on there is a table of its own.
         within = done.job.results_dir.relative_to(done.output_dir)
-        _write(atomic.make_folder(config.output.folder / within), results)
+        write(atomic.make_folder(config.output.folder / within), results)
     return Series(first, tuple(results))
 
 
@@ -92,10 +110,11 @@ def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
     return config.replaced({"seed": seed, "seeds": None, "output_dir": folder})
 
 
-def _result(done: FineTuned, seed: int) -> SeedResult:
+def outcome(done: FineTuned) -> tuple[int, dict[str, float], str | None]:
+    """Returns the steps and metrics of a run, and why nothing was learned, if so."""
     metrics = {f"eval_{name}": value for name, value in sorted(done.metrics.items()) if math.isfinite(value)}
     collapsed = [f"{split}: {found.collapsed}" for split, found in sorted(done.evaluations.items()) if found.collapsed]
-    return SeedResult(seed, f"seed-{seed}", done.step, metrics, "; ".join(collapsed) or None)
+    return done.step, metrics, "; ".join(collapsed) or None
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -103,30 +122,37 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(statistics.fmean(values), sd, min(values), max(values))
 
 
-def spreads(results: Sequence[SeedResult]) -> dict[str, Spread]:
+def spreads(results: Sequence[RunResult]) -> dict[str, Spread]:
     return {metric: spread([result.metrics[metric] for result in results]) for metric in results[0].metrics}
 
 
-def _write(folder: Path, results: Sequence[SeedResult]) -> None:
+def write(folder: Path, results: Sequence[RunResult], **more: Any) -> None:
+    """Writes seeds.json and seeds.tsv, or files called by the first field of other results; `more` goes into the former."""
+    name = _name(results)
     contents = {
-        "seeds": [dataclasses.asdict(result) for result in results],
+        f"{name}s": [dataclasses.asdict(cast(Any, result)) for result in results],
         "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
+        **more,
     }
-    atomic.write_text(folder / JSON_NAME, documents.to_json(contents, indent=2) + "\n")
+    atomic.write_text(folder / f"{name}s.json", documents.to_json(contents, indent=2) + "\n")
     metrics = list(results[0].metrics)
-    rows = [["seed", *metrics, "steps", "collapsed"]]
+    rows = [[name, *metrics, "steps", "collapsed"]]
     for r in results:
         why = " ".join((r.collapsed or "").split())  # labels of one's own may hold tabs
-        rows.append([str(r.seed), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), why])
-    atomic.write_text(folder / TSV_NAME, "".join("\t".join(row) + "\n" for row in rows))
+        rows.append([str(getattr(r, name)), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), why])
+    atomic.write_text(folder / f"{name}s.tsv", "".join("\t".join(row) + "\n" for row in rows))
 
 
-def table(results: Sequence[SeedResult]) -> list[str]:
+def _name(results: Sequence[RunResult]) -> str:
+    return dataclasses.fields(cast(Any, results[0]))[0].name
+
+
+def table(results: Sequence[RunResult]) -> list[str]:
     found = spreads(results)
-    rows = [["seed", *found, "steps", ""]]
+    rows = [[_name(results), *found, "steps", ""]]
     for r in results:
         why = f"collapsed: {r.collapsed}" if r.collapsed else ""
-        rows.append([str(r.seed), *map(_digits, r.metrics.values()), str(r.steps), why])
+        rows.append([str(getattr(r, _name(results))), *map(_digits, r.metrics.values()), str(r.steps), why])
     for field in Spread._fields:
         rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in found.values()), "", ""])
     collapsed = sum(result.collapsed is not None for result in results)

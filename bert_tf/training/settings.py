@@ -92,6 +92,11 @@ class TrainSettings:
     seeds: str | None = setting(
         None, "several seeds in sequence: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv"
     )
+    folds: int | None = setting(
+        None, "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv", lowest=2, highest=100
+    )
+    group_column: str | None = setting(None, "with --folds: rows with the same value in this column stay in one fold")
+    folds_only: bool = setting(False, "with --folds: no final model of all rows")
     save_checkpoints_steps: int = setting(1000, "steps between checkpoints; by default also every ten minutes", lowest=1)
     keep_checkpoint_max: int = setting(5, "checkpoints to keep; 0 for all", lowest=0)
     keep_optimizer_slots: bool = setting(False, "keep optimizer state in every checkpoint, including the last")

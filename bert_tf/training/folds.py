@@ -1,0 +1,199 @@
+"""Cross-validation: trains on all folds of the training split but one, predicts that one, and so for each fold.
+
+Each fold is a complete run in a folder of its own, so that an interrupted series can resume. The final model is trained on
+all rows, in the folder of the series.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf import run_layout
+from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.features.columns import Numbers
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
+from bert_tf.io import atomic, documents
+from bert_tf.io.log_form import log
+from bert_tf.runtime import cluster
+from bert_tf.tasks.base import DEV, TRAIN, Family, Task
+from bert_tf.tasks.on_disk import Unopened
+from bert_tf.tasks.predictions import delimited, joined
+from bert_tf.tasks.tables import JSONL, TSV
+from bert_tf.training import preparation, seeds
+from bert_tf.training import results as run_results
+from bert_tf.training.fine_tune import FineTuned, fine_tune
+from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.fold_task import FoldTask, Part, Whole, groups_of
+from bert_tf.training.sources import DataSource
+
+OUT_OF_FOLD = "out_of_fold.tsv"
+FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
+
+_NO_FOLDS: Mapping[str, Any] = {"folds": None, "group_column": None, "folds_only": False}
+# What is done to all rows before they are divided, and to the final model.
+_OF_ALL_ROWS: Mapping[str, Any] = {
+    **dict.fromkeys(("exclude_rows", "relabel", "threshold", "abstain", "sets")),
+    "calibrate": False,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldResult:
+    """Result of one fold on its own rows."""
+
+    fold: int  # from 1
+    folder: str  # of the run, relative to the series
+    steps: int
+    metrics: Mapping[str, float]  # by name, including eval_loss
+    collapsed: str | None  # why nothing was learned; None if it was
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    results: tuple[FoldResult, ...]  # of finished folds, in order
+    final: FineTuned | None = None  # model of all rows; None with --folds_only, or if it was stopped before
+    stopped_by: signal.Signals | None = None  # signal; the same job can resume
+    task: Task | None = None
+    data: DataSource | None = None
+
+
+def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
+    """Trains each fold, writes the out-of-fold predictions, and trains the final model; finished folds survive an error."""
+    _check(config, environment)
+    single = config.replaced({**_NO_FOLDS, **_OF_ALL_ROWS, "do_predict": False})
+    own, data = preparation.find_task(single, task, {}, environment)
+    with run_folder.writing(config.output.folder):
+        series = _each(config, single, own, data, environment)
+        if series.stopped_by is None and config.train.folds_only:
+            run_results.write_page(config.output.folder)
+    if series.stopped_by is not None or config.train.folds_only:
+        return series
+    log.info("***** Final model, of all rows *****")
+    done = fine_tune(config.replaced({**_NO_FOLDS, "do_eval": _has_dev(own, data)}), environment=environment, task=task)
+    return dataclasses.replace(series, final=done, stopped_by=done.stopped_by)
+
+
+def _check(config: FineTuneConfig, environment: Mapping[str, str]) -> None:
+    if not (config.actions.do_train and config.actions.do_eval):
+        raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
+    if cluster.read(environment) is not None:
+        raise FlagError("--folds is for one machine")
+
+
+def _has_dev(task: Task, data: DataSource) -> bool:
+    """Whether there are rows to evaluate the final model on."""
+    try:
+        split, *_ = task.splits(data.folder, DEV)
+        return not data.has_command or task.file(data.folder, split).exists()
+    except BertError:
+        return False
+
+
+def _each(
+    config: FineTuneConfig, single: FineTuneConfig, task: Task, data: DataSource, environment: Mapping[str, str]
+) -> Series:
+    split, *_ = task.splits(data.folder, TRAIN)
+    examples = preparation.read_examples(task, data, [split], config)[split]
+    if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
+        raise FlagError(f"--folds: the rows of {task.name} have no labels, by which a fold could be evaluated")
+    folder, count = config.output.folder, config.train.folds or 0
+    whole = Whole(split, examples, folder / run_layout.FEATURES)
+    groups = _groups(config, task, data, split, len(examples))
+    numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))
+    results: list[FoldResult] = []
+    found: list[Any] = []
+    for fold, own in enumerate(numbers, start=1):
+        log.info("***** Fold %d of %d: %d of %d rows *****", fold, count, len(own), len(examples))
+        others = np.setdiff1d(np.arange(len(examples)), own)
+        of_fold = FoldTask(task, data, {TRAIN: Part(whole, others), DEV: Part(whole, own)})
+        name = f"fold-{fold}"
+        done = fine_tune(single.replaced({"output_dir": str(folder / name)}), environment=environment, task=of_fold)
+        if done.stopped_by is not None:
+            return Series(tuple(results), None, done.stopped_by, task, data)
+        results.append(FoldResult(fold, name, *seeds.outcome(done)))
+        found.append(done.outputs[DEV])
+        seeds.write(folder, results)
+    order = np.concatenate(numbers)
+    ordered, predictions = [examples[number] for number in order], joined(found)
+    pooled = task.family.evaluation(predictions, ordered).values
+    seeds.write(folder, results, all_rows={name: value for name, value in pooled.items() if math.isfinite(value)})
+    folds = np.repeat(np.arange(count) + 1, [len(own) for own in numbers])
+    rows = _rows(task.family, ordered, predictions, folds.tolist())
+    atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [next(rows), *_in_order(order, list(rows))]))
+    log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
+    return Series(tuple(results), None, None, task, data)
+
+
+def _groups(config: FineTuneConfig, task: Task, data: DataSource, split: str, count: int) -> list[Any] | None:
+    column = config.train.group_column
+    if column is None:
+        return None
+    path = task.file(data.folder, split)
+    if not path.is_file():
+        raise FlagError(f"--group_column={column}: {path} is not a file; of rows in memory, give groups to scikit-learn")
+    groups = groups_of(task, path, split, column)
+    if len(groups) != count:
+        raise DataError(f"--group_column={column}: {len(groups)} rows where {count} were read", path)
+    return groups
+
+
+def divided(
+    family: Family, examples: Sequence[Any], count: int, *, seed: int, groups: Sequence[Any] | None = None
+) -> Iterator[Numbers]:
+    """Yields the numbers of each fold's examples; classes are distributed evenly, groups stay together."""
+    from sklearn import model_selection
+
+    classes = [example.label if family.kind == CLASSIFICATION else "" for example in examples]
+    options = {"n_splits": count, "shuffle": True, "random_state": seed}
+    if groups is not None:
+        splitter = model_selection.StratifiedGroupKFold(**options)  # without classes: of about equal size
+    elif family.kind == CLASSIFICATION:
+        splitter = model_selection.StratifiedKFold(**options)
+    else:
+        splitter = model_selection.KFold(**options)
+    if groups is not None and len(set(groups)) < count:
+        raise FlagError(f"--folds={count}: there are only {len(set(groups))} groups")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            numbers = [own for _, own in splitter.split(classes, classes, groups)]
+        except ValueError as error:
+            raise FlagError(f"--folds={count}: {' '.join(str(error).split())}") from error
+    for warning in said:
+        log.warning("--folds=%d: %s", count, warning.message)
+    for fold, own in enumerate(numbers, start=1):
+        if not len(own):
+            raise FlagError(f"--folds={count}: fold {fold} would have no rows; its groups are too large")
+    yield from numbers
+
+
+def _rows(family: Family, examples: Sequence[Any], predictions: Any, folds: Sequence[int]) -> Iterator[list[str]]:
+    """Yields the header and a row for each example: the columns of predictions as JSON lines, which all families have."""
+    lines = family.layout(JSONL).rows(examples, predictions).split("\n")[:-1]
+    separator = getattr(family, "label_separator", " ")
+    for example, line, fold in zip(examples, lines, folds):
+        found = documents.json_value(line)
+        if example is examples[0]:
+            yield [*found, FOLD, TRUE_LABEL]
+        label = example.label[:1] if family.kind == SPAN else example.label
+        yield [*(_cell(value, separator) for value in found.values()), str(fold), _cell(label, separator)]
+
+
+def _cell(value: Any, separator: str) -> str:
+    if isinstance(value, (list, tuple)) and not any(isinstance(one, (dict, list)) for one in value):
+        return separator.join(map(str, value))
+    if isinstance(value, (dict, list)):
+        return documents.to_json(value, ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def _in_order(order: Numbers, rows: Sequence[list[str]]) -> Iterator[list[str]]:
+    return (rows[place] for place in np.argsort(order))

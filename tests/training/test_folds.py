@@ -1,0 +1,252 @@
+"""Folds in one command: a run for each, a prediction of each row, and the final model."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import DataError, FlagError
+from bert_tf.features.choices import OPTION_IDS
+from bert_tf.tasks.base import Limits
+from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
+from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.settings import of_values
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.training import fine_tune, folds
+from bert_tf.training.fold_task import groups_of
+from tests import classifier
+from tests.tiny import TOKENS, write_project
+
+WAYS = {"num_train_epochs": 1, "verbosity": -1}
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """Two folds and the final model, trained in one process; project and folder."""
+    folder = tmp_path_factory.mktemp("series")
+    project = write_project(folder / "project", layers=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        assert classifier.run(*project.flags(folder / "out", folds=2, **WAYS)) == 0
+    return project, folder / "out"
+
+
+def out_of_fold(folder):
+    return list(csv.DictReader((folder / "out_of_fold.tsv").open(encoding="utf-8"), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def weights(folder, steps):
+    reader = CheckpointReader(folder / f"model.ckpt-{steps}")
+    return {name: reader[name].tobytes() for name in reader.shapes}
+
+
+def test_each_row_is_predicted_once_in_the_order_of_the_file(series):
+    project, folder = series
+    rows = out_of_fold(folder)
+    _, *lines = (project.data_dir / "train.tsv").read_text().splitlines()
+    assert list(rows[0]) == ["id", "label", "probability_0", "probability_1", "fold", "true_label"]
+    assert [row["id"] for row in rows] == [f"train-{number}" for number in range(1, 41)]
+    assert [row["true_label"] for row in rows] == [line.partition("\t")[0] for line in lines]
+    assert collections.Counter((row["fold"], row["true_label"]) for row in rows) == dict.fromkeys(
+        [("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")], 10
+    )
+
+
+def test_a_fold_is_the_run_by_hand(series, tmp_path):
+    project, folder = series
+    rows = out_of_fold(folder)
+    header, *lines = (project.data_dir / "train.tsv").read_text().splitlines()
+    for split, is_part in (("train", lambda fold: fold != "2"), ("dev", lambda fold: fold == "2")):
+        part = [line for line, row in zip(lines, rows) if is_part(row["fold"])]
+        (tmp_path / f"{split}.tsv").write_text("".join(f"{line}\n" for line in [header, *part]))
+    assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **WAYS)) == 0
+    assert weights(tmp_path / "out", 2) == weights(folder / "fold-2", 2)
+    by_hand = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    _, of_fold = json.loads((folder / "folds.json").read_text())["folds"]
+    assert of_fold["metrics"] == {name: by_hand[name] for name in ("eval_accuracy", "eval_f1", "eval_loss")}
+    with bert_tf.load(folder / "fold-2") as model:
+        texts = [line.split("\t")[3:] for line, row in zip(lines, rows) if row["fold"] == "2"]
+        expected = [one.probabilities["1"] for one in model.predict(texts)]
+    found = [float(row["probability_1"]) for row in rows if row["fold"] == "2"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_metrics_of_all_rows_and_the_final_model(series):
+    _, folder = series
+    rows = out_of_fold(folder)
+    found = json.loads((folder / "folds.json").read_text())
+    assert found["all_rows"]["accuracy"] == np.mean([row["label"] == row["true_label"] for row in rows])
+    assert found["spread"]["eval_loss"]["mean"] == pytest.approx(
+        np.mean([one["metrics"]["eval_loss"] for one in found["folds"]])
+    )
+    assert len((folder / "folds.tsv").read_text().splitlines()) == 3
+    record = json.loads((folder / "run_config.json").read_text())
+    assert (record["schedule"], "folds" in record["training"]) == ({"train_examples": 40, "steps": 5}, False)
+    assert json.loads((folder / "eval_results.json").read_text())["splits"]["dev"]["examples"] == 13
+    assert len(list((folder / "features").glob("MRPC-train-*"))) == 1
+    assert not list(folder.glob("fold-*/features"))
+
+
+def test_goes_on_where_it_was_killed_to_the_same_result(series, tmp_path):
+    project, folder = series
+    shutil.copytree(folder / "fold-1", tmp_path / "fold-1")  # killed in the second fold, before its first checkpoint
+    (tmp_path / "fold-2").mkdir()
+    assert classifier.run(*project.flags(tmp_path, folds=2, folds_only=True, **WAYS)) == 0
+    for name in ("out_of_fold.tsv", "folds.json", "folds.tsv"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+    assert weights(tmp_path / "fold-2", 2) == weights(folder / "fold-2", 2)
+    assert not (tmp_path / "run_config.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--folds=1"], "--folds=1"),
+        (["--group_column=a"], "--group_column belongs to --folds, such as --folds=5"),
+        (["--folds_only"], "--folds_only belongs to --folds"),
+        (["--folds=2", "--seeds=1-2"], "--folds and --seeds exclude each other"),
+        (["--folds=2", "--eval_every_n_steps=5"], "the reported rows would choose the checkpoint"),
+    ],
+)
+def test_refuses_settings_that_do_not_go_together(arguments, message):
+    with pytest.raises(FlagError, match=message):
+        classifier.mrpc(*arguments)
+
+
+def test_refuses_before_anything_is_trained(tmp_path):
+    with pytest.raises(FlagError, match="--folds trains and evaluates"):
+        folds.fine_tune_folds(classifier.mrpc("--folds=2", "--do_train"), environment={})
+    with pytest.raises(FlagError, match="--folds is for one machine"):
+        folds.fine_tune_folds(
+            classifier.mrpc("--folds=2"),
+            environment={"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, ' '"task": {"type": "worker", "index": 0}}'},
+        )
+    with pytest.raises(FlagError, match="have no labels"):
+        bert_tf.fine_tune(ContrastiveTask(train=[("a", "b")] * 4), folds=2, output_dir=tmp_path / "a")
+    rows = SentenceTask(train=[("a", "x"), ("b", "y")] * 4)
+    with pytest.raises(FlagError, match="of rows in memory, give groups to scikit-learn"):
+        bert_tf.fine_tune(rows, folds=2, group_column="a", output_dir=tmp_path / "b")
+
+
+SENTENCES = SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 10)
+
+
+def divided(task, count, **options):
+    examples = task.examples("", "train")
+    found = list(folds.divided(task.family, examples, count, **{"seed": 1, **options}))
+    assert sorted(np.concatenate(found).tolist()) == list(range(len(examples)))
+    return [sorted(own.tolist()) for own in found]
+
+
+def test_classes_are_distributed_evenly_and_shuffled_by_the_seed():
+    found = divided(SENTENCES, 5)
+    assert [sum(number >= 30 for number in own) for own in found] == [2] * 5
+    assert found == divided(SENTENCES, 5)
+    assert found != divided(SENTENCES, 5, seed=2)
+
+
+def test_groups_stay_together():
+    groups = [number % 8 for number in range(40)]
+    numbers = SentenceTask(train=[("a", number) for number in range(40)], problem="regression")
+    for task in (SENTENCES, numbers):
+        found = divided(task, 4, groups=groups)
+        assert sorted({groups[number] for own in found for number in own}) == list(range(8))
+        assert sum(len({groups[number] for number in own}) for own in found) == 8
+    assert sorted(map(len, divided(numbers, 4))) == [10] * 4
+
+
+@pytest.mark.parametrize(
+    ("count", "groups", "message"),
+    [(41, None, "--folds=41: "), (3, [1, 2] * 20, "--folds=3: there are only 2 groups")],
+)
+def test_refuses_folds_that_cannot_be_made(count, groups, message):
+    with pytest.raises(FlagError, match=message):
+        divided(SENTENCES, count, groups=groups)
+
+
+def test_warns_of_rare_classes(caplog):
+    divided(SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 3), 5)
+    assert "The least populated class in y has only 3 members" in caplog.text
+
+
+def test_groups_are_a_column_of_the_table(series, tmp_path):
+    project, _ = series
+    path = project.data_dir / "train.tsv"
+    assert groups_of(get_task("MRPC"), path, "train", "#1 ID") == [str(1000 + row) for row in range(40)]
+    with pytest.raises(DataError, match="--group_column=author: no such column; there are Quality, #1 ID"):
+        groups_of(get_task("MRPC"), path, "train", "author")
+    table = tmp_path / "rows.jsonl"
+    table.write_text('{"text": "a", "label": "x", "author": 7}\n{"text": "b", "label": "y", "author": "Ann"}\n')
+    settings = of_values({"train_file": str(table)})
+    assert groups_of(get_task("custom", settings), table, "train", "author") == [7, "Ann"]
+
+
+QUESTION = {"question": "Who ?", "context": "the rain and " * 9 + "a storm came .", "answer": "storm"}
+TASKS = {
+    "pairs": SentenceTask(train=[("rain", "the old wind", "x"), ("wind " * 9, "a", "y"), ("a", "b", "x")]),
+    "multi_label": SentenceTask(train=[("a", ["x", "y"]), ("rain wind", []), ("b", ["x"])], problem="multi_label"),
+    "span": SpanTask(train=[QUESTION, {**QUESTION, "context": "a storm"}, QUESTION], doc_stride=4),
+    "tags": TagTask(train=[(["rain", "wind"], ["O", "B-X"]), (["wind"] * 30, ["O"] * 30), (["a"], ["O"])]),
+    "choice": ChoiceTask(
+        train=[
+            {"context": "rain " * count, "question": "", "options": ["a", "old wind", "new"][:count], "answer": 0}
+            for count in (2, 3, 2)
+        ]
+    ),
+    "similarity": SimilarityTask(train=[("a", "rain", 0.5), ("wind", "the old", 1), ("rain wind", "b", 0)]),
+}
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+@pytest.mark.parametrize("numbers", [[0, 2], [1, 2], [1]])
+def test_features_of_a_part_are_those_of_its_examples(task, numbers):
+    examples, tokenizer = task.examples("", "train"), WordPieceTokenizer(Vocabulary(TOKENS))
+    whole = task.family.features(examples, tokenizer, Limits(16))
+    alone = task.family.features([examples[number] for number in numbers], tokenizer, Limits(16)).columns()
+    part = whole.taken(np.array(numbers)).columns()
+    if OPTION_IDS.name in part:  # which counts the options of all examples
+        part[OPTION_IDS.name] = np.cumsum(np.diff(part[OPTION_IDS.name], prepend=-1) != 0) - 1
+    assert part.keys() == alone.keys()
+    for name, column in alone.items():
+        np.testing.assert_array_equal(part[name], column, err_msg=name)
+        assert part[name].dtype == column.dtype or name == OPTION_IDS.name
+
+
+@pytest.mark.parametrize(
+    ("task", "columns", "labels"),
+    [
+        ("multi_label", ["id", "label", "probability_x", "probability_y"], ["x,y", "", "x"]),
+        ("tags", ["id", "tokens", "tags", "scores", "entities"], ["O B-X", " ".join(["O"] * 30), "O"]),
+        ("similarity", None, ["0.5", "1.0", "0.0"]),
+    ],
+)
+def test_rows_of_each_family(task, columns, labels):
+    family, examples = TASKS[task].family, TASKS[task].examples("", "train")
+    features = family.features(examples, WordPieceTokenizer(Vocabulary(TOKENS)), Limits(64))
+    shape = {"multi_label": [len(features), 2], "tags": [features.size("token"), 3], "similarity": [len(features), 4]}[task]
+    outputs = {"logits": np.ones(shape, np.float32), "vectors": np.ones(shape, np.float32)}
+    header, *rows = folds._rows(family, examples, family.predictions(outputs, features, examples), [1, 2, 1])
+    assert columns is None or header == [*columns, "fold", "true_label"]
+    assert [row[-2:] for row in rows] == [["1", labels[0]], ["2", labels[1]], ["1", labels[2]]]
+
+
+def test_the_call_returns_the_runs(monkeypatch, tmp_path):
+    results = tuple(folds.FoldResult(fold, f"fold-{fold}", 3, {"eval_accuracy": fold / 4}, None) for fold in (1, 2, 3))
+    given = []
+    data = SimpleNamespace(folder=tmp_path)
+    monkeypatch.setattr(
+        folds, "fine_tune_folds", lambda config, **_: given.append(config) or folds.Series(results, None, None, SENTENCES, data)
+    )
+    runs = bert_tf.fine_tune(SENTENCES, folds=3, output_dir=tmp_path)
+    assert (given[0].train.folds, given[0].actions.do_train, given[0].actions.do_eval) == (3, True, True)
+    assert (runs.spread["eval_accuracy"].mean, runs.out_of_fold) == (0.5, tmp_path / "out_of_fold.tsv")
+    assert str(runs).splitlines()[:2] == ["   fold  eval_accuracy  steps", "      1         0.2500      3"]
