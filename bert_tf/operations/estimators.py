@@ -8,7 +8,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from bert_tf.library.model import Model
 from bert_tf.operations.fine_tune import fine_tune
 from bert_tf.tasks.in_memory import SentenceTask
 
-Self = TypeVar("Self", bound="_BertEstimator")
 Array = npt.NDArray[Any]
 
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
@@ -74,7 +73,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         self.settings = settings
         self.verbose = verbose
 
-    def _fitted(self: Self, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> Self:
+    def _train(self, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> None:
         given = {**self.get_params(deep=False), **(self.settings or {})}
         chosen = {name: _plain(value) for name, value in given.items() if name not in _OWN and value is not None}
         rows_of_task = SentenceTask(train=[(*texts, label) for texts, label in zip(rows, targets)], **task)
@@ -85,7 +84,6 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
             model = fine_tune(rows_of_task, output_dir=folder, overwrite_output_dir=True, **chosen)
         self.n_features_in_ = max(map(len, rows))
         self._keep(model, temporary)
-        return self
 
     def _keep(self, model: Model, temporary: tempfile.TemporaryDirectory[str] | None) -> None:
         self._model, self._temporary, self._checkpoint = model, temporary, Path(model.checkpoint)
@@ -167,12 +165,15 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
             matrix = np.asarray(labels.todense() if hasattr(labels, "todense") else labels)
             self.classes_ = np.arange(matrix.shape[1])
             names = list(map(str, self.classes_))
-            return self._fitted(rows, [np.flatnonzero(row).tolist() for row in matrix], labels=names, problem=MULTI_LABEL)
-        self.classes_, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+            self._train(rows, [np.flatnonzero(row).tolist() for row in matrix], labels=names, problem=MULTI_LABEL)
+            return self
+        classes, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
+        self.classes_: Array = classes
         if len(self.classes_) < 2:
             raise ValueError(f"BertClassifier needs rows of at least 2 classes; there is only one class: {self.classes_[0]!r}")
         names = _names(self.classes_)
-        return self._fitted(rows, [names[number] for number in numbers], labels=names, problem=CLASSIFICATION)
+        self._train(rows, [names[number] for number in numbers], labels=names, problem=CLASSIFICATION)
+        return self
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Returns probabilities [N, classes], in the order of `classes_`."""
@@ -221,7 +222,8 @@ class BertRegressor(RegressorMixin, _BertEstimator):  # type: ignore[misc]
         """
         rows, labels = _checked(X, y)
         numbers = check_array(column_or_1d(labels, warn=True), ensure_2d=False, dtype=np.float64)
-        return self._fitted(rows, numbers.tolist(), problem=REGRESSION)
+        self._train(rows, numbers.tolist(), problem=REGRESSION)
+        return self
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Returns a number for each row [N]."""
