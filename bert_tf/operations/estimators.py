@@ -163,12 +163,12 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         if type_of_target(labels).startswith("multilabel"):
             matrix = np.asarray(labels.todense() if hasattr(labels, "todense") else labels)
-            self.classes_ = np.arange(matrix.shape[1])
+            self.classes_: Array = np.arange(matrix.shape[1])
             names = list(map(str, self.classes_))
             self._train(rows, [np.flatnonzero(row).tolist() for row in matrix], labels=names, problem=MULTI_LABEL)
             return self
         classes, numbers = np.unique(column_or_1d(labels, warn=True), return_inverse=True)
-        self.classes_: Array = classes
+        self.classes_ = classes
         if len(self.classes_) < 2:
             raise ValueError(f"BertClassifier needs rows of at least 2 classes; there is only one class: {self.classes_[0]!r}")
         names = _names(self.classes_)
@@ -180,7 +180,7 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
         predictions = self._predictions(X)
         found = np.array([list(one.probabilities.values()) for one in predictions], np.float64)
         shares: Array = found.reshape(len(predictions), len(self.classes_))
-        return shares if self._several else shares / shares.sum(axis=1, keepdims=True)  # of float32: 1 but for rounding
+        return shares if self._several else np.asarray(shares / shares.sum(axis=1, keepdims=True))  # of float32: nearly 1
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Returns the most probable classes [N]; for several labels, a matrix of 0 and 1."""

@@ -175,7 +175,7 @@ def _vectors(rows: Sequence[Row], model: Encoder) -> tuple[np.ndarray[Any, Any],
     vectors = np.concatenate([model.encode(list(texts), normalize=True), np.zeros([1, model.trained.config.hidden_size])])
     log.info("%d texts encoded in %.0f s", len(texts), time.monotonic() - began)
     vectors = vectors.astype(np.float32)
-    first, second = ([texts.get(row[side], -1) for row in rows] for side in (3, 4))
+    first, second = ([texts.get(str(row[side]), -1) for row in rows] for side in (3, 4))
     return vectors[first], vectors[second]
 
 
