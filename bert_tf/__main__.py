@@ -22,6 +22,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
+        "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
         "fill-mask": "fills in masked words in a text, files or pipes",
     },
@@ -50,7 +51,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
-_COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
+_COMPUTE = frozenset(
+    {"fine-tune", "pretrain", "evaluate", "predict", "explain", "fill-mask", "encode", "export"}
+)  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that say what is printed, or may say so

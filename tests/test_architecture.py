@@ -32,7 +32,7 @@ LAYERS = (
     ("conversion",),
     ("engines",),
     ("vectors", "export"),
-    ("filling",),
+    ("filling", "explanations"),
     ("cluster",),
     ("training",),
     ("library",),

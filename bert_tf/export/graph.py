@@ -14,6 +14,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.fields import INPUTS
+from bert_tf.modeling.embeddings import Lookup
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime import forks
@@ -63,20 +64,20 @@ def inputs(trained: Trained) -> dict[str, tf.Tensor]:
     return {field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name) for field in fields}
 
 
-def compute(trained: Trained, features: Tensors, execution: Execution = PACKED) -> Computed:
+def compute(trained: Trained, features: Tensors, execution: Execution = PACKED, lookup: Lookup = tf.gather) -> Computed:
     """Builds the model in the default graph; variables have the checkpoint's names and are shared between calls.
 
-    `execution` is `PACKED`, or `PLAIN` for operations that all software supports.
+    `execution` is `PACKED`, or `PLAIN` for operations that all software supports; `lookup` reads rows of the word table.
     """
     head = heads.of(trained.head)
     shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in features.items()}
     with tf1.variable_scope(tf1.get_variable_scope(), reuse=tf1.AUTO_REUSE):
-        logits = compute_outputs(Model(trained.config, trained.head), head, shaped, execution)
+        logits = compute_outputs(Model(trained.config, trained.head), head, shaped, execution, lookup)
     return Computed(logits, head.serving(logits))
 
 
 @contextlib.contextmanager
-def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Session, T]]:
+def loaded(trained: Trained, build: Callable[[], T], config: tf1.ConfigProto | None = None) -> Iterator[tuple[tf1.Session, T]]:
     """Yields a session with the weights and the result of `build`, which builds its graph with `compute`.
 
     Raises CheckpointError if the weights are damaged, not finite, or belong to another model.
@@ -87,7 +88,7 @@ def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Sessi
         variables = tf1.trainable_variables()
         shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in variables}
         values.refuse_unusable(CheckpointReader(trained.prefix), shapes)
-        with tf1.Session(graph=graph, config=session_config()) as session:
+        with tf1.Session(graph=graph, config=config or session_config()) as session:
             with readable_errors(trained.prefix), values.as_float32(trained.prefix) as prefix:
                 tf1.train.Saver(variables).restore(session, prefix)
             yield session, built
