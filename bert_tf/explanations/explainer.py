@@ -5,7 +5,6 @@ Shapes: C points, R rows of an example, T tokens of the longest, W words.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -61,15 +60,15 @@ class GradientEngine:
 
     def __init__(self, score: Callable[..., tf.Tensor], inference: InferenceOptions) -> None:
         self._score, self._inference = score, inference
-        self._opened = contextlib.ExitStack()
+        self._session: tf1.Session | None = None
         self._trained: Trained | None = None
 
     def load(self, trained: Trained) -> int:
         if self._trained is not trained:
             self.close()
             build = functools.partial(self._build, trained)
-            session, built = self._opened.enter_context(graph.loaded(trained, build, self._inference.machine.session_config))
-            self._session, self._graph, self._trained = session, built, trained
+            self._session, self._graph = graph.opened(trained, build, self._inference.machine)
+            self._trained = trained
         return step_of(trained.prefix)
 
     def _build(self, trained: Trained) -> _Graph:
@@ -90,14 +89,12 @@ class GradientEngine:
         outputs = graph.compute(trained, inputs, graph.PLAIN, lookup).logits
         (field, *_) = heads.of(trained.head).outputs
         values = self._score(outputs[field.name], weights, points)
-        (gradient,) = tf.gradients(values, path[0])
+        (gradient,) = tf.gradients(values, path[:1])
         slopes = tf.reshape(tf.reduce_sum(gradient * path[1], axis=-1), tf.shape(baseline))
         return _Graph(inputs, baseline, ways, weights, points, outputs, values, slopes)
 
     def outputs(self, features: Features) -> Outputs:
-        trained = self._trained
-        if trained is None:
-            raise ValueError("no weights are loaded")
+        trained = cast(Trained, self._trained)
         found = computed(trained, features, self._plain, batch_size=self._inference.batch_size, batching=TO_LONGEST)
         refuse_what_is_no_number(found, trained.prefix)
         return found
@@ -106,8 +103,7 @@ class GradientEngine:
         built = self._graph
         feeds: dict[tf.Tensor, Array] = {built.inputs[field.name]: batch[field.name] for field in INPUTS}
         feeds.update({built.baseline: batch[_IDS], built.ways: np.ones(len(batch[_IDS]))})
-        with readable_errors(self.checkpoint):
-            return self._session.run(built.outputs, feeds)  # type: ignore[no-any-return]
+        return self._run(built.outputs, feeds)  # type: ignore[no-any-return]
 
     def at(self, case: _Asked, ids: Array, ways: Array, *, slopes: bool = True) -> tuple[Floats, Array]:
         """Values [C] and slopes [C, R, T] at points: ids [C, R, T] and shares of the path [C]; no slopes unless asked for."""
@@ -121,17 +117,19 @@ class GradientEngine:
             built.weights: np.tile(case.weights, [count, *[1] * (case.weights.ndim - 1)]),
             built.points: np.repeat(np.arange(count), rows),
         }
-        with readable_errors(self.checkpoint):
-            found = self._session.run([built.values, *([built.slopes] if slopes else [])], feeds)
+        found = self._run([built.values, *([built.slopes] if slopes else [])], feeds)
         return found[0].astype(np.float64), found[-1].reshape(ids.shape) if slopes else found[0]
 
-    @property
-    def checkpoint(self) -> str:
-        return "" if self._trained is None else self._trained.prefix
+    def _run(self, fetches: Any, feeds: Mapping[tf.Tensor, Array]) -> Any:
+        if self._session is None or self._trained is None:
+            raise ValueError("no weights are loaded")
+        with readable_errors(self._trained.prefix):
+            return self._session.run(fetches, feeds)
 
     def close(self) -> None:
-        self._trained = None
-        self._opened.close()
+        if self._session is not None:
+            self._session.close()
+        self._session = self._trained = None
 
 
 class _Asked(NamedTuple):
@@ -164,7 +162,7 @@ class _Asked(NamedTuple):
     def by_word(self, of_tokens: Array) -> Floats:
         """Adds values of tokens [R, T] to those of words [W]."""
         real = self.words.of_tokens != SPECIAL
-        found: Floats = np.bincount(self.words.of_tokens[real], of_tokens[real], len(self.words.texts))
+        found: Floats = np.bincount(self.words.of_tokens[real], of_tokens[real], len(self.words.texts)).astype(np.float64)
         return found
 
 
