@@ -1,6 +1,7 @@
 """What `import bert_tf` offers; `__init__.py` reads this file, and imports a name when it is first used."""
 
 from bert_tf.errors import BertError as BertError
+from bert_tf.explanations.explanation import Explanation as Explanation
 from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
@@ -25,6 +26,7 @@ from bert_tf.operations.estimators import BertClassifier as BertClassifier
 from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
+from bert_tf.operations.explain import explain as explain
 from bert_tf.operations.fill_mask import fill_mask as fill_mask
 from bert_tf.operations.fill_mask import word_filler as word_filler
 from bert_tf.operations.fine_tune import fine_tune as fine_tune

@@ -23,6 +23,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "calibrate": "fits temperatures, so that probabilities are the shares of right predictions",
+        "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
         "fill-mask": "fills in masked words in a text, files or pipes",
     },
@@ -53,7 +54,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "evaluate", "predict", "calibrate", "fill-mask", "encode", "export", "card"}
+    {"fine-tune", "pretrain", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
 )  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 

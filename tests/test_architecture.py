@@ -32,7 +32,7 @@ LAYERS = (
     ("card", "conversion"),
     ("engines",),
     ("vectors", "export", "audit"),
-    ("filling",),
+    ("filling", "explanations"),
     ("cluster",),
     ("training",),
     ("library",),

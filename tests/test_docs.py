@@ -16,8 +16,19 @@ from tests import architecture_page, declared
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FAMILIES = ("squad", "tagging", "choice", "vectors")
 BOTH = ("devices", "pretraining", "vocabulary", *FAMILIES)  # run_classifier.py and other commands
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "fill_mask")}
-NAMES = ("encode", "evaluate", "fill-mask", "predict", "pretrain", "pretraining-data", "search", "vocabulary", "devices")
+PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "explain", "fill_mask")}
+NAMES = (
+    "encode",
+    "evaluate",
+    "explain",
+    "fill-mask",
+    "predict",
+    "pretrain",
+    "pretraining-data",
+    "search",
+    "vocabulary",
+    "devices",
+)
 PARSERS = {
     "run_classifier.py": declared.parser("fine-tune"),
     "-m benchmarks.quality.pretraining": lambda argv: read(argv, quality.FLAGS),

@@ -14,6 +14,8 @@ from bert_tf.batch.session import Predictor
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
+from bert_tf.explanations.explainer import Explainer
+from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, STEPS, Explanation
 from bert_tf.export.formats import Target
 from bert_tf.filling import Filled, WordFiller
 from bert_tf.io import documents
@@ -58,6 +60,7 @@ class Model(Predictor):
         super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
         self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
+        self._explainer = Explainer(trained, self.family, inference)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -135,6 +138,34 @@ class Model(Predictor):
         """
         return self._filler.fill_mask(texts, **options)
 
+    def explain(
+        self,
+        rows: Iterable[Any],
+        *,
+        method: str = INTEGRATED_GRADIENTS,
+        label: Any = None,
+        target: int | None = None,
+        steps: int = STEPS,
+    ) -> list[Explanation]:
+        """Returns how much each word contributed to an output of the model.
+
+        Args:
+          rows: as for `predict`.
+          method: integrated_gradients or occlusion.
+          label: label, tag or option number whose logit is explained; by default the predicted one.
+          target: number of the explained word of models that tag words, from 0; by default the first with a tag other than O.
+          steps: least number of points of the integral, doubled until the scores add up to the change of the output.
+
+        Returns:
+          For each row its `words`, `scores` and `completeness_error`; shown in colours in a notebook.
+
+        Raises:
+          DataError: a row has the wrong form.
+          FlagError: the method is unknown, or the model has no such label or word.
+          ClosedError: the model was closed.
+        """
+        return self._explainer.explain(self.reader.examples(rows), method, label, target, steps)
+
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.
 
@@ -178,6 +209,7 @@ class Model(Predictor):
         """Frees weights and session; the model cannot be used afterwards."""
         self._encoder.close()
         self._filler.close()
+        self._explainer.close()
         super().close()
 
     def __repr__(self) -> str:

@@ -1,0 +1,258 @@
+"""Scores of words: integrated gradients (Sundararajan et al., 2017) and occlusion, batched over points.
+
+Shapes: C points, R rows of an example, T tokens of the longest, W words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from bert_tf.batch.session import Session
+from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.engines.base import computed, step_of
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
+from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
+from bert_tf.explanations.targets import Case, Explained
+from bert_tf.explanations.words import SPECIAL, TracingTokenizer, Words
+from bert_tf.export import graph
+from bert_tf.features.columns import Array, Features
+from bert_tf.fields import INPUTS
+from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.kinds import Registry
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.settings import Setting, checked
+from bert_tf.tasks.base import Family, Outputs
+
+tf1 = tf.compat.v1
+
+Floats = npt.NDArray[np.float64]
+
+_TOLERANCE = 0.01  # completeness error up to which steps are not doubled
+_LEAST_CHANGE = 1e-6  # of an output: a smaller one is rounding
+_TOKENS = 4096  # of a batch
+
+_EXPLAINED = Registry[Explained]("explained")
+_IDS = INPUTS[0].name
+
+
+class _Graph(NamedTuple):
+    inputs: Mapping[str, tf.Tensor]  # [C R, T]
+    baseline: tf.Tensor  # [C R, T] ids at which the path begins
+    ways: tf.Tensor  # [C R] share of the path
+    weights: tf.Tensor  # [C R, ...] see `Target`
+    points: tf.Tensor  # [C R] point of each row
+    outputs: Mapping[str, tf.Tensor]  # of the head
+    values: tf.Tensor  # [C] explained output
+    slopes: tf.Tensor  # [C R, T] its derivative along the path, by the words of each token
+
+
+class GradientEngine:
+    """Computes outputs at any point between a baseline and an input, with gradients; see `batch.tensorflow_engine.Engine`."""
+
+    def __init__(self, score: Callable[..., tf.Tensor], inference: InferenceOptions) -> None:
+        self._score, self._inference = score, inference
+        self._session: tf1.Session | None = None
+        self._trained: Trained | None = None
+
+    def load(self, trained: Trained) -> int:
+        if self._trained is not trained:
+            self.close()
+            build = functools.partial(self._build, trained)
+            self._session, self._graph = graph.opened(trained, build, self._inference.machine)
+            self._trained = trained
+        return step_of(trained.prefix)
+
+    def _build(self, trained: Trained) -> _Graph:
+        inputs = graph.inputs(trained)
+        baseline = tf1.placeholder(tf.int32, [None, None], "baseline")
+        ways = tf1.placeholder(tf.float32, [None], "ways")
+        weights = tf1.placeholder(tf.float32, None, "weights")
+        points = tf1.placeholder(tf.int32, [None], "points")
+        path: list[tf.Tensor] = []
+
+        def lookup(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+            begin = tf.gather(table, tf.reshape(baseline, [-1]))  # [C R T, D]
+            whole = tf.gather(table, ids) - begin
+            share = tf.repeat(ways, tf.shape(baseline)[1])[:, None]
+            path.extend([begin + share * whole, whole])
+            return path[0]
+
+        outputs = graph.compute(trained, inputs, graph.PLAIN, lookup).logits
+        (field, *_) = heads.of(trained.head).outputs
+        values = self._score(outputs[field.name], weights, points)
+        (gradient,) = tf.gradients(values, path[:1])
+        slopes = tf.reshape(tf.reduce_sum(gradient * path[1], axis=-1), tf.shape(baseline))
+        return _Graph(inputs, baseline, ways, weights, points, outputs, values, slopes)
+
+    def outputs(self, features: Features) -> Outputs:
+        trained = cast(Trained, self._trained)
+        found = computed(trained, features, self._plain, batch_size=self._inference.batch_size, batching=TO_LONGEST)
+        refuse_what_is_no_number(found, trained.prefix)
+        return found
+
+    def _plain(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
+        built = self._graph
+        feeds: dict[tf.Tensor, Array] = {built.inputs[field.name]: batch[field.name] for field in INPUTS}
+        feeds.update({built.baseline: batch[_IDS], built.ways: np.ones(len(batch[_IDS]))})
+        return self._run(built.outputs, feeds)  # type: ignore[no-any-return]
+
+    def at(self, case: _Asked, ids: Array, ways: Array, *, slopes: bool = True) -> tuple[Floats, Array]:
+        """Values [C] and slopes [C, R, T] at points: ids [C, R, T] and shares of the path [C]; no slopes unless asked for."""
+        built, (count, rows, tokens) = self._graph, ids.shape
+        flat = [count * rows, tokens]
+        feeds = {
+            **{built.inputs[name]: np.tile(case.batch[name], [count, 1]) for name in case.batch},
+            built.inputs[_IDS]: ids.reshape(flat),
+            built.baseline: np.tile(case.baseline, [count, 1]),
+            built.ways: np.repeat(ways, rows),
+            built.weights: np.tile(case.weights, [count, *[1] * (case.weights.ndim - 1)]),
+            built.points: np.repeat(np.arange(count), rows),
+        }
+        found = self._run([built.values, *([built.slopes] if slopes else [])], feeds)
+        return found[0].astype(np.float64), found[-1].reshape(ids.shape) if slopes else found[0]
+
+    def _run(self, fetches: Any, feeds: Mapping[tf.Tensor, Array]) -> Any:
+        if self._session is None or self._trained is None:
+            raise ValueError("no weights are loaded")
+        with readable_errors(self._trained.prefix):
+            return self._session.run(fetches, feeds)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = self._trained = None
+
+
+class _Asked(NamedTuple):
+    """An output of an example, ready to be computed."""
+
+    engine: GradientEngine
+    batch: Mapping[str, Array]  # of `INPUTS`, [R, T] each
+    baseline: Array  # [R, T] ids, special tokens as in the input
+    weights: Array  # see `Target`
+    words: Words
+    mask_id: int
+
+    def values(self, ids: Array, ways: Array) -> Floats:
+        """[C] outputs at points."""
+        each = [self.engine.at(self, ids[part], ways[part], slopes=False)[0] for part in self._parts(len(ids))]
+        return np.concatenate([np.zeros(0), *each])
+
+    def slopes(self, ways: Array, factors: Array) -> Floats:
+        """[R, T] slopes at shares of the path [C], multiplied by factors [C] and added."""
+        total = np.zeros(self.baseline.shape)
+        for part in self._parts(len(ways)):
+            ids = np.broadcast_to(self.batch[_IDS], [len(ways[part]), *self.baseline.shape])
+            total += np.tensordot(factors[part], self.engine.at(self, ids, ways[part])[1].astype(np.float64), 1)
+        return total
+
+    def _parts(self, count: int) -> list[slice]:
+        size = max(1, _TOKENS // self.baseline.size)
+        return [slice(first, first + size) for first in range(0, count, size)]
+
+    def by_word(self, of_tokens: Array) -> Floats:
+        """Adds values of tokens [R, T] to those of words [W]."""
+        real = self.words.of_tokens != SPECIAL
+        found: Floats = np.bincount(self.words.of_tokens[real], of_tokens[real], len(self.words.texts)).astype(np.float64)
+        return found
+
+
+class _Scores(NamedTuple):
+    of_words: Floats  # [W]
+    output: float
+    baseline: float
+    error: float
+    steps: int
+
+
+def _error(total: float, change: float) -> float:
+    return abs(total - change) / max(abs(change), _LEAST_CHANGE)
+
+
+def _integrated_gradients(asked: _Asked, steps: int) -> _Scores:
+    """Doubles the points of the quadrature until the scores add up to the change of the output."""
+    ids = np.stack([asked.batch[_IDS]] * 2)
+    baseline, output = asked.values(ids, np.array([0.0, 1.0])).tolist()
+    while True:
+        of_tokens = asked.slopes(*_quadrature(steps))
+        error = _error(float(of_tokens.sum()), output - baseline)
+        if error <= _TOLERANCE or 2 * steps > MOST_STEPS:
+            return _Scores(asked.by_word(of_tokens), output, baseline, error, steps)
+        steps *= 2
+
+
+@functools.lru_cache(maxsize=32)
+def _quadrature(points: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights from 0 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _occlusion(asked: _Asked, steps: int) -> _Scores:
+    """The drop of the output if a word is masked, for each word; the baseline masks all."""
+    del steps
+    ids, word = asked.batch[_IDS], asked.words.of_tokens
+    masked = [np.where(word == number, asked.mask_id, ids) for number in range(len(asked.words.texts))]
+    points = np.stack([ids, np.where(word != SPECIAL, asked.mask_id, ids), *masked])
+    output, baseline, *without = asked.values(points, np.ones(len(points))).tolist()
+    drops = output - np.array(without, np.float64)
+    return _Scores(drops, output, baseline, _error(float(drops.sum()), output - baseline), 0)
+
+
+_METHODS: Mapping[str, Callable[[_Asked, int], _Scores]] = {
+    INTEGRATED_GRADIENTS: _integrated_gradients,
+    OCCLUSION: _occlusion,
+}
+
+
+class Explainer(Session):
+    """Explains predictions of a model by float32 gradients in TensorFlow, whatever engine predicts."""
+
+    def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
+        super().__init__(trained, dataclasses.replace(inference, make=self._made))
+        self._family = family
+
+    def explain(
+        self, examples: Sequence[Any], method: str, label: Any = None, target: int | None = None, steps: int = STEPS
+    ) -> list[Explanation]:
+        """See `Model.explain`."""
+        if method not in METHODS:
+            raise FlagError(f"--method: {unknown_name('method', method, METHODS)}")
+        if self._family.kind not in _EXPLAINED:
+            raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, _EXPLAINED)}")
+        steps = checked(Setting("steps", int, STEPS, "", 1, highest=MOST_STEPS), steps)
+        found = []
+        for example in examples:
+            with self._turn():
+                engine = cast(GradientEngine, self._loaded(self.trained))
+                shown, asked = self._asked(engine, example, label, target)
+                scores = _METHODS[method](asked, steps)
+            of_words, texts, segments = tuple(scores.of_words.tolist()), asked.words.texts, asked.words.segments
+            found.append(Explanation(example.guid, shown, texts, of_words, segments, method, *scores[1:]))
+        return found
+
+    def _made(self, inference: InferenceOptions) -> GradientEngine:
+        return GradientEngine(_EXPLAINED[self._family.kind].score, inference)
+
+    def _asked(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> tuple[Any, _Asked]:
+        """Label and computation of the explained output."""
+        family, explained, vocabulary = self._family, _EXPLAINED[self._family.kind], self.trained.vocabulary
+        tokenizer = TracingTokenizer(self.trained.tokenizer, whole=explained.whole_words)
+        traced = family.features([example], tokenizer, self.trained.limits)
+        features = dataclasses.replace(traced, token_ids=tokenizer.piece_ids(traced.token_ids))
+        (prediction,) = family.listed(family.predictions(engine.outputs(features), features, [example]), [example])
+        target = explained.target(Case(features, prediction, family.labels, label, word))
+        padded = features.batch(target.rows, int(features.lengths[target.rows].max()))
+        batch = {field.name: padded[field.name] for field in INPUTS}
+        words = tokenizer.words(traced, target.rows)
+        baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
+        return target.label, _Asked(engine, batch, baseline, target.weights, words, vocabulary.mask_id)
