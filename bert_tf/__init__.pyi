@@ -6,6 +6,7 @@ from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
+from bert_tf.operations.calibrate import calibrate as calibrate
 from bert_tf.operations.card import write_card as write_card
 from bert_tf.operations.checkpoint.average import average_checkpoints as average_checkpoints
 from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
@@ -49,6 +50,7 @@ from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.tasks.in_memory import SpanTask as SpanTask
 from bert_tf.tasks.in_memory import TagTask as TagTask
+from bert_tf.training.calibration import Calibrated as Calibrated
 from bert_tf.vectors.text_encoder import Encoder as Encoder
 
 __version__: str

@@ -22,6 +22,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
+        "calibrate": "fits temperatures, so that probabilities are the shares of right predictions",
         "serve": "serves a trained model over HTTP",
         "fill-mask": "fills in masked words in a text, files or pipes",
     },
@@ -52,7 +53,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export", "card"}
+    {"fine-tune", "pretrain", "evaluate", "predict", "calibrate", "fill-mask", "encode", "export", "card"}
 )  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 

@@ -42,6 +42,7 @@ class Part(NamedTuple):
 OF_TRAINING = (
     Part((RECORD,), "settings of the run, and the command that repeats it"),
     Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
+    Part((DECISION,), "decision rule of the calibrated model: temperatures, thresholds (docs/calibration.md)"),
     Part((VOCABULARY, CONFIG), "copies used in training; a run refuses others"),
     Part((VARIABLES,), "trained variables, and the source of their initial values"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),

@@ -31,7 +31,7 @@ def test_help_has_a_line_on_each_command_and_is_an_error_without_one(capsys):
     assert (front.main(["bert_tf"]), capsys.readouterr()) == (2, ("", text))
 
 
-UNKNOWN = "error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, card, checkpoint, data, "
+UNKNOWN = "error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, calibrate, card, checkpoint, data, "
 
 
 @pytest.mark.parametrize(

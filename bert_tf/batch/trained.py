@@ -26,6 +26,7 @@ from bert_tf.settings import read
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -104,6 +105,7 @@ class Trained:
             "max_seq_length": self.max_seq_length,
             "do_lower_case": self.lower_case,
             "long_text": self.long_text,
+            **({DECISION: self.record[DECISION]} if DECISION in self.record else {}),
         }
 
     @functools.cached_property
@@ -164,7 +166,7 @@ def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
 def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
-    trained = run_folder.trained(folder)
+    trained = {**run_folder.trained(folder), **_decision(prefix)}
     recorded = _recorded(folder / run_layout.RECORD, trained)
     config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
     path = _file(overrides.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file")
@@ -173,6 +175,13 @@ def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = 
     length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(overrides.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
+
+
+def _decision(prefix: str) -> dict[str, Any]:
+    found = run_folder.load_decision(Path(prefix).parent)
+    if found is None or found.get("checkpoint_sha256") != digest(prefix):
+        return {}
+    return {DECISION: dataclasses.asdict(Decision.of({DECISION: found}))}
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:

@@ -15,11 +15,17 @@ from bert_tf.modeling.heads import registry
 
 
 def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
-    """Encoder and head weights by published name, without moments.
+    """Encoder and head weights by published name, without moments; logits of a calibrated head are divided by its temperatures.
 
     Raises CheckpointError if they are damaged, not finite, or of another model.
     """
     reader = CheckpointReader(trained.prefix)
     shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}
     values.refuse_unusable(reader, shapes)
-    return {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
+    found = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
+    temperatures = np.array(dict(trained.head.options).get("temperatures", ()), np.float32)
+    if temperatures.size:
+        found["output_weights"], found["output_bias"] = (
+            (found[name].T / temperatures).T for name in ("output_weights", "output_bias")
+        )
+    return found

@@ -8,6 +8,7 @@ import fnmatch
 import functools
 import hashlib
 import itertools
+import math
 import os
 import shutil
 import time
@@ -154,6 +155,21 @@ def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the settings and columns that the folder's run was trained with; empty without a record."""
     record = load_record(output_dir) or {DETERMINING: {}}
     return {**record.get(COLUMNS, {}), **record[DETERMINING]}
+
+
+def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Returns what was fitted to the decisions of a checkpoint in the folder, None without it; OutputError if damaged."""
+    path = Path(output_dir) / run_layout.DECISION
+    try:
+        found: Any = documents.json_value(files.read_text(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be read: {error}; calibrate again, or delete it") from error
+    temperatures = found.get("temperatures") if isinstance(found, dict) else None
+    if not isinstance(temperatures, list) or not all(isinstance(one, float) and 0.0 < one < math.inf for one in temperatures):
+        raise OutputError(f"{path}: damaged; calibrate again, or delete it")
+    return dict(found)
 
 
 def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:

@@ -22,6 +22,8 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Family, Task
+from bert_tf.tasks.decision import DECISION, PUBLISHED, Decision
+from bert_tf.tasks.families import with_decision
 
 FLOAT32 = "float32"
 
@@ -40,7 +42,7 @@ class Exported:
 
     @property
     def family(self) -> Family:
-        return self.task.family
+        return with_decision(self.task.family, Decision.of(self.trained.record))
 
     @property
     def reads_pairs(self) -> bool:
@@ -60,8 +62,15 @@ def metadata(exported: Exported) -> dict[str, str]:
         **exported.family.record(),
         "max_seq_length": trained.max_seq_length,
         "do_lower_case": trained.lower_case,
+        **rule(exported.family),
     }
     return {name: value if isinstance(value, str) else documents.to_json(value) for name, value in facts.items()}
+
+
+def rule(family: Family) -> dict[str, Any]:
+    """What is made of the model's probabilities, for clients that do it themselves; empty for the published rule."""
+    found = getattr(family, DECISION, PUBLISHED).facts()
+    return {DECISION: found} if found else {}
 
 
 def write_kept_files(exported: Exported, folder: Path) -> None:

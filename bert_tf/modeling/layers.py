@@ -5,7 +5,7 @@ Shapes: N rows (tokens or sequences), D width of the input, E width of the outpu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -123,8 +123,18 @@ def _layer_norm(x: tf.Tensor, gamma: custom_gradients.Weights, beta: custom_grad
     return centered * tf.math.rsqrt(variance + epsilon) * gamma + beta
 
 
-def scorer(config: BertConfig, weights: str, bias: str, labels: int) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Makes the output variables of a head, [labels, D] and [labels]; returns a function from [N, D] to [N, labels]."""
+def scorer(
+    config: BertConfig, weights: str, bias: str, labels: int, temperatures: Sequence[float] = ()
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Makes the output variables of a head, [labels, D] and [labels]; returns a function from [N, D] to [N, labels].
+
+    Its results are divided by `temperatures`: one for all labels, or one for each; empty for 1.
+    """
     kernel = tf1.get_variable(weights, [labels, config.hidden_size], initializer=initializer(config))
     offsets = tf1.get_variable(bias, [labels], initializer=tf1.zeros_initializer())
-    return lambda vectors: tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)
+
+    def scores(vectors: tf.Tensor) -> tf.Tensor:
+        found = tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)
+        return found / tf.constant(temperatures, tf.float32) if temperatures else found
+
+    return scores

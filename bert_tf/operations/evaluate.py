@@ -170,7 +170,9 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
         return _evaluate_on_beam(settings, beam)
     with run_folder.writing_where_a_run_is([settings.output_dir]):
         named = checkpoints.named(_names(settings))
-        datasets = [dataset for entry in settings.tasks for dataset in _datasets(entry, named, settings)]
+        rules, zero_shot = settings.rules.given(), settings.zero_shot
+        found = (datasets_of(entry, named, rules, zero_shot=zero_shot) for entry in settings.tasks)
+        datasets = list(itertools.chain.from_iterable(found))
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(settings.output_dir, order)
         evaluation.leave_out_outdated(table, settings.checkpoints, named)
@@ -239,16 +241,17 @@ def _loader(*, zero_shot: bool) -> Callable[[str, ModelOverrides], Trained]:
     return trained.load
 
 
-def _datasets(entry: TaskEntry, named: Sequence[Named], settings: EvaluateSettings) -> Iterator[Dataset]:
+def datasets_of(
+    entry: TaskEntry, named: Sequence[Named], rules: Mapping[str, Any], *, zero_shot: bool = False
+) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     from bert_tf.batch.evaluation import Dataset
-    from bert_tf.tasks.similarity.family import zero_shot
+    from bert_tf.tasks.similarity import family as similarity
     from bert_tf.tasks.tables import usable
     from bert_tf.training.sources import SAMPLE_NOTE, find_data
 
-    base = _scored(entry) if settings.zero_shot else _task(entry, named)
-    task = zero_shot(base) if settings.zero_shot else base
-    rules = settings.rules.given()
+    base = _scored(entry) if zero_shot else _task(entry, named)
+    task = similarity.zero_shot(base) if zero_shot else base
     with_rules(task.family, rules)
     if entry.file is not None:
         split = entry.split or task.splits("", DEV)[0]

@@ -11,6 +11,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.head_spec import HeadSpec
+from bert_tf.metrics.calibration import Decisions
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.tables import Report, refuse
 from bert_tf.tasks.text_lines import Source
@@ -182,6 +183,18 @@ class Family(Protocol):
           predictions: predictions of the examples.
           examples: E labelled examples.
         """
+
+    def decisions(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Decisions]:
+        """Returns logits and true classes, one part for each temperature; empty if probabilities cannot be calibrated.
+
+        A family that returns some has an attribute `decision`, see `tasks.decision`, whose temperatures its head takes.
+
+        Args:
+          predictions: predictions of the examples.
+          examples: E labelled examples.
+        """
+        del predictions, examples
+        return ()
 
     def files(self, predictions: Any, examples: Sequence[Any], *, suffix: str, published_suffix: str) -> Mapping[str, str]:
         """Returns the files of a predicted split: contents by name; by default those of `file_patterns`.

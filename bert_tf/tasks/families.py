@@ -11,6 +11,7 @@ from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
 from bert_tf.kinds import Registry
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.choice import predictions as choice
+from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.predictions import Hint, hints_of
 from bert_tf.tasks.sentence import predictions as sentence
 from bert_tf.tasks.similarity import predictions as similarity
@@ -52,6 +53,11 @@ def of_record(record: Mapping[str, Any]) -> Family:
     if not is_known(kind):
         raise ValueError(unknown_name("kind", str(kind), _FAMILIES))
     return _FAMILIES[kind].from_record(record)
+
+
+def with_decision(family: Family, decision: Decision) -> Family:
+    """Returns a family with a decision rule, unless it has none of its kind."""
+    return dataclasses.replace(family, decision=decision) if hasattr(family, "decision") else family  # type: ignore[type-var]
 
 
 def file_patterns() -> set[str]:

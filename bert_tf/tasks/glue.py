@@ -121,7 +121,7 @@ class GlueTask:
 
 def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list[str]:
     """Lines in the format of GLUE's server (index and prediction, in test order) from [E, L] logits."""
-    predicted = scores.predictions(family.kind, predictions)
+    predicted = scores.predictions(family.kind, predictions, family.decision)
     if family.kind == REGRESSION:
         shown = [f"{abs(number):.3f}" for number in predicted.clip(*SIMILARITIES)]  # abs: -0.0
     else:

@@ -90,8 +90,16 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
             log.info("the chief evaluates and predicts; this worker is done")
             return FineTuned(job, step)
         evaluations = inference.evaluate() if actions.do_eval else {}
-        predictions = inference.predict() if actions.do_predict else {}
-        return FineTuned(job, inference.step or step, None, evaluations, predictions)
+        if not job.settings.inference.calibrates:
+            return _predicted(job, inference, step, evaluations)
+        job = dataclasses.replace(job, decision=inference.calibrate())
+    with contextlib.closing(Inference(job, plan)) as inference:
+        return _predicted(job, inference, step, evaluations)
+
+
+def _predicted(job: Job, inference: Inference, step: int, evaluations: Mapping[str, Evaluation]) -> FineTuned:
+    predictions = inference.predict() if job.settings.actions.do_predict else {}
+    return FineTuned(job, inference.step or step, None, evaluations, predictions)
 
 
 def _prepare_end(job: Job, inference: Inference) -> None:

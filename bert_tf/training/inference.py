@@ -13,13 +13,15 @@ from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import evaluations, kept, run
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
+from bert_tf.features.columns import Features
 from bert_tf.io.log_form import log, published
 from bert_tf.profiling.timing.wall_clock import EVALUATION, PREDICTION, WALL
 from bert_tf.report import wording
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST
+from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.training import results, speed, training
+from bert_tf.training import calibration, results, speed, training
 from bert_tf.training.job import Job, features
 from bert_tf.training.sources import SAMPLE_NOTE
 
@@ -75,8 +77,8 @@ class Inference:
         job, evaluations = self._job, {}
         for split in job.splits[DEV]:
             predictions = self._predictions(split, job.settings.inference.eval_batch_size)
-            evaluations[split] = job.task.family.evaluation(predictions, job.examples[split])
-            wrong[results.title(split, of)] = job.task.family.mistakes(predictions, job.examples[split])
+            evaluations[split] = job.family.evaluation(predictions, job.examples[split])
+            wrong[results.title(split, of)] = job.family.mistakes(predictions, job.examples[split])
         return evaluations
 
     def _of_averages(self, wrong: _Mistakes) -> dict[str, dict[str, Evaluation]]:
@@ -112,6 +114,25 @@ class Inference:
             log.info("what GLUE's server takes is in %s", results.zip_submissions(job.results_dir))
         return written
 
+    @WALL.span(EVALUATION)
+    def calibrate(self) -> Decision:
+        """Fits temperatures to the dev splits, and writes them beside the weights."""
+        job = self._job
+        self._load()
+        examples = [example for split in job.splits[DEV] for example in job.examples[split]]
+
+        def predict(half: Sequence[Any]) -> Any:
+            columns = job.family.features(half, job.weights.tokenizer, job.weights.limits)
+            return self._computed(columns, half, job.settings.inference.eval_batch_size)
+
+        data = f"{job.task.name} {', '.join(job.splits[DEV])}"
+        seed, rules = job.settings.train.seed, job.settings.inference.rules
+        found = calibration.calibrate(job.family, predict, examples, data=data, seed=seed, rules=rules)
+        for line in str(found).splitlines():
+            log.info("%s", line)
+        calibration.write(self._checkpoint, found, examples)
+        return found.decision
+
     def _load(self) -> None:
         """Loads the job's weights once."""
         if self._checkpoint:
@@ -123,12 +144,14 @@ class Inference:
         self.step, self._checkpoint = forward.load(checkpoint), checkpoint
 
     def _predictions(self, split: str, batch_size: int | None) -> Any:
-        job, family = self._job, self._job.task.family
-        columns = features(job, split)
+        return self._computed(features(self._job, split), self._job.examples[split], batch_size)
+
+    def _computed(self, columns: Features, examples: Sequence[Any], batch_size: int | None) -> Any:
+        job = self._job
         batching = speed.eval_batching(job.settings.speed, job.settings.data.max_seq_length, job.config, job.machine)
         outputs = self.forward().outputs(columns, batch_size=batch_size, batching=batching)
         refuse_what_is_no_number(outputs, self._checkpoint)
-        return family.predictions(outputs, columns, job.examples[split])
+        return job.family.predictions(outputs, columns, examples)
 
     def close(self) -> None:
         """Frees the graph; waits if it is being built."""

@@ -26,7 +26,9 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks.base import TRAIN, Example, Limits, Task
+from bert_tf.tasks import families
+from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.fine_tune_config import FineTuneConfig
@@ -58,6 +60,11 @@ class Job:
     splits: Mapping[str, tuple[str, ...]]  # by purpose
     examples: Mapping[str, Sequence[Example]]  # by split
     machine: Machine
+    decision: Decision = PUBLISHED  # of the weights that are evaluated
+
+    @functools.cached_property
+    def family(self) -> Family:
+        return families.with_decision(self.task.family, self.decision)
 
     @property
     def config(self) -> BertConfig:

@@ -22,6 +22,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Family, Task
 from bert_tf.tasks.custom import SKIP
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
@@ -67,7 +68,8 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
     settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
     examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
-    job = Job(settings, task, data, source, weights, splits, examples, machine)
+    decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
+    job = Job(settings, task, data, source, weights, splits, examples, machine, decision)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
@@ -135,7 +137,7 @@ def _flags(values: Mapping[str, float | str]) -> str:
 def _purposes(settings: FineTuneConfig) -> list[str]:
     """Purposes to read; dev also if it is evaluated during training."""
     actions = settings.actions
-    evaluates = actions.do_eval or (actions.do_train and settings.train.eval_every_n_steps > 0)
+    evaluates = actions.do_eval or settings.inference.calibrates or (actions.do_train and settings.train.eval_every_n_steps > 0)
     wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
     return [purpose for purpose, do in wanted.items() if do]
 

@@ -130,12 +130,32 @@ class TrainSettings:
 
 
 @dataclasses.dataclass(frozen=True)
+class RuleSettings:
+    threshold: str | None = setting(
+        None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
+    )
+    abstain: str | None = setting(
+        None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
+    )
+    sets: float | None = setting(None, "give sets of classes that hold the true one in this share of examples, such as 0.9")
+
+
+@dataclasses.dataclass(frozen=True)
 class InferenceSettings:
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
     predict_batch_size: int | None = setting(None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES)
+    calibrate: bool = setting(
+        False, "fit temperatures on half of the dev split, so that probabilities are shares of right predictions"
+    )
+    rules: RuleSettings = group(RuleSettings)
     submission_zip: bool = setting(False, "write submission.zip for the GLUE server")
+
+    @property
+    def calibrates(self) -> bool:
+        """Other rules are chosen by calibrated probabilities."""
+        return self.calibrate or self.rules != RuleSettings()
 
 
 @dataclasses.dataclass(frozen=True)

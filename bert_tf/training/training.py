@@ -126,7 +126,7 @@ def keep_average(job: Job, step: int) -> None:
 def forward_model(job: Job) -> Model:
     execution = speed.execution(job.settings.speed, job.machine, recompute=job.settings.train.recompute)
     tokens = job.settings.data.max_seq_length
-    return Model(job.config, job.task.family.head, execution=execution, max_seq_length=tokens)
+    return Model(job.config, job.family.head, execution=execution, max_seq_length=tokens)
 
 
 def _claim(job: Job) -> None:

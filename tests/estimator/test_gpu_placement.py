@@ -123,7 +123,8 @@ def test_within_a_step_the_host_waits_for_the_step_number_and_for_whether_all_is
     assert sorted(copy.kind for copy in within) == ["IsFinite", "IsFinite", "ReadVariableOp"]
 
 
-IMPLIED = ("nopack_tokens", "nocustom_gradients", "recompute")  # by others; docs/gpu.md has them too
+# By others; docs/gpu.md has them too.
+IMPLIED = ("nopack_tokens", "nocustom_gradients", "recompute", "recompute published_layout")
 
 
 @pytest.mark.parametrize("flags", [flags for flags in FLAGS if flags not in IMPLIED])

@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.run_layout import RECORD
+from bert_tf.run_layout import DECISION, RECORD
 from bert_tf.tasks import families
 from tests.tiny import TOKENS, random_weights
 
 LENGTH = 24
 LONG = "the storm came over the old bread , and far under it the pear went near "
 CUSTOM = {"task_name": "custom"}
+NONE: Mapping[str, Any] = {}
 
 
 class Case(NamedTuple):
@@ -32,6 +34,7 @@ class Case(NamedTuple):
     inputs: tuple[str, ...]  # of the raw signature, in the order of a row's parts
     wanted: Mapping[str, Callable[[Any], Any]]  # of a prediction, by the name of an output
     options: Mapping[str, Any] = {}  # of the export
+    decision: Mapping[str, Any] = {}  # rule of the calibrated model
 
 
 PAIRS = [("Rain, the new wind.", "Storm near!"), ("soup", LONG * 3), (LONG * 3, "a\0 \ufffdsálts \u00df"), ("\ufffd", "x")]
@@ -81,15 +84,23 @@ CLASSES = {**CUSTOM, "kind": "classification", "labels": ["x", "y", "z"]}
 LABELS = {**CUSTOM, "kind": "multi_label", "labels": ["x", "y", "z"], "long_text": "windows"}
 CONTRASTIVE = {**CUSTOM, "kind": "contrastive", "labels": [], "temperature": 0.05, "long_text": "windows"}
 
+ABSTAINING = {"temperatures": [2.5], "abstain_below": 0.6, "set_from": 0.2}
+EACH_LABEL = {"temperatures": [0.5, 1.0, 3.0], "thresholds": [0.2, 0.9, 0.5]}
+OF_RULE = {
+    "probabilities": PROBABILITIES["probabilities"],
+    "label": lambda one: one.label or "",
+    "in_label_set": lambda one: [name in one.label_set for name in one.probabilities],
+}
+
 CASES = {
-    "pairs": Case(MRPC, PAIRS, TWO, PROBABILITIES),
-    "texts": Case(CLASSES, TEXTS, ("text_a",), PROBABILITIES, {"pairs": False}),
+    "pairs": Case(MRPC, PAIRS, TWO, PROBABILITIES, {}, {"temperatures": [0.5], "thresholds": [0.3]}),
+    "texts": Case(CLASSES, TEXTS, ("text_a",), OF_RULE, {"pairs": False}, ABSTAINING),
     "number": Case({**STS_B, "long_text": "head_tail"}, PAIRS, TWO, {"scores": lambda one: one.label}),
-    "several labels": Case(LABELS, PAIRS, TWO, OF_LABELS, {"pairs": True}),
+    "several labels": Case(LABELS, PAIRS, TWO, OF_LABELS, {"pairs": True}, EACH_LABEL),
     "answers": Case(SPAN, QUESTIONS, ASKED, OF_ANSWERS),
     "answers or none": Case(OR_NONE, QUESTIONS, ASKED, {**OF_ANSWERS, "null_odds": lambda one: one.null_odds}),
-    "tags": Case({**CUSTOM, "kind": "tags", "labels": TAGS}, TEXTS, ("text",), OF_TAGS),
-    "options": Case({**SWAG, "long_text": "windows"}, CHOICES, CHOSEN, OF_OPTIONS),
+    "tags": Case({**CUSTOM, "kind": "tags", "labels": TAGS}, TEXTS, ("text",), OF_TAGS, {}, {"temperatures": [1.75]}),
+    "options": Case({**SWAG, "long_text": "windows"}, CHOICES, CHOSEN, OF_OPTIONS, {}, {"temperatures": [0.5]}),
     "similarity": Case(VECTORS, PAIRS, TWO, OF_PAIRS),
     "contrastive": Case(CONTRASTIVE, PAIRS, TWO, {"cosine": lambda one: one.cosine}),
 }
@@ -115,8 +126,8 @@ def random_rows(name: str, count: int, seed: int) -> list[Any]:
     return [makers.get(CASES[name].inputs, text)() for _ in range(count)]
 
 
-def write_run(folder: Path, record: Mapping[str, Any]) -> Path:
-    """Writes a run of random weights."""
+def write_run(folder: Path, record: Mapping[str, Any], decision: Mapping[str, Any] = NONE) -> Path:
+    """Writes a run of random weights, and its decision rule if there is one."""
     folder.mkdir(parents=True)
     config = dataclasses.replace(BertConfig.tiny(vocab_size=len(TOKENS)), num_hidden_layers=1)
     (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
@@ -128,6 +139,9 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> Path:
     (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
     trained = {"max_seq_length": LENGTH, "do_lower_case": True, **record}
     (folder / RECORD).write_text(json.dumps({DETERMINING: trained}))
+    if decision:
+        of_weights = digest(str(folder / "model.ckpt-7"))
+        (folder / DECISION).write_text(json.dumps({"checkpoint_sha256": of_weights, **decision}))
     return folder
 
 

@@ -43,7 +43,7 @@ class Made(dict):
 def models(tmp_path_factory):
     """Loaded models by case."""
     folder = tmp_path_factory.mktemp("runs")
-    opened = Made(lambda name: bert_tf.load(write_run(folder / name, CASES[name].record)))
+    opened = Made(lambda name: bert_tf.load(write_run(folder / name, CASES[name].record, CASES[name].decision)))
     yield opened
     for model in opened.values():
         model.close()

@@ -11,7 +11,7 @@ from bert_tf.card.card import Model
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.conversion.weights import weights
 from bert_tf.export import tokenizer_json
-from bert_tf.export.exported import Exported, write_kept_files
+from bert_tf.export.exported import Exported, rule, write_kept_files
 from bert_tf.export.huggingface import long_texts
 from bert_tf.head_spec import MEAN, VECTORS
 from bert_tf.io import documents
@@ -38,7 +38,12 @@ def write(exported: Exported, folder: Path) -> None:
         trained.config,
         architecture=architecture,
         labels=exported.family.labels,
-        facts={"pad_token_id": trained.vocabulary.pad_id, "classifier_dropout": None, "dtype": "float32"},
+        facts={
+            "pad_token_id": trained.vocabulary.pad_id,
+            "classifier_dropout": None,
+            "dtype": "float32",
+            **rule(exported.family),
+        },
     )
     contents = {
         **_tokenizer_files(trained),

@@ -21,6 +21,7 @@ from bert_tf.features.choices import most_of_option
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MEAN, MULTI_LABEL, SIMILARITY, VECTORS, HeadSpec
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks.decision import DECISION, PUBLISHED
 from bert_tf.tasks.sentence.scores import THRESHOLD
 from bert_tf.tokenization.graph import GraphTokenizer
 
@@ -60,11 +61,24 @@ def labelled(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signatu
 
 
 def _decided(exported: Exported, served: Tensors) -> Tensors:
-    """[B] name of the most probable class, or [B, L] whether each label applies; empty for regression."""
-    kind = exported.trained.head.kind
-    if kind == CLASSIFICATION:
-        return {"label": tf.gather(tf.constant(exported.family.labels), tf.argmax(served["probabilities"], axis=-1))}
-    return {"applies": served["probabilities"] >= THRESHOLD} if kind == MULTI_LABEL else {}
+    """[B] name of the predicted class, or [B, L] whether each label applies; empty for regression.
+
+    The name is empty where the model abstains. With a rule for label sets also [B, L] whether each class is in the set.
+    """
+    kind, decision = exported.trained.head.kind, getattr(exported.family, DECISION, PUBLISHED)
+    if kind not in (CLASSIFICATION, MULTI_LABEL):
+        return {}
+    shares: tf.Tensor = served["probabilities"]
+    if kind == MULTI_LABEL:
+        return {"applies": shares >= tf.constant(decision.thresholds or THRESHOLD, tf.float32)}
+    best = tf.cast(shares[:, 1] >= decision.thresholds[0], tf.int64) if decision.thresholds else tf.argmax(shares, axis=-1)
+    label = tf.gather(tf.constant(exported.family.labels), best)
+    if decision.abstain_below is not None:
+        is_sure = tf.gather(shares, best, axis=1, batch_dims=1) >= tf.constant(decision.abstain_below)
+        label = tf.where(is_sure, label, "")
+    if decision.set_from is None:
+        return {"label": label}
+    return {"label": label, "in_label_set": shares >= tf.constant(decision.set_from)}
 
 
 def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:

@@ -31,6 +31,7 @@ class _SentenceHead(Head):
     """L logits from the vector of each sequence; subclasses define their meaning."""
 
     num_labels: int
+    temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
 
     targets = (_LABELS,)
     reads_pooled = True
@@ -47,7 +48,7 @@ class _SentenceHead(Head):
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del features
         with tf1.name_scope(SCOPE):
-            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, self.num_labels)
+            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, self.num_labels, self.temperatures)
             return {_LOGITS: score(execution.dropout(encoded.pooled, _DROPOUT_RATE))}
 
 
@@ -123,6 +124,7 @@ class ChoiceHead(Head):
     """A score for each option, independently of the others; softmax over the rows of a question."""
 
     num_labels: int
+    temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
 
     outputs = (Field(_LOGITS, dtype=np.float32),)
     targets = (_IS_ANSWER, GROUPS.name)
@@ -136,7 +138,7 @@ class ChoiceHead(Head):
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del features
         with tf1.name_scope(SCOPE):
-            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, 1)
+            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, 1, self.temperatures)
             return {_LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, _DROPOUT_RATE)), axis=-1)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:

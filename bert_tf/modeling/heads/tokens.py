@@ -36,6 +36,7 @@ class TagHead(Head):
     """L logits of each token."""
 
     num_labels: int
+    temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
 
     targets = (_TAGS,)
     reads_tokens = True
@@ -60,7 +61,7 @@ class TagHead(Head):
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del features
         with tf1.name_scope(SCOPE):
-            score = layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels)
+            score = layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels, self.temperatures)
 
             def scores(rows: tf.Tensor) -> tf.Tensor:
                 return score(execution.dropout(rows, config.hidden_dropout_prob))

@@ -14,10 +14,21 @@ from bert_tf.features.choices import FIELDS, NO_ANSWER, OPTION_IDS, Choice
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CHOICE, HeadSpec
+from bert_tf.metrics.calibration import Decisions
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.choice.predictions import COLUMNS, Logits, Prediction, cells, evaluate, listed, most_confident_mistakes
+from bert_tf.tasks.choice.predictions import (
+    COLUMNS,
+    Logits,
+    Prediction,
+    cells,
+    decisions,
+    evaluate,
+    listed,
+    most_confident_mistakes,
+)
 from bert_tf.tasks.choice.reader import ChoiceExample, read, read_rows
 from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.predictions import TextLayout
@@ -34,6 +45,8 @@ _PATTERNS = {TRAIN: ("train.csv",), DEV: ("val.csv", "dev.csv"), TEST: ("test.cs
 class ChoiceFamily(Family):
     """Predictions are the logits of each question's options, averaged over the windows of a long text."""
 
+    decision: Decision = PUBLISHED
+
     kind: ClassVar[str] = CHOICE
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
     targets: ClassVar[tuple[Field, ...]] = FIELDS
@@ -48,9 +61,16 @@ class ChoiceFamily(Family):
         "max_seq_length": 64,
     }
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> ChoiceFamily:
+        return cls(Decision.of(record))
+
+    def as_trained(self, record: Mapping[str, Any]) -> ChoiceFamily:
+        return self.from_record(record)
+
     @property
     def head(self) -> HeadSpec:
-        return HeadSpec(1, CHOICE)
+        return HeadSpec(1, CHOICE, self.decision.head_options)
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
         return read_rows(rows, split, labelled=labelled)
@@ -77,6 +97,9 @@ class ChoiceFamily(Family):
 
     def mistakes(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
         return most_confident_mistakes(predictions, examples)
+
+    def decisions(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[Decisions]:
+        return [decisions(predictions, examples)]
 
     def layout(self, form: str) -> TextLayout:
         return TextLayout(COLUMNS, cells, form)

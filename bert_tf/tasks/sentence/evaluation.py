@@ -10,6 +10,7 @@ import numpy as np
 
 from bert_tf import metrics as task_metrics
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION, HeadSpec
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation, lines_of_classes
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -17,18 +18,24 @@ from bert_tf.tasks.sentence.scores import LabelArray
 
 
 def evaluate_logits(
-    head: HeadSpec, label_names: Sequence[str], metrics: Iterable[str], logits: scores.Logits, label_ids: LabelArray
+    head: HeadSpec,
+    label_names: Sequence[str],
+    metrics: Iterable[str],
+    logits: scores.Logits,
+    label_ids: LabelArray,
+    decision: Decision = PUBLISHED,
 ) -> Evaluation:
     """Measures logits [E, L] (averaged over windows) against label_ids [E] or [E, L], see `scores.encode`.
 
-    The loss is without class weights or smoothing.
+    The loss is without class weights or smoothing. Examples without a prediction count as predicted; `more` says how many.
     """
-    predictions = scores.predictions(head.kind, logits)
+    predictions = scores.predictions(head.kind, logits, decision)
     values = task_metrics.compute(metrics, label_ids, predictions)
     per_class = [] if head.kind == REGRESSION else task_metrics.per_class(label_ids, predictions, label_names)
     more: dict[str, Any] = {"labels": tuple(label_names), "per_class": [row._asdict() for row in per_class]}
     if head.kind == CLASSIFICATION:
         more["confusion"] = task_metrics.confusion(label_ids, predictions, len(label_names)).tolist()
+        more.update(_of_rule(logits, label_ids, predictions, decision))
     return Evaluation(
         values,
         float(scores.losses(head.kind, logits, label_ids).mean()),
@@ -40,6 +47,24 @@ def evaluate_logits(
     )
 
 
+RULE_FIGURES = ("coverage", "selective_risk", "set_coverage", "set_size")
+
+
+def _of_rule(logits: scores.Logits, label_ids: LabelArray, predictions: LabelArray, decision: Decision) -> dict[str, float]:
+    """Share of examples with a prediction, and of wrong ones among these; coverage and mean size of label sets."""
+    found: dict[str, float] = {}
+    if decision.abstain_below is not None:
+        given = ~scores.abstains(logits, predictions, decision)
+        wrong = given & (predictions != label_ids)
+        found.update(coverage=float(given.mean()), selective_risk=float(wrong.sum() / max(1, given.sum())))
+    if decision.set_from is not None:
+        is_in = scores.scores(CLASSIFICATION, logits) >= decision.set_from
+        found.update(
+            set_coverage=float(is_in[np.arange(len(is_in)), label_ids].mean()), set_size=float(is_in.sum(axis=-1).mean())
+        )
+    return found
+
+
 _KEPT = 50  # mistakes of a split
 
 
@@ -49,6 +74,7 @@ def most_confident(
     examples: Sequence[SentenceExample],
     logits: scores.Logits,
     label_ids: LabelArray,
+    decision: Decision = PUBLISHED,
     *,
     kept: int = _KEPT,
 ) -> list[dict[str, Any]]:
@@ -56,7 +82,7 @@ def most_confident(
 
     `confidence` is a probability, for multi-label that of the surest wrong label; `error` is predicted minus true number.
     """
-    predicted = scores.predictions(head.kind, logits)
+    predicted = scores.predictions(head.kind, logits, decision)
     sureness = _sureness(head.kind, logits, predicted, label_ids)  # [E]
     order = np.argsort(-sureness, kind="stable")[:kept]
     places = [int(place) for place in order if sureness[place] > 0]

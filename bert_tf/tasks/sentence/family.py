@@ -15,7 +15,9 @@ from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.metrics.calibration import Decisions
 from bert_tf.tasks.base import Family, Limits, Outputs
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence import predictions as texts
@@ -55,6 +57,7 @@ class SentenceFamily(Family):
     text_b: str | None = None
     label_column: str = USUAL.label_column
     id_column: str | None = None
+    decision: Decision = PUBLISHED
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     # Few examples want more epochs, and what keeps a model from learning them by heart, so that seeds differ less; chosen by
@@ -73,15 +76,17 @@ class SentenceFamily(Family):
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
         given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
-        return cls(labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), **given)
+        return cls(
+            labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), decision=Decision.of(record), **given
+        )
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
-        """Returns the family with the number of texts per row used in training."""
-        return dataclasses.replace(self, texts=recorded_texts(record) or self.texts)
+        """Returns the family with the number of texts per row used in training, and the model's decision rule."""
+        return dataclasses.replace(self, texts=recorded_texts(record) or self.texts, decision=Decision.of(record))
 
     @property
     def head(self) -> HeadSpec:
-        return HeadSpec(len(self.labels) or 1, self.kind)
+        return HeadSpec(len(self.labels) or 1, self.kind, self.decision.head_options)
 
     @property
     def targets(self) -> tuple[Field, ...]:
@@ -119,13 +124,17 @@ class SentenceFamily(Family):
         return scores.averaged(outputs["logits"], features.example_ids)
 
     def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
-        return texts.listed(self.head, self.labels, [example.guid for example in examples], predictions)
+        return texts.listed(self.head, self.labels, self.decision, [example.guid for example in examples], predictions)
 
     def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> Evaluation:
-        return evaluate_logits(self.head, self.labels, self.metrics, predictions, self._label_ids(examples))
+        labels = self._label_ids(examples)
+        return evaluate_logits(self.head, self.labels, self.metrics, predictions, labels, self.decision)
 
     def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
-        return most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
+        return most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples), self.decision)
+
+    def decisions(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Decisions]:
+        return scores.decisions(self.kind, predictions, self._label_ids(examples))
 
     def files(
         self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
@@ -137,8 +146,9 @@ class SentenceFamily(Family):
         return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions), **published}
 
     def layout(self, form: str) -> TextLayout:
-        columns = texts.columns(self.head, self.labels)
-        return TextLayout(columns, functools.partial(texts.cells, self.head, self.labels), form, self.label_separator)
+        columns = texts.columns(self.head, self.labels, self.decision)
+        cells = functools.partial(texts.cells, self.head, self.labels, self.decision)
+        return TextLayout(columns, cells, form, self.label_separator)
 
     def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:
         if self.texts not in (None, len(example.texts)):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.predictions import Id, Share
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.example import Label, SentenceExample
 
 Probabilities = Annotated[Mapping[str, Share], {"description": "of each label by name"}]
+
+LabelSet = Annotated[tuple[str, ...], {"description": "classes among which the true one is; empty without --sets"}]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,38 +22,58 @@ class Prediction:
     """Prediction for one example."""
 
     id: Id
-    label: Label  # class, number, or labels that apply
+    label: Label | None  # class, number, or labels that apply; None if the model abstains
     probabilities: Probabilities  # by label in class order; empty for regression
+    label_set: LabelSet = ()  # classes by probability that together are right as often as asked for
 
 
 # Types of the fields by kind.
 TYPES: Mapping[str, Mapping[str, Any]] = {
-    CLASSIFICATION: {"label": str},
+    CLASSIFICATION: {"label": Optional[str]},
     MULTI_LABEL: {"label": tuple[str, ...]},
     REGRESSION: {"label": float, "probabilities": Annotated[Probabilities, {"maxProperties": 0}]},
 }
 
 
-def listed(head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits: scores.Logits) -> list[Prediction]:
-    labels = scores.decode(head.kind, scores.predictions(head.kind, logits), label_names)
+def listed(
+    head: HeadSpec, label_names: Sequence[str], decision: Decision, ids: Sequence[str], logits: scores.Logits
+) -> list[Prediction]:
+    labels, sets = labels_of(head, label_names, decision, logits), scores.label_sets(logits, label_names, decision)
     values = [] if head.kind == REGRESSION else scores.scores(head.kind, logits).tolist()
     each = (dict(zip(label_names, row)) for row in values) if values else ({} for _ in ids)
-    return [Prediction(*found) for found in zip(ids, labels, each)]
+    return [Prediction(*found) for found in zip(ids, labels, each, sets)]
 
 
-def columns(head: HeadSpec, label_names: Sequence[str]) -> list[str]:
-    """Id, label, and the probability of each label, or the score for regression."""
-    return ["id", "label", *(["score"] if head.kind == REGRESSION else [f"probability_{name}" for name in label_names])]
+def labels_of(head: HeadSpec, label_names: Sequence[str], decision: Decision, logits: scores.Logits) -> Sequence[Label | None]:
+    """Returns E labels, None where the model abstains."""
+    predicted = scores.predictions(head.kind, logits, decision)
+    labels = scores.decode(head.kind, predicted, label_names)
+    if decision.abstain_below is None:
+        return labels
+    return [None if left_out else label for label, left_out in zip(labels, scores.abstains(logits, predicted, decision))]
+
+
+def columns(head: HeadSpec, label_names: Sequence[str], decision: Decision) -> list[str]:
+    """Id, label, the probability of each label, or the score for regression, and the label set if there is a rule for it."""
+    of_scores = ["score"] if head.kind == REGRESSION else [f"probability_{name}" for name in label_names]
+    return ["id", "label", *of_scores, *(["label_set"] if decision.set_from is not None else [])]
 
 
 def cells(
-    head: HeadSpec, label_names: Sequence[str], examples: Sequence[SentenceExample], logits: scores.Logits
+    head: HeadSpec,
+    label_names: Sequence[str],
+    decision: Decision,
+    examples: Sequence[SentenceExample],
+    logits: scores.Logits,
 ) -> Iterator[list[Any]]:
     numbers = [list(map(float, row)) for row in score_cells(head, logits)]
     labels: Sequence[Any] = [number for number, *_ in numbers]
     if head.kind != REGRESSION:
-        labels = scores.decode(head.kind, scores.predictions(head.kind, logits), label_names)
-    return ([example.guid, label, *row] for example, label, row in zip(examples, labels, numbers))
+        labels = labels_of(head, label_names, decision, logits)
+    rows = ([example.guid, label, *row] for example, label, row in zip(examples, labels, numbers))
+    if decision.set_from is None:
+        return rows
+    return ([*row, of_set] for row, of_set in zip(rows, scores.label_sets(logits, label_names, decision)))
 
 
 def score_cells(head: HeadSpec, logits: scores.Logits) -> list[list[str]]:

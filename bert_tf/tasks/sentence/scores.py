@@ -14,6 +14,8 @@ import numpy.typing as npt
 from bert_tf.features.columns import IntArray
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import probabilities
+from bert_tf.metrics.calibration import Decisions
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.sentence.example import Label
 
 LabelArray = npt.NDArray[Any]  # int32 [N] classes, float32 [N] numbers, or float32 [N, L] of 0 and 1
@@ -75,9 +77,41 @@ def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
     return _LOSSES[kind](logits.astype(np.float64), labels)
 
 
-def predictions(kind: str, logits: Logits) -> LabelArray:
+def predictions(kind: str, logits: Logits, decision: Decision = PUBLISHED) -> LabelArray:
     """Decides in the format of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
-    return _DECISIONS[kind](logits)
+    if kind == REGRESSION:
+        return logits[:, 0]
+    found = scores(kind, logits)
+    if kind == MULTI_LABEL:
+        return np.asarray(found >= np.array(decision.thresholds or THRESHOLD), np.float32)
+    if decision.thresholds:
+        return np.asarray(found[:, 1] >= decision.thresholds[0], np.int32)
+    return np.asarray(logits.argmax(axis=-1), np.int32)
+
+
+def abstains(logits: Logits, predicted: LabelArray, decision: Decision) -> npt.NDArray[np.bool_]:
+    """Returns [E] whether the predicted class is too improbable to be given."""
+    if decision.abstain_below is None:
+        return np.zeros(len(logits), np.bool_)
+    found = scores(CLASSIFICATION, logits)
+    return np.asarray(found[np.arange(len(found)), predicted] < decision.abstain_below)
+
+
+def label_sets(logits: Logits, names: Sequence[str], decision: Decision) -> list[tuple[str, ...]]:
+    """Returns the classes that are probable enough, the most probable first; empty without a rule."""
+    if decision.set_from is None:
+        return [()] * len(logits)
+    found = scores(CLASSIFICATION, logits)
+    order = np.argsort(-found, axis=-1, kind="stable")
+    return [tuple(names[n] for n in places if row[n] >= decision.set_from) for row, places in zip(found, order)]
+
+
+def decisions(kind: str, logits: Logits, labels: LabelArray) -> list[Decisions]:
+    """Returns what is calibrated: classes together, each of several labels by itself as the second of two classes."""
+    if kind == MULTI_LABEL:
+        pairs = np.stack([np.zeros_like(logits), logits], axis=-1)  # [E, L, 2]
+        return [Decisions(pairs[:, number], labels[:, number].astype(np.int32)) for number in range(logits.shape[1])]
+    return [Decisions(logits, labels)] if kind == CLASSIFICATION else []
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
@@ -109,9 +143,4 @@ _LOSSES: Mapping[str, Callable[[Logits, LabelArray], Logits]] = {
     CLASSIFICATION: _cross_entropy,
     REGRESSION: lambda logits, labels: np.square(logits[:, 0] - labels),
     MULTI_LABEL: _binary_cross_entropy,
-}
-_DECISIONS: Mapping[str, Callable[[Logits], LabelArray]] = {
-    CLASSIFICATION: lambda logits: logits.argmax(axis=-1).astype(np.int32),
-    REGRESSION: lambda logits: logits[:, 0],
-    MULTI_LABEL: lambda logits: (probabilities.sigmoid(logits) >= THRESHOLD).astype(np.float32),
 }

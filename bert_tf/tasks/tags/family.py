@@ -18,9 +18,11 @@ from bert_tf.features import tags
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import TAGS, HeadSpec
+from bert_tf.metrics.calibration import Decisions
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.custom import CustomSettings, listed_labels
+from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.sentence.scores import balanced_weights
@@ -39,6 +41,7 @@ class TagFamily(Family):
 
     labels: tuple[str, ...] = ()  # L tags, entities in IOB2
     constrained_decoding: bool = False  # predict only valid tag sequences
+    decision: Decision = PUBLISHED
 
     kind: ClassVar[str] = TAGS
     targets: ClassVar[tuple[Field, ...]] = tags.FIELDS
@@ -54,15 +57,15 @@ class TagFamily(Family):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
-        return cls(tuple(record["labels"]), bool(record.get("constrained_decoding")))
+        return cls(tuple(record["labels"]), bool(record.get("constrained_decoding")), Decision.of(record))
 
     def as_trained(self, record: Mapping[str, Any]) -> TagFamily:
         constrained = bool(record.get("constrained_decoding", self.constrained_decoding))
-        return dataclasses.replace(self, constrained_decoding=constrained)
+        return dataclasses.replace(self, constrained_decoding=constrained, decision=Decision.of(record))
 
     @property
     def head(self) -> HeadSpec:
-        return HeadSpec(len(self.labels), self.kind)
+        return HeadSpec(len(self.labels), self.kind, self.decision.head_options)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -93,6 +96,11 @@ class TagFamily(Family):
 
     def mistakes(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[dict[str, Any]]:
         return predictions.most_confident(examples, self.listed(predicted, examples))
+
+    def decisions(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[Decisions]:
+        number_of = {label: number for number, label in enumerate(self.labels)}
+        numbers = np.array([number_of[tag] for example in examples for tag in example.label or ()], np.int64)
+        return [Decisions(predicted.logits[predicted.read], numbers[predicted.read])]
 
     def layout(self, form: str) -> TagLayout:
         return TagLayout(self.labels, self.constrained_decoding, form)

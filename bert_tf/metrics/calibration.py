@@ -1,0 +1,94 @@
+"""Calibration: the temperature of logits, and how far probabilities are from the shares of right decisions.
+
+Shapes: N decisions, C classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.metrics import probabilities
+from bert_tf.metrics.probabilities import Floats
+
+BINS = 15  # of the expected calibration error, as in Guo et al. (2017); fewer if they were small
+_FEWEST = 40  # decisions in a bin: the share of right ones is uncertain by 0.06 for 0.85
+_EXTREME = 20.0  # temperatures are between this and its inverse: logits that are never wrong have no best one
+_TOLERANCE = 1e-7  # of the logarithm of a temperature
+
+
+class Decisions(NamedTuple):
+    """Decisions that share a temperature."""
+
+    logits: Floats  # [N, C]
+    labels: npt.NDArray[np.integer]  # [N] classes
+
+
+class Bin(NamedTuple):
+    """Decisions of similar confidence."""
+
+    confidence: float  # mean
+    accuracy: float  # share of right decisions
+    size: int  # number of decisions
+
+
+class Calibration(NamedTuple):
+    """Quality of probabilities; less is better."""
+
+    ece: float  # expected calibration error, of bins with equally many decisions
+    nll: float  # negative log-likelihood, nats per decision
+    brier: float  # mean squared distance of the probabilities from 0 and 1, summed over the classes
+
+
+def fit_temperature(decisions: Decisions) -> float:
+    """Returns the T that minimizes the negative log-likelihood of softmax(logits / T) (Guo et al., 2017, section 4.2)."""
+    from scipy import optimize
+
+    def loss(log_temperature: float) -> float:
+        return float(_losses(scaled(decisions, math.exp(log_temperature))).mean())
+
+    limit = math.log(_EXTREME)
+    return math.exp(optimize.minimize_scalar(loss, bounds=(-limit, limit), options={"xatol": _TOLERANCE}).x)
+
+
+def scaled(decisions: Decisions, temperature: float) -> Decisions:
+    return Decisions(decisions.logits.astype(np.float64) / temperature, decisions.labels)
+
+
+def measure(parts: Sequence[Decisions]) -> Calibration:
+    """Measures all decisions together; parts may differ in C."""
+    losses = np.concatenate([_losses(part) for part in parts])
+    distances = np.concatenate([_distances(part) for part in parts])
+    return Calibration(error(bins(parts)), float(losses.mean()), float(distances.mean()))
+
+
+def error(rows: Sequence[Bin]) -> float:
+    """Returns the expected calibration error: the mean distance of confidence and accuracy."""
+    return sum(row.size * abs(row.accuracy - row.confidence) for row in rows) / sum(row.size for row in rows)
+
+
+def bins(parts: Sequence[Decisions], most: int | None = None) -> list[Bin]:
+    """Divides decisions by confidence into bins of equally many, the points of a reliability diagram; `most` None: by size."""
+    shares = [probabilities.softmax(part.logits.astype(np.float64)) for part in parts]
+    confidence = np.concatenate([found.max(axis=-1) for found in shares])
+    right = np.concatenate([found.argmax(axis=-1) == part.labels for found, part in zip(shares, parts)])
+    order = np.argsort(confidence, kind="stable")
+    rows = np.array_split(order, most or max(1, min(BINS, len(order) // _FEWEST)))
+    return [Bin(float(confidence[row].mean()), float(right[row].mean()), len(row)) for row in rows]
+
+
+def _losses(decisions: Decisions) -> Floats:
+    shares = probabilities.log_softmax(decisions.logits.astype(np.float64))
+    picked: Floats = -shares[np.arange(len(shares)), decisions.labels]
+    return picked
+
+
+def _distances(decisions: Decisions) -> Floats:
+    shares = probabilities.softmax(decisions.logits.astype(np.float64))
+    hot = np.arange(shares.shape[1]) == decisions.labels[:, None]
+    distances: Floats = np.square(shares - hot).sum(axis=-1)
+    return distances

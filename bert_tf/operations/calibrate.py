@@ -1,0 +1,102 @@
+"""Calibrate: temperatures that make the probabilities of a trained model those of being right."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.batch.job import LabelledColumns, ModelOverrides
+from bert_tf.errors import FlagError
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+from bert_tf.operations.evaluate import TaskEntry, datasets_of
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting
+from bert_tf.training.settings import MachineSettings, RuleSettings
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.batch.trained import Trained
+    from bert_tf.training.calibration import Calibrated
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrateSettings:
+    checkpoint: str = setting(None, "folder of a run (its best, else newest checkpoint), or a checkpoint", positional=True)
+    data: str | None = setting(None, "file of labelled examples; default: the dev splits of the task")
+    data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
+    seed: int = setting(1, "random seed of the half to fit on; the other half is reported", lowest=0)
+    eval_batch_size: int | None = setting(
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    rules: RuleSettings = group(RuleSettings)
+    columns: LabelledColumns = group(LabelledColumns)
+    model: ModelOverrides = group(ModelOverrides)
+    machine: MachineSettings = group(MachineSettings)
+
+
+@takes(CalibrateSettings)
+def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated:
+    """Fits temperatures on half of labelled examples, and writes decision.json; as `python -m bert_tf calibrate`.
+
+    Predictions, the service and exports use them from then on (Guo et al., 2017). No predicted label changes.
+
+    Args:
+      checkpoint: a run folder (its best or newest checkpoint), or a checkpoint.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The temperatures, and calibration error, likelihood and Brier score of the other half, before and after.
+
+    Raises:
+      BertError: invalid settings or data, or a model without probabilities.
+    """
+    return fit(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def fit(settings: CalibrateSettings) -> Calibrated:
+    """Fits temperatures, and writes them beside the checkpoint."""
+    from bert_tf.batch.checkpoints import Named
+    from bert_tf.batch.session import Predictor
+    from bert_tf.estimator import run_folder
+    from bert_tf.tasks.decision import DECISION
+    from bert_tf.training import batch_machine, calibration, sources
+
+    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name)
+    model = dataclasses.replace(model, record={key: value for key, value in model.record.items() if key != DECISION})
+    datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}))
+    family = datasets[0].family(model)
+    model.refuse(family)
+    examples = [example for dataset in datasets for example in dataset.examples]
+    name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
+    with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
+        inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
+        with contextlib.closing(Predictor(model, family, inference)) as predictor:
+            found = calibration.calibrate(
+                family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules
+            )
+        calibration.write(model.prefix, found, examples)
+    return found
+
+
+def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
+    from bert_tf.tasks.custom import NAME as CUSTOM
+
+    name = settings.task_name or model.record.get("task_name") or CUSTOM
+    if name == CUSTOM and settings.data is None:
+        raise FlagError("--data is required: the model was trained on files of your own; name one with labels")
+    return TaskEntry(name, settings.data_dir, None, settings.data, settings.columns)
+
+
+def _run(call: Call) -> None:
+    print(fit(call.settings))
+
+
+COMMAND = Command(
+    "Calibrates the probabilities of a trained model (docs/calibration.md):"
+    " python -m bert_tf calibrate out/mrpc --data_dir=data/MRPC",
+    CalibrateSettings,
+    _run,
+    stopped="stopped; nothing was changed",
+)

@@ -1,0 +1,40 @@
+"""The decision rule of a trained model: what is made of its logits. It is kept in decision.json beside the checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+DECISION = "decision"  # key of a trained model's record
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """Fields without a value leave the published rule as it is: the most probable class, or labels from 0.5 on."""
+
+    temperatures: tuple[float, ...] = ()  # logits are divided by them: one, or one for each of several labels
+    thresholds: tuple[float, ...] = ()  # probability from which a label applies, or the second of two classes is predicted
+    abstain_below: float | None = None  # probability of a class below which no label is predicted
+    set_from: float | None = None  # probability from which a class is in the label set
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Decision:
+        """Returns the rule of a trained model's record; fields of other versions are ignored."""
+        found = record.get(DECISION, {})
+        names = [field.name for field in dataclasses.fields(cls) if field.name in found]
+        return cls(**{name: tuple(found[name]) if isinstance(found[name], list) else found[name] for name in names})
+
+    @property
+    def head_options(self) -> tuple[tuple[str, Any], ...]:
+        """Options of the head, which divides its logits: every engine and export then has calibrated ones."""
+        return (("temperatures", self.temperatures),) if self.temperatures else ()
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the fields with a value, for exports; temperatures are left out, since logits are divided already."""
+        found = {name: value for name, value in dataclasses.asdict(self).items() if value not in (None, ())}
+        found.pop("temperatures", None)
+        return found
+
+
+PUBLISHED = Decision()
