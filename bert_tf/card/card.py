@@ -25,13 +25,14 @@ from bert_tf.report import curves, outcome, run_files, wording
 from bert_tf.report.outcome import Score
 from bert_tf.report.run_files import Run, is_number, mapping
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.sentence.example import recorded_texts
 
 if TYPE_CHECKING:
     import jinja2
 
 TODO = "TODO"
-_ELSEWHERE = ("task_name", "kind", "labels", "bert_config")  # of the record, the rest changed what was learned
+_ELSEWHERE = ("task_name", "kind", "labels", "bert_config", DECISION)  # of the record, the rest changed what was learned
 _DIGESTS = {
     "train_examples_sha256": "training examples",
     "phase2_examples_sha256": "training examples of the second phase",
@@ -214,19 +215,20 @@ def _classes(details: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _calibration(model: Model) -> dict[str, Any] | None:
-    """Temperatures of these weights, and the quality of probabilities without and with them; None without usable ones."""
-    found = run_files.read_object(model.trained.folder / run_layout.DECISION) or {}
-    if found.get("checkpoint_sha256", model.trained.digest) != model.trained.digest:
+    """Decision rule of these weights, and the quality of probabilities without and with temperatures; None without a rule."""
+    decision = Decision.of(model.trained.record)
+    if not decision.temperatures:
         return None
+    found = run_files.read_object(model.trained.folder / run_layout.DECISION) or {}
     before, after = mapping(found, "before"), mapping(found, "after")
     both = {name: (before.get(key), after.get(key)) for key, name in _QUALITY.items()}
-    rows = [(name, *values) for name, values in both.items() if all(map(is_number, values))]
-    temperatures, fitted = found.get("temperatures"), mapping(found, "fitted_on")
-    if not rows or not isinstance(temperatures, list) or not all(map(is_number, temperatures)):
-        return None
-    counts = fitted.get("examples"), found.get("reported_on")
-    data = f", fitted on {counts[0]} examples and measured on {counts[1]} others" if all(map(is_number, counts)) else ""
-    return {"temperatures": ", ".join(f"{one:.4g}" for one in temperatures), "data": data, "rows": rows}
+    counts = mapping(found, "fitted_on").get("examples"), found.get("reported_on")
+    return {
+        "temperatures": ", ".join(f"{one:.4g}" for one in decision.temperatures),
+        "data": f", fitted on {counts[0]} examples and measured on {counts[1]} others" if all(map(is_number, counts)) else "",
+        "rows": [(name, *values) for name, values in both.items() if all(map(is_number, values))],
+        "rule": decision.facts(),
+    }
 
 
 def _limits(model: Model, *, is_calibrated: bool) -> Iterator[str]:

@@ -116,16 +116,23 @@ def test_plain_text_has_no_control_characters():
     assert plain("a\0b\u202ec\ud800\r\nd") == "a\ufffdb\ufffdc\ufffd d"
 
 
-@pytest.mark.parametrize("changed", [{}, {"checkpoint_sha256": "other"}, {"before": None}])
+@pytest.mark.parametrize("changed", [{}, {"checkpoint_sha256": "other"}])
 def test_calibration_is_shown_before_and_after_if_it_is_of_these_weights(tmp_path, changed):
     run = write_run(tmp_path / "run")
-    fitted = {"temperatures": [1.5], "before": QUALITY, "after": {**QUALITY, "ece": 0.0625}, "reported_on": 204}
+    fitted = {
+        "temperatures": [1.5],
+        "abstain_below": 0.7,
+        "before": QUALITY,
+        "after": {**QUALITY, "ece": 0.0625},
+        "reported_on": 204,
+    }
     sha256 = digest(str(run / "model.ckpt-7"))
     example.write_json(
         run / "decision.json", {"checkpoint_sha256": sha256, "fitted_on": {"examples": 204}, **fitted, **changed}
     )
     text = card(run)
     assert ("| ECE | 0.1250 | 0.0625 |" in text, "not calibrated" in text) == (not changed, bool(changed))
+    assert ("- `abstain_below`: 0.7\n" in text, "`decision`" in text) == (not changed, False)
     assert ("divided by 1.5, fitted on 204 examples and measured on 204 others." in text) == (not changed)
 
 
@@ -161,6 +168,6 @@ def test_it_prints_and_writes_elsewhere(tmp_path, capsys):
 
 def test_damaged_files_of_a_run_are_left_out(tmp_path):
     run = write_run(tmp_path / "run")
-    for name in ("eval_results.json", "timing.json"):
+    for name in ("eval_results.json", "timing.json", "metrics.jsonl"):
         (run / name).write_text("{")
     assert "Not measured at step 7." in card(run)
