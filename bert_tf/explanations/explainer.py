@@ -124,7 +124,7 @@ class GradientEngine:
         if self._session is None or self._trained is None:
             raise ValueError("no weights are loaded")
         with readable_errors(self._trained.prefix):
-            return self._session.run(fetches, feeds)
+            return self._session.run(fetches, dict(feeds))
 
     def close(self) -> None:
         if self._session is not None:

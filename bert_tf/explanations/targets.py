@@ -134,7 +134,7 @@ def _place(features: Features, token: int) -> tuple[int, int]:
 def _hot(label: Any, labels: Sequence[str]) -> Array:
     if str(label) not in labels:
         raise FlagError(f"--label: {unknown_name('label', str(label), labels)}")
-    return (np.array(labels) == str(label)).astype(np.float64)
+    return np.asarray(np.array(labels) == str(label), np.float64)
 
 
 def _refuse(case: Case, name: str) -> None:
