@@ -117,7 +117,7 @@ OF_ANY_SIZE = set(
     log_every_n_steps max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
     memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps phase2_max_seq_length
     phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
-    verbosity word_column""".split()
+    verbosity word word_column""".split()
 )
 
 
