@@ -14,6 +14,7 @@ from bert_tf.tasks.sentence.example import Label, SentenceExample
 
 Probabilities = Annotated[Mapping[str, Share], {"description": "of each label by name"}]
 
+Decided = Optional[Label]  # Python 3.9 cannot evaluate Label | None
 LabelSet = Annotated[tuple[str, ...], {"description": "classes among which the true one is; empty without --sets"}]
 
 
@@ -22,7 +23,7 @@ class Prediction:
     """Prediction for one example."""
 
     id: Id
-    label: Label | None  # class, number, or labels that apply; None if the model abstains
+    label: Decided  # class, number, or labels that apply; None if the model abstains
     probabilities: Probabilities  # by label in class order; empty for regression
     label_set: LabelSet = ()  # classes by probability that together are right as often as asked for
 
