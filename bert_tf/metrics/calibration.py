@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ class Decisions(NamedTuple):
     """Decisions that share a temperature."""
 
     logits: Floats  # [N, C]
-    labels: npt.NDArray[np.integer]  # [N] classes
+    labels: npt.NDArray[np.integer[Any]]  # [N] classes
 
 
 class Bin(NamedTuple):
