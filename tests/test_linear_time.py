@@ -29,7 +29,7 @@ tf1 = tf.compat.v1
 TIMES = 16  # the longer text is as many times as long
 MOST = 48  # times as long for it: quadratic time would be 256 times; caches and other processes can make it three times 16
 ROUNDS = 12  # the machine is in use: it is enough that one of them shows it
-SLACK_S = 0.005  # what takes less blocks nobody
+SLACK_S = 0.03  # what takes less blocks nobody
 SIZE = 1 << 11
 IN_GRAPH = 8  # times the size: the graph is fast, and its start is not
 
