@@ -15,7 +15,7 @@ LABEL, CONTRADICTION, LEAK, NEAR_LEAK = "label_error", "contradiction", "leak", 
 DUPLICATE, NEAR_DUPLICATE, OUTLIER = "duplicate", "near_duplicate", "outlier"
 TRUNCATED, UNKNOWN, FRAGMENTED, IMBALANCE = "truncated", "unknown_words", "fragmented", "imbalance"
 KINDS = {
-    LABEL: "probability of the given label, estimated without this row",
+    LABEL: "probability of the given label, estimated without this row; of numbers, the usual error relative to this one",
     CONTRADICTION: "1: same text, another label",
     LEAK: "1: same text in dev or test",
     NEAR_LEAK: "shared words or letters with a row of dev or test",

@@ -64,10 +64,10 @@ def of_several(applies: Ints, probabilities: Floats, names: Sequence[str], separ
 
 def of_numbers(labels: Floats, predicted: Floats) -> list[Issue]:
     errors = predicted - labels
-    errors, centre = np.abs(errors - np.median(errors)), predicted
+    errors = np.abs(errors - np.median(errors))
     limit = _FAR * _ROBUST * np.median(errors)
     far = np.flatnonzero((errors > limit) & (limit > 0))
-    return [Issue(int(n), float(limit / (_FAR * errors[n])), f"{centre[n]:.4g}") for n in far]
+    return [Issue(int(n), float(limit / (_FAR * errors[n])), f"{predicted[n]:.4g}") for n in far]
 
 
 def of_tags(rows: Sequence[Any], predicted: Predicted) -> list[Issue]:

@@ -157,18 +157,32 @@ def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
     return {**record.get(COLUMNS, {}), **record[DETERMINING]}
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and 0.0 <= value < math.inf
+
+
+_OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
+    "temperatures": lambda value: isinstance(value, list) and all(_is_number(one) and one > 0.0 for one in value),
+    "thresholds": lambda value: value is None or (isinstance(value, list) and all(map(_is_number, value))),
+    "abstain_below": lambda value: value is None or _is_number(value),
+    "set_from": lambda value: value is None or _is_number(value),
+}
+
+
 def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Returns what was fitted to the decisions of a checkpoint in the folder, None without it; OutputError if damaged."""
+    """Returns the decision rule of a checkpoint in the folder, see `training.calibration.write`; None without one.
+
+    Raises OutputError if it is damaged.
+    """
     path = Path(output_dir) / run_layout.DECISION
     try:
         found: Any = documents.json_value(files.read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise OutputError(f"{path}: cannot be read: {error}; calibrate again, or delete it") from error
-    temperatures = found.get("temperatures") if isinstance(found, dict) else None
-    if not isinstance(temperatures, list) or not all(isinstance(one, float) and 0.0 < one < math.inf for one in temperatures):
-        raise OutputError(f"{path}: damaged; calibrate again, or delete it")
+        raise OutputError(f"{path}: cannot be read: {error}; delete it, and calibrate again") from error
+    if not isinstance(found, dict) or not all(is_usable(found.get(name)) for name, is_usable in _OF_DECISION.items()):
+        raise OutputError(f"{path}: damaged; delete it, and calibrate again")
     return dict(found)
 
 

@@ -21,8 +21,8 @@ _EXTREME = 20.0  # temperatures are between this and its inverse: logits that ar
 _TOLERANCE = 1e-7  # of the logarithm of a temperature
 
 
-class Decisions(NamedTuple):
-    """Decisions that share a temperature."""
+class LabelledLogits(NamedTuple):
+    """Logits that share a temperature, and what would be right."""
 
     logits: Floats  # [N, C]
     labels: npt.NDArray[np.integer[Any]]  # [N] classes
@@ -44,22 +44,22 @@ class Calibration(NamedTuple):
     brier: float  # mean squared distance of the probabilities from 0 and 1, summed over the classes
 
 
-def fit_temperature(decisions: Decisions) -> float:
+def fit_temperature(labelled: LabelledLogits) -> float:
     """Returns the T that minimizes the negative log-likelihood of softmax(logits / T) (Guo et al., 2017, section 4.2)."""
     from scipy import optimize
 
     def loss(log_temperature: float) -> float:
-        return float(_losses(scaled(decisions, math.exp(log_temperature))).mean())
+        return float(_losses(scaled(labelled, math.exp(log_temperature))).mean())
 
     limit = math.log(_EXTREME)
     return math.exp(optimize.minimize_scalar(loss, bounds=(-limit, limit), options={"xatol": _TOLERANCE}).x)
 
 
-def scaled(decisions: Decisions, temperature: float) -> Decisions:
-    return Decisions(decisions.logits.astype(np.float64) / temperature, decisions.labels)
+def scaled(labelled: LabelledLogits, temperature: float) -> LabelledLogits:
+    return LabelledLogits(labelled.logits.astype(np.float64) / temperature, labelled.labels)
 
 
-def measure(parts: Sequence[Decisions]) -> Calibration:
+def measure(parts: Sequence[LabelledLogits]) -> Calibration:
     """Measures all decisions together; parts may differ in C."""
     losses = np.concatenate([_losses(part) for part in parts])
     distances = np.concatenate([_distances(part) for part in parts])
@@ -71,7 +71,7 @@ def error(rows: Sequence[Bin]) -> float:
     return sum(row.size * abs(row.accuracy - row.confidence) for row in rows) / sum(row.size for row in rows)
 
 
-def bins(parts: Sequence[Decisions], most: int | None = None) -> list[Bin]:
+def bins(parts: Sequence[LabelledLogits], most: int | None = None) -> list[Bin]:
     """Divides decisions by confidence into bins of equally many, the points of a reliability diagram; `most` None: by size."""
     shares = [probabilities.softmax(part.logits.astype(np.float64)) for part in parts]
     confidence = np.concatenate([found.max(axis=-1) for found in shares])
@@ -81,14 +81,14 @@ def bins(parts: Sequence[Decisions], most: int | None = None) -> list[Bin]:
     return [Bin(float(confidence[row].mean()), float(right[row].mean()), len(row)) for row in rows]
 
 
-def _losses(decisions: Decisions) -> Floats:
-    shares = probabilities.log_softmax(decisions.logits.astype(np.float64))
-    picked: Floats = -shares[np.arange(len(shares)), decisions.labels]
+def _losses(labelled: LabelledLogits) -> Floats:
+    shares = probabilities.log_softmax(labelled.logits.astype(np.float64))
+    picked: Floats = -shares[np.arange(len(shares)), labelled.labels]
     return picked
 
 
-def _distances(decisions: Decisions) -> Floats:
-    shares = probabilities.softmax(decisions.logits.astype(np.float64))
-    hot = np.arange(shares.shape[1]) == decisions.labels[:, None]
+def _distances(labelled: LabelledLogits) -> Floats:
+    shares = probabilities.softmax(labelled.logits.astype(np.float64))
+    hot = np.arange(shares.shape[1]) == labelled.labels[:, None]
     distances: Floats = np.square(shares - hot).sum(axis=-1)
     return distances

@@ -22,7 +22,9 @@ if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is
 
 @dataclasses.dataclass(frozen=True)
 class CalibrateSettings:
-    checkpoint: str = setting(None, "folder of a run (its best, else newest checkpoint), or a checkpoint", positional=True)
+    checkpoint: str = setting(
+        None, "folder of a run (its best, else newest checkpoint), or a checkpoint", positional=True, required=True
+    )
     data: str | None = setting(None, "file of labelled examples; default: the dev splits of the task")
     data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
@@ -38,16 +40,17 @@ class CalibrateSettings:
 
 @takes(CalibrateSettings)
 def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated:
-    """Fits temperatures on half of labelled examples, and writes decision.json; as `python -m bert_tf calibrate`.
+    """Fits a decision rule on half of labelled examples, and writes decision.json; as `python -m bert_tf calibrate`.
 
-    Predictions, the service and exports use them from then on (Guo et al., 2017). No predicted label changes.
+    Predictions, the service and exports follow it from then on. Temperatures (Guo et al., 2017) change no predicted label;
+    `threshold`, `abstain` and `sets` do.
 
     Args:
       checkpoint: a run folder (its best or newest checkpoint), or a checkpoint.
       **settings: the command's flags, by name.
 
     Returns:
-      The temperatures, and calibration error, likelihood and Brier score of the other half, before and after.
+      The rule, and calibration error, likelihood and Brier score of the other half, before and after.
 
     Raises:
       BertError: invalid settings or data, or a model without probabilities.
@@ -56,7 +59,7 @@ def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated
 
 
 def fit(settings: CalibrateSettings) -> Calibrated:
-    """Fits temperatures, and writes them beside the checkpoint."""
+    """Fits the rule, and writes it beside the checkpoint."""
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.session import Predictor
     from bert_tf.estimator import run_folder

@@ -28,6 +28,7 @@ from bert_tf.tasks.in_memory import SentenceTask
 Array = npt.NDArray[Any]
 
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
+_NOT_OF_ONE_MODEL = ("abstain", "folds", "seeds")  # scikit-learn has loops of its own, and no prediction without a label
 _STATE = ("_model", "_temporary", "_checkpoint")  # attributes of this process
 
 
@@ -75,6 +76,9 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> None:
         given = {**self.get_params(deep=False), **(self.settings or {})}
+        foreign = [name for name in _NOT_OF_ONE_MODEL if given.get(name) is not None]
+        if foreign:
+            raise ValueError(f"settings: {foreign[0]} is not for estimators of scikit-learn; leave it out")
         chosen = {name: _plain(value) for name, value in given.items() if name not in _OWN and value is not None}
         rows_of_task = SentenceTask(train=[(*texts, label) for texts, label in zip(rows, targets)], **task)
         self._forget()

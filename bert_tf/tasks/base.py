@@ -11,7 +11,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.head_spec import HeadSpec
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.tables import Report, refuse
 from bert_tf.tasks.text_lines import Source
@@ -60,7 +60,7 @@ class Submission(NamedTuple):
     """Submission of a test split to GLUE's server."""
 
     name: str  # file name, for example MNLI-mm
-    lines: Callable[[Any], Iterable[str]]  # lines for predictions in the order of the examples
+    lines: Callable[[Any, Any], Iterable[str]]  # of the family, and its predictions in the order of the examples
 
 
 class Family(Protocol):
@@ -184,7 +184,7 @@ class Family(Protocol):
           examples: E labelled examples.
         """
 
-    def decisions(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Decisions]:
+    def labelled_logits(self, predictions: Any, examples: Sequence[Any]) -> Sequence[LabelledLogits]:
         """Returns logits and true classes, one part for each temperature; empty if probabilities cannot be calibrated.
 
         A family that returns some has an attribute `decision`, see `tasks.decision`, whose temperatures its head takes.

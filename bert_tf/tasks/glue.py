@@ -107,7 +107,7 @@ class GlueTask:
 
     def submission(self, split: str) -> Submission | None:
         name = ({TEST: self.name} if self.submissions is None else self.submissions).get(split)
-        return None if name is None else Submission(name, functools.partial(submission_lines, self.family))
+        return None if name is None else Submission(name, submission_lines)
 
     def published_name(self, split: str) -> str:
         return self.published_names.get(split, split)

@@ -18,10 +18,11 @@ from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
 from bert_tf.metrics import calibration, probabilities
-from bert_tf.metrics.calibration import Bin, Calibration, Decisions
+from bert_tf.metrics.calibration import Bin, Calibration, LabelledLogits
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Example, Family
 from bert_tf.tasks.decision import Decision
+from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
 from bert_tf.training import decision_rules
 from bert_tf.training.settings import RuleSettings
@@ -104,7 +105,7 @@ def calibrate(
     order = np.random.default_rng(seed).permutation(len(examples))
     fitted, reported = ([examples[place] for place in sorted(half)] for half in np.array_split(order, 2))
     of_fitted, of_reported = predict(fitted), predict(reported)
-    parts, others = (list(family.decisions(*pair)) for pair in ((of_fitted, fitted), (of_reported, reported)))
+    parts, others = (list(family.labelled_logits(*pair)) for pair in ((of_fitted, fitted), (of_reported, reported)))
     if not parts:
         raise FlagError(f"a model of {family.kind} has no probabilities of labels: there is nothing to calibrate")
     temperatures = tuple(_temperature(part, family, number) for number, part in enumerate(parts))
@@ -144,7 +145,7 @@ def _refuse_foreign_rules(family: Family, rules: RuleSettings) -> None:
             raise FlagError(f"--{name}: is for models of {kinds}, and this one is of {family.kind}; leave it out")
 
 
-def _decision(rules: RuleSettings, temperatures: tuple[float, ...], known: Sequence[Decisions]) -> Decision:
+def _decision(rules: RuleSettings, temperatures: tuple[float, ...], known: Sequence[LabelledLogits]) -> Decision:
     """Chooses the rules by calibrated logits of the examples to fit on."""
     shares = [probabilities.softmax(part.logits) for part in known]
     thresholds: tuple[float, ...] = ()
@@ -153,14 +154,14 @@ def _decision(rules: RuleSettings, temperatures: tuple[float, ...], known: Seque
         thresholds = tuple(decision_rules.threshold(rules.threshold, of[:, 1], part.labels) for of, part in pairs)
     below = None
     if rules.abstain is not None:
-        predicted = (shares[0][:, 1] >= thresholds[0]).astype(int) if thresholds else shares[0].argmax(axis=-1)
+        predicted = scores.predictions(CLASSIFICATION, known[0].logits, Decision(thresholds=thresholds))
         confidence = shares[0][np.arange(len(predicted)), predicted]
         below = decision_rules.abstain_below(rules.abstain, confidence, predicted == known[0].labels)
     start = None if rules.sets is None else decision_rules.set_from(rules.sets, shares[0], known[0].labels)
     return Decision(temperatures, thresholds, below, start)
 
 
-def _temperature(part: Decisions, family: Family, number: int) -> float:
+def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
     if np.all(part.logits.argmax(axis=-1) == part.labels):  # the best one would be 0
         name = f" on {family.labels[number]}" if family.kind == MULTI_LABEL else ""
         log.warning("every decision%s is right: the temperature stays 1; calibrate with more examples", name)
@@ -184,5 +185,5 @@ def write(checkpoint: str, found: Calibrated, examples: Sequence[Example]) -> Pa
     }
     path = Path(checkpoint).parent / run_layout.DECISION
     atomic.write_text(path, documents.to_json(content, indent=2, sort_keys=True) + "\n")
-    log.info("the decision rule is in %s; predictions, the service and exports use them", path)
+    log.info("the decision rule is in %s; predictions, the service and exports follow it", path)
     return path

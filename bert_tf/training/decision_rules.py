@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bert_tf.errors import FlagError
 from bert_tf.io import documents, files
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
@@ -91,11 +91,11 @@ def set_from(share: float, shares: Floats, labels: Labels) -> float:
 _POINTS = 100
 
 
-def risk_coverage(decisions: Decisions) -> list[tuple[float, float]]:
+def risk_coverage(labelled: LabelledLogits) -> list[tuple[float, float]]:
     """Returns at most 100 points: the share of examples with a prediction, and of errors among these."""
-    shares = probabilities.softmax(decisions.logits)
+    shares = probabilities.softmax(labelled.logits)
     order = np.argsort(-shares.max(axis=-1), kind="stable")
-    wrong = np.cumsum((shares.argmax(axis=-1) != decisions.labels)[order])
+    wrong = np.cumsum((shares.argmax(axis=-1) != labelled.labels)[order])
     last = np.unique(np.linspace(1, len(order), min(_POINTS, len(order))).round().astype(int))
     return [(float(count / len(order)), float(wrong[count - 1] / count)) for count in last]
 

@@ -112,7 +112,8 @@ class Inference:
         self._load()
         for split in job.splits[TEST]:
             predictions = self._predictions(split, job.settings.inference.predict_batch_size)
-            written[split] = results.write_predictions(job.results_dir, job.task, split, job.examples[split], predictions)
+            examples = job.examples[split]
+            written[split] = results.write_predictions(job.results_dir, job.task, split, examples, predictions, job.family)
         if job.settings.inference.submission_zip:
             log.info("what GLUE's server takes is in %s", results.zip_submissions(job.results_dir))
         return written

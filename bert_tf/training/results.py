@@ -17,7 +17,7 @@ from bert_tf import run_layout
 from bert_tf.errors import BertError, FlagError
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log, published, short
-from bert_tf.tasks.base import Task
+from bert_tf.tasks.base import Family, Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
@@ -69,8 +69,11 @@ def write_predictions(
     split: str,
     examples: Sequence[Any],
     predictions: Any,
+    family: Family | None = None,
 ) -> Path:
     """Writes the files of a family for a split, and submission/<name>.tsv if GLUE's server takes it.
+
+    `family` is that of the task with the decision rule of the model; None for the published rule.
 
     Returns the main file. With several splits, names carry theirs: predictions_matched.tsv. The one that the published
     script predicts, test_matched of MNLI, has its files under the published name too. Predictions are in the order of
@@ -78,14 +81,15 @@ def write_predictions(
     """
     folder, suffix = Path(output_dir), split_suffix(split)
     published = split_suffix(task.published_name(split))
-    files = task.family.files(predictions, examples, suffix=suffix, published_suffix=published)
+    family = family or task.family
+    files = family.files(predictions, examples, suffix=suffix, published_suffix=published)
     for name, text in files.items():
         atomic.write_text(folder / name, text)
     written = folder / next(iter(files))
     log.info("predictions of %d examples are in %s", len(examples), written)
     wanted = task.submission(split)
     if wanted is not None:
-        _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(predictions))
+        _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(family, predictions))
     return written
 
 

@@ -209,7 +209,8 @@ def test_assets_hold_vocabulary_and_thresholds(exported, models):
         meta_graph = tf1.saved_model.load(session, ["serve"], str(exported["pairs"]))
     assert {asset.filename for asset in meta_graph.asset_file_def} == {"vocab.txt", "decisions.json"}
     said = json.loads((exported["several labels"] / "assets" / "decisions.json").read_text())
-    assert (said["labels"], said["threshold"]) == (["x", "y", "z"], 0.5)
+    assert (said["labels"], said["decision"]) == (["x", "y", "z"], {"thresholds": [0.2, 0.9, 0.5]})
+    assert "threshold" not in said  # one for all labels, where none was chosen
     vocabulary = (Path(models["pairs"].checkpoint).parent / "vocab.txt").read_bytes()
     assert (exported["pairs"] / "assets" / "vocab.txt").read_bytes() == vocabulary
 

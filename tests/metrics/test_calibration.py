@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bert_tf.metrics import calibration
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 
 
-def decisions(logits, labels) -> Decisions:
-    return Decisions(np.array(logits, np.float32), np.array(labels))
+def labelled(logits, labels) -> LabelledLogits:
+    return LabelledLogits(np.array(logits, np.float32), np.array(labels))
 
 
 @pytest.mark.parametrize(("logit", "right", "count"), [(3.0, 7, 10), (0.5, 9, 10), (-4.0, 1, 4)])
@@ -18,7 +18,7 @@ def test_of_equal_logits_the_best_temperature_gives_the_share_that_is_right(logi
     """softmax([0, z / T]) is p for T = z / log(p / (1 - p))."""
     labels = [1] * right + [0] * (count - right)
     share = right / count
-    found = calibration.fit_temperature(decisions([[0.0, logit]] * count, labels))
+    found = calibration.fit_temperature(labelled([[0.0, logit]] * count, labels))
     assert found == pytest.approx(logit / math.log(share / (1.0 - share)), rel=1e-5)
 
 
@@ -26,7 +26,7 @@ def test_the_best_temperature_is_a_minimum():
     rng = np.random.default_rng(3)
     logits = rng.normal(0, 4, (300, 5))
     labels = np.where(rng.random(300) < 0.6, logits.argmax(axis=-1), rng.integers(0, 5, 300))
-    found = calibration.fit_temperature(Decisions(logits, labels))
+    found = calibration.fit_temperature(LabelledLogits(logits, labels))
 
     def loss(temperature):
         shifted = np.exp(logits / temperature)
@@ -38,7 +38,7 @@ def test_the_best_temperature_is_a_minimum():
 def test_quality_by_hand():
     """Shares of the second class: 0.8, 0.6, 0.5 and 0.9; the first and the last are right, the others wrong."""
     shares = np.array([0.8, 0.6, 0.4999, 0.9])
-    found = decisions(np.stack([np.zeros(4), np.log(shares / (1 - shares))], axis=-1), [1, 0, 1, 1])
+    found = labelled(np.stack([np.zeros(4), np.log(shares / (1 - shares))], axis=-1), [1, 0, 1, 1])
     measured = calibration.measure([found])
     assert measured.nll == pytest.approx(-np.log([0.8, 0.4, 0.4999, 0.9]).mean(), rel=1e-5)
     assert measured.brier == pytest.approx(2 * np.mean([0.04, 0.36, 0.25, 0.01]), rel=1e-3)
@@ -49,9 +49,9 @@ def test_quality_by_hand():
 
 
 def test_parts_with_more_or_fewer_classes_are_measured_together():
-    parts = [decisions([[0.0, 1.0]], [1]), decisions([[0.0, 1.0, -np.inf], [2.0, 0.0, 1.0]], [1, 0])]
+    parts = [labelled([[0.0, 1.0]], [1]), labelled([[0.0, 1.0, -np.inf], [2.0, 0.0, 1.0]], [1, 0])]
     alone = [
-        calibration.measure([decisions(part.logits[[n]], part.labels[[n]])]) for part in parts for n in range(len(part.labels))
+        calibration.measure([labelled(part.logits[[n]], part.labels[[n]])]) for part in parts for n in range(len(part.labels))
     ]
     together = calibration.measure(parts)
     assert together.nll == pytest.approx(np.mean([one.nll for one in alone]))
@@ -60,8 +60,8 @@ def test_parts_with_more_or_fewer_classes_are_measured_together():
 
 def test_bins_are_of_equal_size_and_few_decisions_make_few():
     rng = np.random.default_rng(1)
-    found = Decisions(rng.normal(size=(2000, 3)), rng.integers(0, 3, 2000))
+    found = LabelledLogits(rng.normal(size=(2000, 3)), rng.integers(0, 3, 2000))
     assert [row.size for row in calibration.bins([found])] == pytest.approx([2000 / 15] * 15, abs=1)
-    few = Decisions(found.logits[:200], found.labels[:200])
+    few = LabelledLogits(found.logits[:200], found.labels[:200])
     assert [row.size for row in calibration.bins([few])] == [40] * 5
-    assert len(calibration.bins([Decisions(found.logits[:9], found.labels[:9])])) == 1
+    assert len(calibration.bins([LabelledLogits(found.logits[:9], found.labels[:9])])) == 1

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf import __main__ as front
 from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.metrics import probabilities
 from bert_tf.tasks import families
 from bert_tf.training import calibration
+from tests import classifier
 from tests.export.runs import CASES, write_run
+from tests.tiny import write_project
 
 TEXTS = ["rain and the storm", "soup", "the wind came near", "B\u00e9d's wind"]
 CLASSES = CASES["texts"]
@@ -59,11 +62,14 @@ def test_temperatures_are_those_of_one_checkpoint_alone(tmp_path):
     assert predicted(plain, texts) == predicted(calibrated, texts)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"temperatures": [0.0]}', '{"temperatures": 2}'])
+DAMAGED = ["{", "[]", '{"temperatures": [0.0]}', '{"temperatures": 2}', '{"temperatures": [2.0], "thresholds": "x"}']
+
+
+@pytest.mark.parametrize("text", DAMAGED)
 def test_a_damaged_file_is_one_line(tmp_path, text):
     folder = write_run(tmp_path / "run", CLASSES.record)
     (folder / "decision.json").write_text(text)
-    with pytest.raises(OutputError, match="calibrate again, or delete it"):
+    with pytest.raises(OutputError, match="delete it, and calibrate again"):
         bert_tf.load(folder)
 
 
@@ -114,6 +120,30 @@ def test_a_rule_is_followed_by_predictions_files_and_evaluation(tmp_path):
     lines = [line.split("\t") for line in (tmp_path / "predictions.tsv").read_text().splitlines()]
     assert lines[0] == ["id", "label", "probability_x", "probability_y", "probability_z", "label_set"]
     assert [(line[1], line[5]) for line in lines[1:]] == [(one.label or "", ",".join(one.label_set)) for one in predictions]
+
+
+def test_a_run_calibrates_its_model_and_predicts_by_it(tmp_path):
+    project, data, out = write_project(tmp_path / "tiny", layers=1), write_file(tmp_path / "data.tsv"), tmp_path / "out"
+    files = (f"--{name}={getattr(project, name)}" for name in ("bert_config_file", "vocab_file", "init_checkpoint"))
+    task = ["--task_name=custom", f"--test_file={data}", f"--output_dir={out}"]
+    flags = [f"--train_file={data}", f"--dev_file={data}", *files, "--num_train_steps=2", "--calibrate", "--sets=0.8"]
+    assert classifier.run(*task, *flags, "--do_train", "--do_eval", "--do_predict") == 0
+    written = (out / "predictions.tsv").read_text()
+    assert written.splitlines()[0].endswith("\tlabel_set")
+    (temperature,) = json.loads((out / "decision.json").read_text())["temperatures"]
+    assert temperature != 1.0
+    (out / "predictions.tsv").unlink()
+    assert classifier.run(*task, "--do_predict") == 0
+    assert (out / "predictions.tsv").read_text() == written
+
+
+def test_the_command_prints_the_calibration_error_before_and_after(tmp_path, capsys):
+    folder = write_run(tmp_path / "run", CLASSES.record)
+    assert front.main(["", "calibrate", str(folder), f"--data={write_file(tmp_path / 'dev.tsv')}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["ECE", "NLL", "Brier", "temperature:"]
+    before, after = map(float, lines[3].split()[1:])
+    assert after < before
 
 
 def test_what_cannot_be_calibrated_is_one_line(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.training import decision_rules
 
 # Ten examples by falling probability; true ones are marked.
@@ -72,7 +72,7 @@ def test_of_few_examples_sets_hold_every_class():
 
 def test_the_risk_at_each_coverage():
     logits = np.stack([np.log(SHARES / (1 - SHARES)), np.zeros(10)], axis=-1)[:4]
-    found = decision_rules.risk_coverage(Decisions(logits, np.array([0, 0, 1, 0])))
+    found = decision_rules.risk_coverage(LabelledLogits(logits, np.array([0, 0, 1, 0])))
     assert found == [(0.25, 0.0), (0.5, 0.0), (0.75, pytest.approx(1 / 3)), (1.0, 0.25)]
 
 

@@ -160,7 +160,7 @@ def test_a_family_names_all_files_that_it_writes(family, example, predicted, suf
 
 class SentTags(TagTask):
     def submission(self, split):
-        return Submission(f"tags-{split}", lambda predictions: [" ".join(tags) for tags in predictions])
+        return Submission(f"tags-{split}", lambda _, predictions: [" ".join(tags) for tags in predictions])
 
 
 def test_a_task_says_itself_what_a_server_takes(tmp_path):

@@ -15,7 +15,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf import run_layout
 from bert_tf.engines.base import Batch, Compute
 from bert_tf.export import graph
-from bert_tf.export.exported import Exported
+from bert_tf.export.exported import Exported, rule
 from bert_tf.export.graph import Signature
 from bert_tf.export.saved_model import signatures
 from bert_tf.fields import INPUTS
@@ -23,6 +23,7 @@ from bert_tf.head_spec import MULTI_LABEL
 from bert_tf.io import documents
 from bert_tf.runtime.devices import session_config
 from bert_tf.tasks.base import Family
+from bert_tf.tasks.decision import DECISION
 from bert_tf.tasks.sentence.scores import THRESHOLD
 
 tf1 = tf.compat.v1
@@ -95,8 +96,10 @@ def _asset_texts(exported: Exported) -> dict[str, str]:
 
 def _decisions(family: Family) -> dict[str, Any]:
     rules: dict[str, Any] = dataclasses.asdict(family) if dataclasses.is_dataclass(family) else {}  # type: ignore[call-overload]
-    threshold = {"threshold": THRESHOLD} if family.kind == MULTI_LABEL else {}
-    return {"kind": family.kind, "labels": list(family.labels), **family.record(), **rules, **threshold}
+    rules.pop(DECISION, None)
+    chosen = rule(family)
+    threshold = {"threshold": THRESHOLD} if family.kind == MULTI_LABEL and "thresholds" not in chosen.get(DECISION, {}) else {}
+    return {"kind": family.kind, "labels": list(family.labels), **family.record(), **rules, **chosen, **threshold}
 
 
 def _write_assets(files: Mapping[str, str], tensors: Mapping[str, tf.Tensor], folder: Path, meta_graph: Any) -> None:

@@ -14,15 +14,15 @@ from bert_tf.features.choices import FIELDS, NO_ANSWER, OPTION_IDS, Choice
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CHOICE, HeadSpec
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.choice.predictions import (
     COLUMNS,
     Logits,
     Prediction,
     cells,
-    decisions,
     evaluate,
+    labelled_logits,
     listed,
     most_confident_mistakes,
 )
@@ -98,8 +98,8 @@ class ChoiceFamily(Family):
     def mistakes(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
         return most_confident_mistakes(predictions, examples)
 
-    def decisions(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[Decisions]:
-        return [decisions(predictions, examples)]
+    def labelled_logits(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[LabelledLogits]:
+        return [labelled_logits(predictions, examples)]
 
     def layout(self, form: str) -> TextLayout:
         return TextLayout(COLUMNS, cells, form)

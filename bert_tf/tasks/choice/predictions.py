@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bert_tf import metrics as task_metrics
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.predictions import Id, Share
@@ -90,12 +90,12 @@ def evaluate(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -
     )
 
 
-def decisions(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> Decisions:
+def labelled_logits(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> LabelledLogits:
     """Pads questions with fewer options by options that are never chosen."""
     padded = np.full([len(predictions), max(map(len, predictions), default=0)], -np.inf)
     for row, logits in zip(padded, predictions):
         row[: len(logits)] = logits
-    return Decisions(padded, np.array([example.label for example in examples], np.int64))
+    return LabelledLogits(padded, np.array([example.label for example in examples], np.int64))
 
 
 def _panels(right: npt.NDArray[np.float64], examples: Sequence[ChoiceExample]) -> list[Panel]:

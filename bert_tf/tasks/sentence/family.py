@@ -15,7 +15,7 @@ from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks.base import Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
@@ -133,8 +133,8 @@ class SentenceFamily(Family):
     def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
         return most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples), self.decision)
 
-    def decisions(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Decisions]:
-        return scores.decisions(self.kind, predictions, self._label_ids(examples))
+    def labelled_logits(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[LabelledLogits]:
+        return scores.labelled_logits(self.kind, predictions, self._label_ids(examples))
 
     def files(
         self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str

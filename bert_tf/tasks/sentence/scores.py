@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bert_tf.features.columns import IntArray
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.sentence.example import Label
 
@@ -106,12 +106,12 @@ def label_sets(logits: Logits, names: Sequence[str], decision: Decision) -> list
     return [tuple(names[n] for n in places if row[n] >= decision.set_from) for row, places in zip(found, order)]
 
 
-def decisions(kind: str, logits: Logits, labels: LabelArray) -> list[Decisions]:
+def labelled_logits(kind: str, logits: Logits, labels: LabelArray) -> list[LabelledLogits]:
     """Returns what is calibrated: classes together, each of several labels by itself as the second of two classes."""
     if kind == MULTI_LABEL:
         pairs = np.stack([np.zeros_like(logits), logits], axis=-1)  # [E, L, 2]
-        return [Decisions(pairs[:, number], labels[:, number].astype(np.int32)) for number in range(logits.shape[1])]
-    return [Decisions(logits, labels)] if kind == CLASSIFICATION else []
+        return [LabelledLogits(pairs[:, number], labels[:, number].astype(np.int32)) for number in range(logits.shape[1])]
+    return [LabelledLogits(logits, labels)] if kind == CLASSIFICATION else []
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:

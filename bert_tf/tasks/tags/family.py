@@ -18,7 +18,7 @@ from bert_tf.features import tags
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import TAGS, HeadSpec
-from bert_tf.metrics.calibration import Decisions
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.custom import CustomSettings, listed_labels
@@ -97,10 +97,10 @@ class TagFamily(Family):
     def mistakes(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[dict[str, Any]]:
         return predictions.most_confident(examples, self.listed(predicted, examples))
 
-    def decisions(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[Decisions]:
+    def labelled_logits(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[LabelledLogits]:
         number_of = {label: number for number, label in enumerate(self.labels)}
         numbers = np.array([number_of[tag] for example in examples for tag in example.label or ()], np.int64)
-        return [Decisions(predicted.logits[predicted.read], numbers[predicted.read])]
+        return [LabelledLogits(predicted.logits[predicted.read], numbers[predicted.read])]
 
     def layout(self, form: str) -> TagLayout:
         return TagLayout(self.labels, self.constrained_decoding, form)
