@@ -222,7 +222,7 @@ class Explainer(Session):
         self._family = family
 
     def explain(
-        self, examples: Sequence[Any], method: str, label: Any = None, target: int | None = None, steps: int = STEPS
+        self, examples: Sequence[Any], method: str, label: Any = None, word: int | None = None, steps: int = STEPS
     ) -> list[Explanation]:
         """See `Model.explain`."""
         if method not in METHODS:
@@ -234,7 +234,7 @@ class Explainer(Session):
         for example in examples:
             with self._turn():
                 engine = cast(GradientEngine, self._loaded(self.trained))
-                shown, asked = self._asked(engine, example, label, target)
+                shown, asked = self._asked(engine, example, label, word)
                 scores = _METHODS[method](asked, steps)
             of_words, texts, segments = tuple(scores.of_words.tolist()), asked.words.texts, asked.words.segments
             found.append(Explanation(example.guid, shown, texts, of_words, segments, method, *scores[1:]))

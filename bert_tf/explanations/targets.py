@@ -60,8 +60,10 @@ def _cosine(vectors: tf.Tensor, weights: tf.Tensor, points: tf.Tensor) -> tf.Ten
 
 def _of_label(case: Case) -> Target:
     """The label's logit, averaged over the windows of a long text; of several labels, the most probable one."""
-    probabilities = case.prediction.probabilities
-    label = max(probabilities, key=probabilities.get) if case.label is None else case.label
+    predicted, probabilities = case.prediction.label, case.prediction.probabilities
+    label = case.label
+    if label is None:  # of several labels, or where the model abstains, the most probable one
+        label = predicted if isinstance(predicted, str) else max(probabilities, key=probabilities.get)
     return _mean_of_rows(case, label, _hot(label, case.labels))
 
 

@@ -144,7 +144,7 @@ class Model(Predictor):
         *,
         method: str = INTEGRATED_GRADIENTS,
         label: Any = None,
-        target: int | None = None,
+        word: int | None = None,
         steps: int = STEPS,
     ) -> list[Explanation]:
         """Returns how much each word contributed to an output of the model.
@@ -153,7 +153,7 @@ class Model(Predictor):
           rows: as for `predict`.
           method: integrated_gradients or occlusion.
           label: label, tag or option number whose logit is explained; by default the predicted one.
-          target: number of the explained word of models that tag words, from 0; by default the first with a tag other than O.
+          word: number of the explained word of models that tag words, from 0; by default the first with a tag other than O.
           steps: least number of points of the integral, doubled until the scores add up to the change of the output.
 
         Returns:
@@ -164,7 +164,7 @@ class Model(Predictor):
           FlagError: the method is unknown, or the model has no such label or word.
           ClosedError: the model was closed.
         """
-        return self._explainer.explain(self.reader.examples(rows), method, label, target, steps)
+        return self._explainer.explain(self.reader.examples(rows), method, label, word, steps)
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.

@@ -82,9 +82,7 @@ def explained(settings: ExplainSettings) -> Explanation:
 
     row, overrides = settings.example, {**changed(settings.model), **changed(settings.machine)}
     with load(settings.checkpoint, task=settings.task_name, **overrides) as model:
-        (found,) = model.explain(
-            [row], method=settings.method, label=settings.label, target=settings.word, steps=settings.steps
-        )
+        (found,) = model.explain([row], method=settings.method, label=settings.label, word=settings.word, steps=settings.steps)
     return found
 
 

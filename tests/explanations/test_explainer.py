@@ -106,7 +106,7 @@ def test_a_label_a_tag_and_an_option_may_be_chosen(open_model):
         (found,) = model.explain(["rain came"], label=label)
         assert (found.label, found.output) == (label, pytest.approx(float(outputs[number]), abs=1e-4))
     outputs = logits(open_model("tags"), "Rain came.")[0]
-    (found,) = open_model("tags").explain(["Rain came."], label="I-W", target=1)
+    (found,) = open_model("tags").explain(["Rain came."], label="I-W", word=1)
     assert (found.label, found.output) == ("I-W", pytest.approx(float(outputs[2, 2]), abs=1e-4))
     row = KINDS["choice"][1][0]
     (found,) = open_model("choice").explain([row], label="2")
@@ -221,10 +221,10 @@ def test_words_of_tags_are_those_of_the_row(open_model):
         ("classification", {"method": "lime"}, "--method: unknown method 'lime'"),
         ("classification", {"label": "2"}, "--label: unknown label '2'"),
         ("classification", {"steps": 0}, "--steps=0: expected at least 1"),
-        ("classification", {"target": 1}, "--word=1: this kind of model has none to choose"),
+        ("classification", {"word": 1}, "--word=1: this kind of model has none to choose"),
         ("similarity", {"label": "1"}, "--label=1: this kind of model has none to choose"),
         ("choice", {"label": 3}, "--label: unknown label '3'"),
-        ("tags", {"target": 7}, "--word=7: the model reads 3 words, counted from 0"),
+        ("tags", {"word": 7}, "--word=7: the model reads 3 words, counted from 0"),
     ],
 )
 def test_what_cannot_be_explained_is_one_line(open_model, kind, given, message):
