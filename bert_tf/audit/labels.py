@@ -35,7 +35,7 @@ def flagged(labels: Ints, probabilities: Floats) -> npt.NDArray[np.bool_]:
     """Returns [N] whether a label is probably wrong: off the diagonal of the confident joint of labels and classes.
 
     A class is confident for a row if its probability [N, L] reaches the mean of those of the rows that have its label [N].
-    The same rows as those of cleanlab with filter_by="confident_learning".
+    The same rows as those of cleanlab 2.9 with filter_by="confident_learning".
     """
     means = [probabilities[labels == k, k].mean() if (labels == k).any() else np.inf for k in range(probabilities.shape[1])]
     confident = np.where(probabilities >= np.array(means) - _SLACK, probabilities, -1.0)

@@ -25,15 +25,6 @@ def test_an_unsure_disagreement_is_not_flagged():
     assert not labels.flagged(given, np.stack([first, 1 - first], axis=1)).any()
 
 
-def test_flags_the_rows_that_cleanlab_flags():
-    cleanlab = pytest.importorskip("cleanlab.filter")
-    rng = np.random.default_rng(0)
-    probabilities = rng.dirichlet([0.5] * 4, 500)
-    given = np.array([rng.choice(4, p=row) for row in probabilities])
-    wanted = cleanlab.find_label_issues(given, probabilities, filter_by="confident_learning", n_jobs=1)
-    assert labels.flagged(given, probabilities).tolist() == wanted.tolist()
-
-
 def test_several_labels_are_judged_one_by_one():
     applies = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
     probabilities = np.array([[0.9, 0.1], [0.9, 0.9], [0.1, 0.9], [0.95, 0.1]])
