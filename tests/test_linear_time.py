@@ -107,7 +107,7 @@ TO_PIECES = {
 @pytest.mark.parametrize("path", TO_PIECES)
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_pieces_and_sentences_take_linear_time(path, kind):
-    assert_linear(TO_PIECES[path], functools.partial(hostile, kind), 8 * SIZE if path == "sentences" else SIZE)
+    assert_linear(TO_PIECES[path], functools.partial(hostile, kind), 4 * SIZE if path == "sentences" else SIZE)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

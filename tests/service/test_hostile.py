@@ -219,7 +219,7 @@ def test_more_tokens_than_may_wait_are_refused():
     toy = Held()
     with Running(toy, max_delay_ms=0.0, max_queue_tokens=4) as running:
         early = [running.ask_later()]
-        toy.begun.wait(10)
+        assert toy.begun.wait(60)
         early.append(running.ask_later("a b c d e"))
         running.wait_for(lambda: running.service.workers.queue.tokens == 7)
         refused = running.ask(body={"text": "b"})
@@ -232,7 +232,7 @@ def test_a_request_whose_client_has_gone_is_not_computed():
     toy = Held()
     with Running(toy, max_delay_ms=0.0) as running:
         running.ask_later()
-        toy.begun.wait(10)
+        assert toy.begun.wait(60)
         with running.connected() as connection:
             connection.sendall(REQUEST)
             running.wait_for(lambda: running.service.workers.queue.requests == 1)

@@ -163,7 +163,7 @@ class TestReload:
         toy = Held()
         with Running(toy, Toy(SECOND), admin=True) as running:
             early = running.ask_later()
-            toy.begun.wait(10)
+            assert toy.begun.wait(60)
             assert running.ask("/reload", b"")[1]["model"]["checkpoint"] == "model.ckpt-2"
             assert running.predict("b")[0]["of"] == "model.ckpt-2"
             toy.free.set()
@@ -211,7 +211,7 @@ class TestEnd:
         toy = Held()
         with Running(toy) as running:
             found = running.ask_later()
-            toy.begun.wait(10)
+            assert toy.begun.wait(60)
             running.stop()
             running.wait_for(lambda: running.server.should_exit)
             assert not running.service.is_ready
@@ -232,7 +232,7 @@ class TestEnd:
         toy = Held()
         with Running(toy) as running:
             lost = running.ask_later()
-            toy.begun.wait(10)
+            assert toy.begun.wait(60)
             running.stop()
             running.stop()
             running._thread.join(5)
