@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import job
@@ -39,6 +39,9 @@ class PredictSettings:
     output: str | None = setting(None, "predictions: .tsv, .csv or .jsonl, also with .gz; default: TSV; - for a pipe")
     job: str | None = setting(None, "YAML or JSON job file; flags override it")
     checkpoint: str = setting(None, "checkpoint, or folder of a run (its best, else newest checkpoint)", required=True)
+    average_outputs: bool = setting(
+        False, "predict with the mean of the outputs of all checkpoints that --checkpoint='RUN/fold-*' matches"
+    )
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     predict_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
@@ -107,31 +110,31 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
 
 
 def _run_here(settings: PredictSettings) -> list[FilePair]:
-    from bert_tf.batch import stream
+    from bert_tf.batch import average, stream
     from bert_tf.batch.session import Predictor
     from bert_tf.training import batch_machine
 
-    model, reads = _opened(settings)
+    models, reads = _opened(settings)
     inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=os.environ)
-    with contextlib.closing(Predictor(model, reads.family, inference)) as predictor:
+    determining = _determining(settings, inference, models, reads)
+    if settings.average_outputs:
+        inference = average.averaging(models, inference)
+    with contextlib.closing(Predictor(models[0], reads.family, inference)) as predictor:
         predictor.load_weights()
-        predict_one = functools.partial(
-            stream.predict, inputs=reads, predictor=predictor, settings=_determining(settings, inference, model, reads)
-        )
+        predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=determining)
         return stream.predict_each(settings.files, predict_one, skip_empty=settings.skip_bad_rows)
 
 
-def _opened(settings: PredictSettings) -> tuple[Trained, Inputs]:
+def _opened(settings: PredictSettings) -> tuple[Sequence[Trained], Inputs]:
     from bert_tf.batch import inputs
     from bert_tf.tasks.custom import NAME as CUSTOM
     from bert_tf.tasks.registry import canonical_name
-    from bert_tf.training import sources
 
     name = settings.task_name
     task = None if name is None or canonical_name(name) == CUSTOM else name  # only a record describes the user's own data
-    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=task)
+    models = _models(settings, task)
     reads = inputs.inputs(
-        model,
+        models[0],
         settings.columns,
         task_name=name,
         skip_bad_rows=settings.skip_bad_rows,
@@ -140,8 +143,21 @@ def _opened(settings: PredictSettings) -> tuple[Trained, Inputs]:
     )
     labels = reads.family.labels
     learned = f"labels {', '.join(labels)}" if labels else reads.family.kind
-    log.info("%s: %s; max length %d", model.prefix, learned, model.max_seq_length)
-    return model, reads
+    for model in models:
+        log.info("%s: %s; max length %d", model.prefix, learned, model.max_seq_length)
+    return models, reads
+
+
+def _models(settings: PredictSettings, task: str | None) -> Sequence[Trained]:
+    from bert_tf.batch import average
+    from bert_tf.training import sources
+
+    if not settings.average_outputs:
+        return [sources.find(settings.checkpoint, settings.model, environment=os.environ, task=task)]
+    models = sources.find_all(settings.checkpoint, settings.model, environment=os.environ, task=task)
+    if len(models) == 1:
+        raise FlagError(f"--average_outputs: {settings.checkpoint} is one checkpoint; name several, such as 'RUN/fold-*'")
+    return average.comparable(models)
 
 
 def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
@@ -154,6 +170,8 @@ def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
     from bert_tf.cluster.beam import Transfer
     from bert_tf.cluster.shards import ShardForm
 
+    if settings.average_outputs:
+        raise FlagError("--average_outputs: a pipeline of Beam predicts with one checkpoint; leave the flag out, or --beam")
     settings = beam_job.absolute_model(dataclasses.replace(settings, files=beam_job.absolute_files(settings.files)))
     _, reads = _opened(beam_job.fetched(settings))
 
@@ -171,20 +189,23 @@ def _worker(settings: PredictSettings, begin: Callable[[], Mapping[str, str]]) -
     from bert_tf.batch.session import Predictor
     from bert_tf.training import batch_machine, beam_job
 
-    model, reads = _opened(beam_job.fetched(settings))
+    (model,), reads = _opened(beam_job.fetched(settings))
     inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=environment)
     predictor = Predictor(model, reads.family, inference)
     predictor.load_weights()
     return predictor
 
 
-def _determining(settings: PredictSettings, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
+def _determining(
+    settings: PredictSettings, inference: InferenceOptions, models: Sequence[Trained], reads: Inputs
+) -> dict[str, Any]:
     """Everything but the input that affects the bytes of the output."""
     from bert_tf.batch.inputs import CHUNK
     from bert_tf.tasks.families import rules_of
 
     return {
-        **model.settings,
+        **models[0].settings,
+        **({"average_of": [model.digest for model in models]} if len(models) > 1 else {}),
         "task_name": reads.published.name if reads.published else None,
         **reads.family.record(),
         **rules_of(reads.family),

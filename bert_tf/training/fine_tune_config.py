@@ -31,6 +31,7 @@ from bert_tf.training.settings import (
 )
 
 FINE_TUNE, PRETRAIN = "fine-tune", "pretrain"
+OF_FOLDS = ("group_column", "folds_only", "folds_average")  # settings that need --folds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _check_training(config: FineTuneConfig) -> None:
 def _check_folds(config: FineTuneConfig) -> None:
     train = config.train
     if train.folds is None:
-        for flag in ("group_column", "folds_only"):
+        for flag in OF_FOLDS:
             if getattr(train, flag):
                 raise FlagError(f"--{flag} belongs to --folds, such as --folds=5")
         return
@@ -121,6 +122,10 @@ def _check_folds(config: FineTuneConfig) -> None:
         raise FlagError("--folds and --seeds exclude each other: start the folds once for each --seed")
     if train.eval_every_n_steps:
         raise FlagError("--folds and --eval_every_n_steps exclude each other: the reported rows would choose the checkpoint")
+    if train.folds_average and train.folds_only:
+        raise FlagError("--folds_average and --folds_only exclude each other")
+    if train.folds_average and config.inference.calibrates:
+        raise FlagError("--folds_average has no decision rule: leave out --calibrate, --threshold, --abstain and --sets")
 
 
 def _check_averages(config: FineTuneConfig) -> None:
@@ -165,7 +170,7 @@ _OF_LABELS = {
     "do_predict",
     "class_weights",
     "label_smoothing",
-    *("folds", "group_column", "folds_only"),
+    *("folds", *OF_FOLDS),
     "predict_batch_size",
     "submission_zip",
 }

@@ -27,7 +27,7 @@ from bert_tf.tasks.base import DEV, TRAIN, Family, Task
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.training import preparation, seeds
+from bert_tf.training import fold_average, preparation, seeds
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.fine_tune_config import FineTuneConfig
@@ -37,7 +37,7 @@ from bert_tf.training.sources import DataSource
 OUT_OF_FOLD = "out_of_fold.tsv"
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 
-_NO_FOLDS: Mapping[str, Any] = {"folds": None, "group_column": None, "folds_only": False}
+_NO_FOLDS: Mapping[str, Any] = {"folds": None, "group_column": None, "folds_only": False, "folds_average": False}
 # What is done to all rows before they are divided, and to the final model.
 _OF_ALL_ROWS: Mapping[str, Any] = {
     **dict.fromkeys(("exclude_rows", "relabel", "threshold", "abstain", "sets")),
@@ -59,7 +59,7 @@ class FoldResult:
 @dataclasses.dataclass(frozen=True)
 class Series:
     results: tuple[FoldResult, ...]  # of finished folds, in order
-    final: FineTuned | None = None  # model of all rows; None with --folds_only, or if it was stopped before
+    final: FineTuned | None = None  # model of all rows; None without one, or if it was stopped before
     stopped_by: signal.Signals | None = None  # signal; the same job can resume
     task: Task | None = None
     data: DataSource | None = None
@@ -72,10 +72,15 @@ def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], t
     own, data = preparation.find_task(single, task, {}, environment)
     with run_folder.writing(config.output.folder):
         series = _each(config, single, own, data, environment)
-        if series.stopped_by is None and config.train.folds_only:
+        if series.stopped_by is not None:
+            return series
+        if config.train.folds_average:
+            runs = {config.output.folder / fold.folder: fold.steps for fold in series.results}
+            has_dev = _has_dev(own, data)
+            fold_average.evaluate_and_predict(config, runs, own, data, evaluates=has_dev, environment=environment)
+        if config.train.folds_only or config.train.folds_average:
             run_results.write_page(config.output.folder)
-    if series.stopped_by is not None or config.train.folds_only:
-        return series
+            return series
     log.info("***** Final model, of all rows *****")
     done = fine_tune(config.replaced({**_NO_FOLDS, "do_eval": _has_dev(own, data)}), environment=environment, task=task)
     return dataclasses.replace(series, final=done, stopped_by=done.stopped_by)

@@ -20,7 +20,7 @@ from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
-from bert_tf.training.fine_tune_config import FINE_TUNE, PRETRAIN, PRETRAIN_SETTINGS
+from bert_tf.training.fine_tune_config import FINE_TUNE, OF_FOLDS, PRETRAIN, PRETRAIN_SETTINGS
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
@@ -31,7 +31,7 @@ _PRETRAINING_FLAGS = frozenset(row.name for row in PRETRAIN_SETTINGS)
 _SECOND = "phase2_"  # how the names of settings of a second phase begin
 _CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
 # What they mean is in other settings by now.
-_RESOLVED = ("fit_memory", "check_memory", "seeds", "folds", "group_column", "folds_only", "published_layout")
+_RESOLVED = ("fit_memory", "check_memory", "seeds", "folds", *OF_FOLDS, "published_layout")
 
 
 def make_record(job: Job) -> dict[str, Any]:

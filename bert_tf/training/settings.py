@@ -97,6 +97,9 @@ class TrainSettings:
     )
     group_column: str | None = setting(None, "with --folds: rows with the same value in this column stay in one fold")
     folds_only: bool = setting(False, "with --folds: no final model of all rows")
+    folds_average: bool = setting(
+        False, "with --folds: instead of a final model, evaluate and predict with the mean of the outputs of the folds' models"
+    )
     save_checkpoints_steps: int = setting(1000, "steps between checkpoints; by default also every ten minutes", lowest=1)
     keep_checkpoint_max: int = setting(5, "checkpoints to keep; 0 for all", lowest=0)
     keep_optimizer_slots: bool = setting(False, "keep optimizer state in every checkpoint, including the last")

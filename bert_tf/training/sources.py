@@ -86,6 +86,18 @@ def find(
     return model if task is None else dataclasses.replace(model, given_task=task)
 
 
+def find_all(
+    pattern: str, overrides: ModelOverrides, *, environment: Mapping[str, str], task: str | Task | None = None
+) -> list[Trained]:
+    """Finds the models of all checkpoints that a pattern matches."""
+    from bert_tf.batch import checkpoints
+
+    matches = checkpoints.named([pattern])
+    if matches[0].problem:
+        raise CheckpointError(matches[0].problem)
+    return [find(one.prefix, overrides, environment=environment, task=task) for one in matches]
+
+
 def _only_match(name: str) -> str | None:
     """The checkpoint of a pattern or `FOLDER:all`, which must have one; None for any other name."""
     from bert_tf.batch import checkpoints

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import csv
+import dataclasses
 import json
 import shutil
 from types import SimpleNamespace
@@ -12,9 +13,12 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.batch import average, trained
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.features.choices import OPTION_IDS
+from bert_tf.head_spec import SIMILARITY, HeadSpec
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 from bert_tf.tasks.registry import get_task
@@ -107,12 +111,74 @@ def test_goes_on_where_it_was_killed_to_the_same_result(series, tmp_path):
     assert not (tmp_path / "run_config.json").exists()
 
 
+@pytest.fixture(scope="module")
+def averaged(series, tmp_path_factory):
+    """The same folds, evaluated and predicting by the mean of their outputs."""
+    project, folder = series
+    out = tmp_path_factory.mktemp("averaged")
+    for fold in ("fold-1", "fold-2"):
+        shutil.copytree(folder / fold, out / fold)
+    shutil.copy(project.data_dir / "dev.tsv", project.data_dir / "test.tsv")
+    assert (
+        classifier.run(*project.flags(out, folds=2, folds_average=True, do_train=True, do_eval=True, do_predict=True, **WAYS))
+        == 0
+    )
+    return project, out
+
+
+def test_the_average_of_the_folds_is_the_mean_of_their_logits(averaged):
+    project, folder = averaged
+    texts = [line.split("\t")[3:] for line in (project.data_dir / "dev.tsv").read_text().splitlines()[1:]]
+    logits = []
+    for fold in ("fold-1", "fold-2"):
+        with bert_tf.load(folder / fold) as model:
+            shares = [[one.probabilities[label] for label in ("0", "1")] for one in model.predict(texts)]
+        logits.append(np.log(shares))
+    mean = np.mean([each[:, 1] - each[:, 0] for each in logits], axis=0)
+    expected = 1 / (1 + np.exp(-mean))
+    header, *rows = (line.split("\t") for line in (folder / "predictions.tsv").read_text().splitlines())
+    found = [float(row[header.index("probability_1")]) for row in rows]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    labels = [line.partition("\t")[0] for line in (project.data_dir / "dev.tsv").read_text().splitlines()[1:]]
+    accuracy = np.mean((expected > 0.5) == np.array([label == "1" for label in labels]))
+    assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == pytest.approx(accuracy)
+    assert not list(folder.glob("model.ckpt*"))
+
+
+def test_files_are_predicted_with_the_average_later(averaged, tmp_path):
+    project, folder = averaged
+    bert_tf.predict_files(
+        checkpoint=f"{folder}/fold-*",
+        average_outputs=True,
+        input=str(project.data_dir / "test.tsv"),
+        output=str(tmp_path / "out.tsv"),
+    )
+    assert (tmp_path / "out.tsv").read_text().splitlines()[1:] == (folder / "predictions.tsv").read_text().splitlines()[1:]
+    with pytest.raises(FlagError, match="is one checkpoint; name several, such as 'RUN/fold-"):
+        bert_tf.predict_files(checkpoint=f"{folder}/fold-1", average_outputs=True, input="-", output="-")
+
+
+def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
+    _, folder = series
+    first, longer = (
+        trained.load(str(folder / "fold-1" / "model.ckpt-2"), ModelOverrides(max_seq_length=length)) for length in (None, 7)
+    )
+    vectors = dataclasses.replace(first, given_head=HeadSpec(8, SIMILARITY))
+    with pytest.raises(CheckpointError, match="its max_seq_length is not that of"):
+        average.comparable([first, longer])
+    with pytest.raises(CheckpointError, match="vectors of different models cannot be averaged"):
+        average.comparable([vectors, vectors])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--folds=1"], "--folds=1"),
         (["--group_column=a"], "--group_column belongs to --folds, such as --folds=5"),
         (["--folds_only"], "--folds_only belongs to --folds"),
+        (["--folds_average"], "--folds_average belongs to --folds"),
+        (["--folds=2", "--folds_average", "--folds_only"], "--folds_average and --folds_only exclude each other"),
+        (["--folds=2", "--folds_average", "--calibrate"], "--folds_average has no decision rule"),
         (["--folds=2", "--seeds=1-2"], "--folds and --seeds exclude each other"),
         (["--folds=2", "--eval_every_n_steps=5"], "the reported rows would choose the checkpoint"),
     ],
