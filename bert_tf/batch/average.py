@@ -32,7 +32,8 @@ class AverageEngine:
 
     def outputs(self, features: Features) -> Outputs:
         each = [engine.outputs(features) for engine in self._engines]
-        return {name: np.mean([one[name] for one in each], axis=0, dtype=np.float64).astype(np.float32) for name in each[0]}
+        stacked = {name: np.stack([one[name] for one in each]) for name in each[0]}
+        return {name: np.asarray(arrays.mean(axis=0, dtype=np.float64), np.float32) for name, arrays in stacked.items()}
 
     def close(self) -> None:
         for engine in self._engines:
