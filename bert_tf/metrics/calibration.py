@@ -18,6 +18,7 @@ from bert_tf.metrics.probabilities import Floats
 BINS = 15  # of the expected calibration error, as in Guo et al. (2017); fewer if they were small
 _FEWEST = 40  # decisions in a bin: the share of right ones is uncertain by 0.06 for 0.85
 _EXTREME = 20.0  # temperatures are between this and its inverse: logits that are never wrong have no best one
+_DRAWS = 200  # of what calibrated predictions would be right by chance
 _TOLERANCE = 1e-7  # of the logarithm of a temperature
 
 
@@ -71,14 +72,27 @@ def error(rows: Sequence[Bin]) -> float:
     return sum(row.size * abs(row.accuracy - row.confidence) for row in rows) / sum(row.size for row in rows)
 
 
+def chance(parts: Sequence[LabelledLogits]) -> float:
+    """Returns the mean calibration error that decisions of these confidences have by chance if they are calibrated."""
+    confidence = np.sort(np.concatenate([probabilities.softmax(part.logits.astype(np.float64)).max(axis=-1) for part in parts]))
+    right = np.random.default_rng(0).random([_DRAWS, len(confidence)]) < confidence
+    rows = np.array_split(np.arange(len(confidence)), _bin_count(len(confidence)))
+    errors = [len(row) * np.abs(right[:, row].mean(axis=1) - confidence[row].mean()) for row in rows]
+    return float(np.sum(errors, axis=0).mean() / len(confidence))
+
+
 def bins(parts: Sequence[LabelledLogits], most: int | None = None) -> list[Bin]:
     """Divides decisions by confidence into bins of equally many, the points of a reliability diagram; `most` None: by size."""
     shares = [probabilities.softmax(part.logits.astype(np.float64)) for part in parts]
     confidence = np.concatenate([found.max(axis=-1) for found in shares])
     right = np.concatenate([found.argmax(axis=-1) == part.labels for found, part in zip(shares, parts)])
     order = np.argsort(confidence, kind="stable")
-    rows = np.array_split(order, most or max(1, min(BINS, len(order) // _FEWEST)))
+    rows = np.array_split(order, most or _bin_count(len(order)))
     return [Bin(float(confidence[row].mean()), float(right[row].mean()), len(row)) for row in rows]
+
+
+def _bin_count(decisions: int) -> int:
+    return max(1, min(BINS, decisions // _FEWEST))
 
 
 def _losses(labelled: LabelledLogits) -> Floats:

@@ -42,6 +42,7 @@ class Calibrated(Printed):
       before: quality of the published probabilities.
       after: quality of the calibrated ones.
       reliability: points of both reliability diagrams.
+      ece_by_chance: ECE that as many calibrated predictions have on average, since bins are small.
       metrics: metrics of the task before and after, if a rule other than temperatures was asked for.
       rule: coverage and risk of what is not abstained from, coverage and mean size of label sets.
       risk_coverage: risk by coverage, from the most confident predictions down; empty for several labels and tags.
@@ -54,6 +55,7 @@ class Calibrated(Printed):
     before: Calibration
     after: Calibration
     reliability: dict[str, list[Bin]]
+    ece_by_chance: float
     metrics: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     rule: dict[str, float] = dataclasses.field(default_factory=dict)
     risk_coverage: list[tuple[float, float]] = dataclasses.field(default_factory=list)
@@ -73,6 +75,7 @@ class Calibrated(Printed):
             [
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
+                f"ECE by chance: {self.ece_by_chance:.4f}, the mean of calibrated predictions of this number",
                 f"temperature: {_shown(self.temperatures)}",
                 *rules,
             ]
@@ -120,6 +123,7 @@ def calibrate(
         calibration.measure(others),
         calibration.measure(after),
         {"before": calibration.bins(others), "after": calibration.bins(after)},
+        calibration.chance(after),
         risk_coverage=decision_rules.risk_coverage(after[0]) if family.kind == CLASSIFICATION else [],
     )
     if rules == NO_RULES:
@@ -179,6 +183,7 @@ def write(checkpoint: str, found: Calibrated, examples: Sequence[Example]) -> Pa
         "before": found.before._asdict(),
         "after": found.after._asdict(),
         "reliability": found.reliability,
+        "ece_by_chance": found.ece_by_chance,
         "metrics": found.metrics,
         "rule": found.rule,
         "risk_coverage": found.risk_coverage,

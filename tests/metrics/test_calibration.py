@@ -48,6 +48,14 @@ def test_quality_by_hand():
     assert calibration.error(two) == pytest.approx((0.55 + 0.15) / 2, rel=1e-3)
 
 
+def test_the_error_by_chance_is_that_of_a_binomial_distribution():
+    """40 decisions of confidence 0.5 in one bin: the mean of |k / 40 - 0.5|."""
+    expected = sum(math.comb(40, k) * abs(k / 40 - 0.5) for k in range(41)) / 2**40
+    found = calibration.chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
+    assert found == pytest.approx(expected, rel=0.15)
+    assert calibration.chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
+
+
 def test_parts_with_more_or_fewer_classes_are_measured_together():
     parts = [labelled([[0.0, 1.0]], [1]), labelled([[0.0, 1.0, -np.inf], [2.0, 0.0, 1.0]], [1, 0])]
     alone = [
