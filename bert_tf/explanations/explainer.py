@@ -40,7 +40,7 @@ _TOLERANCE = 0.01  # completeness error up to which steps are not doubled
 _LEAST_CHANGE = 1e-6  # of an output: a smaller one is rounding
 _TOKENS = 4096  # of a batch
 
-_EXPLAINED = Registry[Explained]("explained")
+EXPLAINED = Registry[Explained]("explained")
 _IDS = INPUTS[0].name
 
 
@@ -222,13 +222,18 @@ class Explainer(Session):
         self._family = family
 
     def explain(
-        self, examples: Sequence[Any], method: str, label: Any = None, word: int | None = None, steps: int = STEPS
+        self,
+        examples: Sequence[Any],
+        method: str = INTEGRATED_GRADIENTS,
+        label: Any = None,
+        word: int | None = None,
+        steps: int = STEPS,
     ) -> list[Explanation]:
         """See `Model.explain`."""
         if method not in METHODS:
             raise FlagError(f"--method: {unknown_name('method', method, METHODS)}")
-        if self._family.kind not in _EXPLAINED:
-            raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, _EXPLAINED)}")
+        if self._family.kind not in EXPLAINED:
+            raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, EXPLAINED)}")
         steps = checked(Setting("steps", int, STEPS, "", 1, highest=MOST_STEPS), steps)
         found = []
         for example in examples:
@@ -241,11 +246,11 @@ class Explainer(Session):
         return found
 
     def _made(self, inference: InferenceOptions) -> GradientEngine:
-        return GradientEngine(_EXPLAINED[self._family.kind].score, inference)
+        return GradientEngine(EXPLAINED[self._family.kind].score, inference)
 
     def _asked(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> tuple[Any, _Asked]:
         """Label and computation of the explained output."""
-        family, explained, vocabulary = self._family, _EXPLAINED[self._family.kind], self.trained.vocabulary
+        family, explained, vocabulary = self._family, EXPLAINED[self._family.kind], self.trained.vocabulary
         tokenizer = TracingTokenizer(self.trained.tokenizer, whole=explained.whole_words)
         traced = family.features([example], tokenizer, self.trained.limits)
         features = dataclasses.replace(traced, token_ids=tokenizer.piece_ids(traced.token_ids))
