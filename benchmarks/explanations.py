@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import bert_tf
 from benchmarks.workers import PEER_FOLDER, Limits, Worker
-from bert_tf.explanations.explanation import Explanation
-from bert_tf.features.columns import Array
 from bert_tf.io import documents
-from bert_tf.library.model import Model
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
+
+Array = npt.NDArray[Any]
 
 _PEER = PEER_FOLDER / "transformers_captum.py"
 _SHARES = (0.1, 0.2, 0.5)  # of the words
@@ -86,7 +86,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def _peer(asked: argparse.Namespace, model: Model) -> Iterator[Worker]:
+def _peer(asked: argparse.Namespace, model: bert_tf.Model) -> Iterator[Worker]:
     with tempfile.TemporaryDirectory() as folder:
         exported, workload = model.export("huggingface", Path(folder) / "model"), Path(folder) / "workload.json"
         workload.write_text(documents.to_json({"model": os.fspath(exported), "threads": asked.threads}), encoding="utf-8")
@@ -94,26 +94,26 @@ def _peer(asked: argparse.Namespace, model: Model) -> Iterator[Worker]:
             yield worker
 
 
-def _rows(model: Model, pairs: Sequence[tuple[str, str]]) -> list[Row]:
+def _rows(model: bert_tf.Model, pairs: Sequence[tuple[str, str]]) -> list[Row]:
     features = model.reader.features(model.reader.examples(pairs))
     batch = features.batch(np.arange(len(pairs)), int(features.lengths.max()))
     columns = zip(pairs, features.lengths, batch["input_ids"], batch["segment_ids"])
     return [Row(pair, ids[:size], segments[:size], _words(model, ids[:size])) for pair, size, ids, segments in columns]
 
 
-def _words(model: Model, ids: Array) -> Array:
+def _words(model: bert_tf.Model, ids: Array) -> Array:
     vocabulary = model.trained.vocabulary
     special = np.isin(ids, (vocabulary.cls_id, vocabulary.sep_id))
     continues = np.array([vocabulary.tokens[one].startswith("##") for one in ids])
     return np.where(special, -1, np.cumsum(~special & ~continues) - 1)
 
 
-def _captum(worker: Worker, model: Model, rows: Sequence[Row], steps: Sequence[int] = ()) -> list[Array]:
+def _captum(worker: Worker, model: bert_tf.Model, rows: Sequence[Row], steps: Sequence[int] = ()) -> list[Array]:
     found = worker.ask({"run": _requests(model, rows, steps)})["scores"]
     return [row.by_word(of_tokens) for row, of_tokens in zip(rows, found)]
 
 
-def _requests(model: Model, rows: Sequence[Row], steps: Sequence[int] = ()) -> list[dict[str, Any]]:
+def _requests(model: bert_tf.Model, rows: Sequence[Row], steps: Sequence[int] = ()) -> list[dict[str, Any]]:
     """Captum's arguments; without `steps` its own number of points."""
     pad = model.trained.vocabulary.pad_id
     return [
@@ -127,7 +127,7 @@ def _requests(model: Model, rows: Sequence[Row], steps: Sequence[int] = ()) -> l
     ]
 
 
-def _timed(worker: Worker, model: Model, rows: Sequence[Row], rounds: int) -> Mapping[str, list[float]]:
+def _timed(worker: Worker, model: bert_tf.Model, rows: Sequence[Row], rounds: int) -> Mapping[str, list[float]]:
     pairs, requests = [row.pair for row in rows], _requests(model, rows)
     model.explain(pairs[:_WARM])
     worker.ask({"run": requests[:_WARM]})
@@ -141,7 +141,7 @@ def _timed(worker: Worker, model: Model, rows: Sequence[Row], rounds: int) -> Ma
 
 
 def _faithfulness(
-    model: Model, rows: Sequence[Row], explanations: Sequence[Explanation], scores: Sequence[Array]
+    model: bert_tf.Model, rows: Sequence[Row], explanations: Sequence[Any], scores: Sequence[Array]
 ) -> tuple[float, float]:
     """Comprehensiveness and sufficiency, means over rows and shares."""
     labels = [model.labels.index(one.label) for one in explanations]
@@ -158,7 +158,7 @@ def _best(row: Row, scores: Array, share: float) -> Array:
     return np.isin(row.word, np.argsort(-scores, kind="stable")[: max(1, round(share * len(scores)))])
 
 
-def _probabilities(model: Model, rows: Sequence[Row], labels: Sequence[int], masks: Sequence[Array]) -> Array:
+def _probabilities(model: bert_tf.Model, rows: Sequence[Row], labels: Sequence[int], masks: Sequence[Array]) -> Array:
     """[rows] of the labels, with some tokens replaced by [MASK]."""
     features = model.reader.features(model.reader.examples([row.pair for row in rows]))
     masked = np.where(np.concatenate(masks), model.trained.vocabulary.mask_id, np.concatenate([row.ids for row in rows]))
@@ -168,7 +168,7 @@ def _probabilities(model: Model, rows: Sequence[Row], labels: Sequence[int], mas
 
 
 def _table(
-    own: Sequence[Explanation],
+    own: Sequence[Any],
     same: Sequence[Array],
     faithful: Mapping[str, tuple[float, float]],
     seconds: Mapping[str, list[float]],

@@ -273,7 +273,7 @@ def test_the_command_prints_json(open_model, capsys):
 
 @pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])
 def test_the_command_prints_colours_on_terminals(monkeypatch, capsys, value, coloured):
-    monkeypatch.setattr(explain, "explained", lambda _: FOUND)
+    monkeypatch.setattr(explain, "_explain", lambda _: FOUND)
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", value)
