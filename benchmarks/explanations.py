@@ -2,7 +2,7 @@
 
     python -m benchmarks.explanations RUN DATA_DIR --peer=PYTHON
 
-PYTHON is that of an environment with benchmarks/peers/transformers.txt and captum. Captum explains the run as `export
+PYTHON is that of an environment with benchmarks/peers/transformers.txt. Captum explains the run as `export
 --format=huggingface` writes it. Both explain the predicted label, from word vectors of [PAD]. Prints
 
 - the share of rows with a completeness error of at most 1 %;
@@ -76,7 +76,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.explanations")
     parser.add_argument("run", help="folder of a run that was trained on MRPC")
     parser.add_argument("data_dir", help="folder of MRPC's files")
-    parser.add_argument("--peer", required=True, help="Python of an environment with transformers and captum")
+    parser.add_argument("--peer", required=True, help="Python of an environment with benchmarks/peers/transformers.txt")
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--timed", type=int, default=100, help="rows whose explanation is timed")
     parser.add_argument("--rounds", type=int, default=3)
@@ -164,7 +164,8 @@ def _probabilities(model: bert_tf.Model, rows: Sequence[Row], labels: Sequence[i
     masked = np.where(np.concatenate(masks), model.trained.vocabulary.mask_id, np.concatenate([row.ids for row in rows]))
     logits = model.outputs(dataclasses.replace(features, token_ids=masked.astype(np.int32)))["logits"]
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return shares[np.arange(len(labels)), labels] / shares.sum(axis=1)
+    probabilities: Array = shares[np.arange(len(labels)), labels] / shares.sum(axis=1)
+    return probabilities
 
 
 def _table(

@@ -181,14 +181,14 @@ def _error(total: float, change: float) -> float:
     return abs(total - change) / max(abs(change), _LEAST_CHANGE)
 
 
-def _integrated_gradients(explained: _ExplainedOutput, steps: int) -> _Scores:
+def _integrated_gradients(explained: _ExplainedOutput, *, steps: int, most_steps: int) -> _Scores:
     """Doubles the points of the quadrature until the scores add up to the change of the output."""
     ids = np.stack([explained.batch[_IDS]] * 2)
     baseline, output = explained.values(ids, np.array([0.0, 1.0])).tolist()
     while True:
         of_tokens = explained.integral(*_quadrature(steps))
         error = _error(float(of_tokens.sum()), output - baseline)
-        if error <= _TOLERANCE or 2 * steps > MOST_STEPS:
+        if error <= _TOLERANCE or 2 * steps > most_steps:
             return _Scores(explained.by_word(of_tokens), output, baseline, error, steps)
         steps *= 2
 
@@ -200,9 +200,8 @@ def _quadrature(points: int) -> tuple[Floats, Floats]:
     return (nodes + 1) / 2, weights / 2
 
 
-def _occlusion(explained: _ExplainedOutput, steps: int) -> _Scores:
+def _occlusion(explained: _ExplainedOutput, **_: int) -> _Scores:
     """The drop of the output if a word is masked, for each word; the baseline masks all."""
-    del steps
     ids, word, mask_id = explained.batch[_IDS], explained.words.of_tokens, explained.mask_id
     masked = [np.where(word == number, mask_id, ids) for number in range(len(explained.words.texts))]
     points = np.stack([ids, np.where(word != SPECIAL, mask_id, ids), *masked])
@@ -211,7 +210,8 @@ def _occlusion(explained: _ExplainedOutput, steps: int) -> _Scores:
     return _Scores(drops, output, baseline, _error(float(drops.sum()), output - baseline), 0)
 
 
-_METHODS: Mapping[str, Callable[[_ExplainedOutput, int], _Scores]] = {
+_Method = Callable[..., _Scores]
+_METHODS: Mapping[str, _Method] = {
     INTEGRATED_GRADIENTS: _integrated_gradients,
     OCCLUSION: _occlusion,
 }
@@ -231,24 +231,25 @@ class Explainer(Session):
         label: Any = None,
         word: int | None = None,
         steps: int = STEPS,
+        most_steps: int = MOST_STEPS,
     ) -> list[Explanation]:
-        """Scores words of examples from `Reader.examples`; see `Model.explain`."""
+        """Scores words of examples from `Reader.examples`; see `Model.explain`. Steps are doubled up to `most_steps`."""
         if method not in METHODS:
             raise FlagError(f"--method: {unknown_name('method', method, METHODS)}")
         if self._family.kind not in EXPLAINED:
             raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, EXPLAINED)}")
         steps = checked(Setting("steps", int, STEPS, "", 1, highest=MOST_STEPS), steps)
-        return [self._explanation(example, method, label, word, steps) for example in examples]
+        score = functools.partial(_METHODS[method], steps=steps, most_steps=most_steps)
+        return [self._explanation(example, method, label, word, score) for example in examples]
 
-    def _explanation(self, example: Any, method: str, label: Any, word: int | None, steps: int) -> Explanation:
+    def _explanation(self, example: Any, method: str, label: Any, word: int | None, score: _Method) -> Explanation:
         with self._turn():
             engine = cast(GradientEngine, self._loaded(self.trained))
             explained = self._explained_output(engine, example, label, word)
-            of_words, *scores = _METHODS[method](explained, steps)
-        words = explained.words
-        return Explanation(
-            example.guid, explained.label, words.texts, tuple(of_words.tolist()), words.segments, method, *scores
-        )
+            scores = score(explained)
+        of_words, words = tuple(scores.of_words.tolist()), explained.words
+        facts = scores.output, scores.baseline, scores.error, scores.steps
+        return Explanation(example.guid, explained.label, words.texts, of_words, words.segments, method, *facts)
 
     def _gradient_engine(self, inference: InferenceOptions) -> GradientEngine:
         return GradientEngine(EXPLAINED[self._family.kind].score, inference)

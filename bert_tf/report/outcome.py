@@ -155,7 +155,7 @@ def _scored(explanation: Mapping[str, Any]) -> list[list[tuple[str, float]]]:
     columns = [explanation.get(name) for name in ("words", "scores", "segments")]
     if not all(isinstance(column, list) for column in columns):
         return []
-    words = list(zip(*columns))  # type: ignore[arg-type]
+    words = list(zip(*columns))
     if not all(is_number(score) for _, score, _ in words):
         return []
     largest = max((abs(score) for _, score, _ in words), default=0.0) or 1.0

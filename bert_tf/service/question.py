@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
-from bert_tf.explanations.explanation import STEPS
+from bert_tf.explanations.explanation import OCCLUSION, STEPS
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
@@ -53,11 +53,12 @@ def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
         raise Refusal(UNUSABLE, f"{len(rows)} rows; {EXPLAIN} takes one at a time")
     examples = _examples(rows, reader)
     _check_texts([text for example in examples for text in example.texts], limits)
-    tokens = reader.tokens(examples)
+    tokens, times = reader.tokens(examples), ""
+    if call == EXPLAIN:  # each token is computed at each point of the integral, or without each word
+        tokens = [count * (count if options.get("method") == OCCLUSION else STEPS) for count in tokens]
+        times = ", counted each time that one is computed"
     if sum(tokens) > limits.max_request_tokens:
-        raise _too_large(f"{sum(tokens)} tokens", limits.max_request_tokens, "max_request_tokens")
-    if call == EXPLAIN:
-        tokens = [STEPS * count for count in tokens]  # computed at each point of the integral
+        raise _too_large(f"{sum(tokens)} tokens{times}", limits.max_request_tokens, "max_request_tokens")
     return _parts(call, examples, tokens, options, batch_tokens)
 
 

@@ -23,6 +23,7 @@ from bert_tf.service import forms, values
 from bert_tf.service.question import ENCODE, EXPLAIN, NORMALIZE, PREDICT, Part
 from bert_tf.service.settings import ServeConfig
 
+_MOST_STEPS = 128  # points of an explanation, for which other requests wait
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 
@@ -165,7 +166,8 @@ class Served:
 
     def _explanation(self, part: Part) -> list[bytes] | Failed:
         try:
-            return [values.as_json(one) for one in self._model.explainer.explain(part.examples, **part.options)]
+            explanations = self._model.explainer.explain(part.examples, **part.options, most_steps=_MOST_STEPS)
+            return [values.as_json(one) for one in explanations]
         except FlagError as error:  # an unknown method, label or word
             return Failed(str(error).removeprefix("--"))
 

@@ -128,6 +128,14 @@ def test_what_cannot_be_explained_is_one_line(body, said):
         assert message(running.ask("/explain", body)) == (422, said)
 
 
+@pytest.mark.parametrize(("method", "tokens"), [("integrated_gradients", 80), ("occlusion", 25)])
+def test_tokens_of_an_explanation_count_each_time(method, tokens):
+    with Running(Toy(description(calls=EXPLAINING)), max_request_tokens=20) as running:
+        found = message(running.ask("/explain", {"text": "a b c", "method": method}))
+    assert found[0] == 413
+    assert found[1].startswith(f"{tokens} tokens, counted each time that one is computed, at most 20")
+
+
 def test_a_body_that_is_said_to_be_encoded_is_refused(service):
     refused = message(service.ask(body=b'{"text": "a"}', **{"Content-Encoding": "br"}))
     assert refused == (415, "the body is br, which is not unpacked here; send JSON as it is")
