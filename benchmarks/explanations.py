@@ -63,10 +63,10 @@ def main(arguments: Sequence[str]) -> None:
     with bert_tf.load(asked.run, max_seq_length=asked.max_seq_length, **machine) as model, _peer(asked, model) as worker:
         rows = _rows(model, [(example.text_a, example.text_b) for example in examples])
         own, usual, seconds = _in_turns(worker, model, rows)
-        same, _ = _captum(worker, model, rows, [one.steps for one in own])
+        same, same_s = _captum(worker, model, rows, [one.steps for one in own])
         scores = {"bert_tf": [np.array(one.scores) for one in own], "Captum": usual}
         faithful = {name: _faithfulness(model, rows, own, each) for name, each in scores.items()}
-    for line in _table(own, same, faithful, seconds):
+    for line in _table(own, same, faithful, {**seconds, "same": [same_s]}):
         sys.stdout.write(f"| {' | '.join(line)} |\n")
 
 
@@ -185,14 +185,15 @@ def _table(
     points = sorted(one.steps for one in own)
     yield "points: median, most", f"{points[len(points) // 2]}, {points[-1]}", "50"
     yield (
-        "largest difference at the same points: absolute, of the largest score",
-        f"{max(map(np.max, apart)):.1e}",
-        f"{max(relative):.1e}",
+        "largest difference at the same points; of the largest score",
+        f"{max(map(np.max, apart)):.1e}; {max(relative):.1e}",
+        "",
     )
     for number, name in enumerate(("comprehensiveness (higher is better)", "sufficiency (lower is better)")):
         yield name, *(f"{each[number]:.4f}" for each in faithful.values())
-    yield "seconds for 100 rows", *(f"{100 / len(own) * sum(each):.1f}" for each in seconds.values())
-    ratios = [theirs / ours for ours, theirs in zip(*seconds.values())]
+    ours, theirs, at_same = (f"{100 / len(own) * sum(each):.1f}" for each in seconds.values())
+    yield "seconds for 100 rows", ours, f"{theirs}; with the points of bert_tf {at_same}"
+    ratios = [other / own_s for own_s, other in zip(seconds["bert_tf"], seconds["Captum"])]
     yield "speed: median and range of turns", f"{np.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})", "1"
 
 
