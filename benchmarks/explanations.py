@@ -166,8 +166,7 @@ def _probabilities(model: bert_tf.Model, rows: Sequence[Row], labels: Sequence[i
     masked = np.where(np.concatenate(masks), model.trained.vocabulary.mask_id, np.concatenate([row.ids for row in rows]))
     logits = model.outputs(dataclasses.replace(features, token_ids=masked.astype(np.int32)))["logits"]
     shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities: Array = shares[np.arange(len(labels)), labels] / shares.sum(axis=1)
-    return probabilities
+    return np.asarray(shares[np.arange(len(labels)), labels] / shares.sum(axis=1))
 
 
 def _table(
