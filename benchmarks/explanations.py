@@ -57,7 +57,7 @@ class Row:
 
 
 def main(arguments: Sequence[str]) -> None:
-    asked = _asked(arguments)
+    asked = parsed(arguments)
     examples = get_task("MRPC").examples(asked.data_dir, DEV)[: asked.rows]
     machine = {"intra_op_threads": asked.threads, "inter_op_threads": 1}
     with bert_tf.load(asked.run, max_seq_length=asked.max_seq_length, **machine) as model, _peer(asked, model) as worker:
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> None:
         sys.stdout.write(f"| {' | '.join(line)} |\n")
 
 
-def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.explanations")
     parser.add_argument("run", help="folder of a run that was trained on MRPC")
     parser.add_argument("data_dir", help="folder of MRPC's files")
