@@ -116,18 +116,19 @@ def _explain(run: Run, settings: ReportSettings) -> None:
     if mistakes is None:
         raise OutputError(f"{run.folder}: no {WRONG_EXAMPLES} to explain; evaluate the run first, with --do_eval")
     with load(run.folder, data_dir=settings.data_dir) as model, lock.writing_folder(run.folder):
-        by_split = itertools.groupby(mistakes, lambda line: str(line["split"]))
+        by_split = itertools.groupby(mistakes, lambda line: str(line.get("split")))
         lines = [line for split, each in by_split for line in _explained(model, split, list(each)[: settings.explain])]
         atomic.write_text(run.folder / EXPLANATIONS, json_lines(lines))
 
 
 def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[str, Any]]:
     by_id = {example.guid: example for example in model.examples(split)}
-    missing = [mistake["id"] for mistake in mistakes if mistake["id"] not in by_id]
+    ids = [mistake.get("id") for mistake in mistakes]
+    missing = [name for name in ids if name not in by_id]
     if missing:
         raise DataError(f"{split} has no example {missing[0]}; name the data of the run with --data_dir", WRONG_EXAMPLES)
-    for found in model.explainer.explain([by_id[mistake["id"]] for mistake in mistakes]):
-        yield {"split": split, **dataclasses.asdict(found)}
+    for explanation in model.explainer.explain([by_id[name] for name in ids]):
+        yield {"split": split, **dataclasses.asdict(explanation)}
 
 
 def _print(call: Call) -> None:
