@@ -52,7 +52,7 @@ _TEXTS = {
         {"type": "object", "description": "text, or text_a and text_b"},
     ]
 }
-_LABEL = {"type": ["string", "number"], "description": "label, tag or option number; default: the predicted one"}
+_LABEL = {"type": ["string", "integer"], "description": "label, tag or option number; default: the predicted one"}
 _EXPLAIN_OPTIONS = {
     "method": {"enum": list(METHODS), "default": METHODS[0]},
     "label": _LABEL,
