@@ -25,7 +25,8 @@ PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
 MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
-RESULTS_TEXT, RESULTS, WRONG_EXAMPLES = "eval_results.txt", "eval_results.json", "wrong_examples.jsonl"
+RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
+WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
 # What killed processes, or a save that failed, leave half-written.
@@ -60,6 +61,7 @@ OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its r
 OF_RESULTS = (
     Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
+    Part((EXPLANATIONS,), "scores of the words of mistakes, from `report --explain` (docs/explain.md)"),
     Part((CARD,), "the model card"),
     Part((EXAMPLES,), "the first examples of each split as tokens and ids"),
     Part((f"{SUBMISSION}/*.tsv", SUBMISSION_ZIP), "predictions for GLUE's server"),

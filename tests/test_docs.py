@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import explanations
 from benchmarks.quality import pretraining as quality
 from bert_tf.cli.flags import read
 from tests import architecture_page, declared
@@ -25,6 +26,7 @@ NAMES = (
     "predict",
     "pretrain",
     "pretraining-data",
+    "report",
     "search",
     "vocabulary",
     "devices",
@@ -32,6 +34,7 @@ NAMES = (
 PARSERS = {
     "run_classifier.py": declared.parser("fine-tune"),
     "-m benchmarks.quality.pretraining": lambda argv: read(argv, quality.FLAGS),
+    "-m benchmarks.explanations": lambda argv: explanations.parsed(argv[1:]),
     **{f"-m bert_tf {name}": declared.parser(name) for name in NAMES},
 }
 PARTS = ("Data", "Files", "Measures", "Options", "As a library")  # of the page of a family
@@ -63,7 +66,11 @@ def test_a_command_of_a_page_is_understood(line):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_that_a_page_mentions_exists(page):
-    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page])) - {"gpus", "runner"}  # docker's, Beam's
+    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page])) - {
+        "gpus",
+        "runner",
+        "peer",
+    }  # docker's, Beam's, a benchmark's
     assert mentioned <= FLAGS
 
 

@@ -40,14 +40,14 @@ _TOLERANCE = 0.01  # completeness error up to which steps are not doubled
 _LEAST_CHANGE = 1e-6  # of an output: a smaller one is rounding
 _TOKENS = 4096  # of a batch
 
-_EXPLAINED = Registry[Explained]("explained")
+EXPLAINED = Registry[Explained]("explained")
 _IDS = INPUTS[0].name
 
 
 class _Graph(NamedTuple):
     inputs: Mapping[str, tf.Tensor]  # [C R, T]
     baseline: tf.Tensor  # [C R, T] ids at which the path begins
-    ways: tf.Tensor  # [C R] share of the path
+    alphas: tf.Tensor  # [C R] place on the path: 0 at the baseline, 1 at the input
     weights: tf.Tensor  # [C R, ...] see `Target`
     points: tf.Tensor  # [C R] point of each row
     outputs: Mapping[str, tf.Tensor]  # of the head
@@ -74,16 +74,16 @@ class GradientEngine:
     def _build(self, trained: Trained) -> _Graph:
         inputs = graph.inputs(trained)
         baseline = tf1.placeholder(tf.int32, [None, None], "baseline")
-        ways = tf1.placeholder(tf.float32, [None], "ways")
+        alphas = tf1.placeholder(tf.float32, [None], "alphas")
         weights = tf1.placeholder(tf.float32, None, "weights")
         points = tf1.placeholder(tf.int32, [None], "points")
         path: list[tf.Tensor] = []
 
         def lookup(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-            begin = tf.gather(table, tf.reshape(baseline, [-1]))  # [C R T, D]
-            whole = tf.gather(table, ids) - begin
-            share = tf.repeat(ways, tf.shape(baseline)[1])[:, None]
-            path.extend([begin + share * whole, whole])
+            start = tf.gather(table, tf.reshape(baseline, [-1]))  # [C R T, D]
+            change = tf.gather(table, ids) - start
+            alpha = tf.repeat(alphas, tf.shape(baseline)[1])[:, None]
+            path.extend([start + alpha * change, change])
             return path[0]
 
         outputs = graph.compute(trained, inputs, graph.PLAIN, lookup).logits
@@ -91,34 +91,35 @@ class GradientEngine:
         values = self._score(outputs[field.name], weights, points)
         (gradient,) = tf.gradients(values, path[:1])
         slopes = tf.reshape(tf.reduce_sum(gradient * path[1], axis=-1), tf.shape(baseline))
-        return _Graph(inputs, baseline, ways, weights, points, outputs, values, slopes)
+        return _Graph(inputs, baseline, alphas, weights, points, outputs, values, slopes)
 
     def outputs(self, features: Features) -> Outputs:
         trained = cast(Trained, self._trained)
-        found = computed(trained, features, self._plain, batch_size=self._inference.batch_size, batching=TO_LONGEST)
-        refuse_what_is_no_number(found, trained.prefix)
-        return found
+        outputs = computed(trained, features, self._forward, batch_size=self._inference.batch_size, batching=TO_LONGEST)
+        refuse_what_is_no_number(outputs, trained.prefix)
+        return outputs
 
-    def _plain(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _forward(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
         built = self._graph
         feeds: dict[tf.Tensor, Array] = {built.inputs[field.name]: batch[field.name] for field in INPUTS}
-        feeds.update({built.baseline: batch[_IDS], built.ways: np.ones(len(batch[_IDS]))})
+        feeds.update({built.baseline: batch[_IDS], built.alphas: np.ones(len(batch[_IDS]))})
         return self._run(built.outputs, feeds)  # type: ignore[no-any-return]
 
-    def at(self, case: _Asked, ids: Array, ways: Array, *, slopes: bool = True) -> tuple[Floats, Array]:
-        """Values [C] and slopes [C, R, T] at points: ids [C, R, T] and shares of the path [C]; no slopes unless asked for."""
+    def compute(
+        self, explained: _ExplainedOutput, ids: Array, alphas: Array, *, slopes: bool = True
+    ) -> tuple[Floats, Array | None]:
+        """Values [C] and slopes [C, R, T], if required, at points: ids [C, R, T] and alphas [C]."""
         built, (count, rows, tokens) = self._graph, ids.shape
-        flat = [count * rows, tokens]
         feeds = {
-            **{built.inputs[name]: np.tile(case.batch[name], [count, 1]) for name in case.batch},
-            built.inputs[_IDS]: ids.reshape(flat),
-            built.baseline: np.tile(case.baseline, [count, 1]),
-            built.ways: np.repeat(ways, rows),
-            built.weights: np.tile(case.weights, [count, *[1] * (case.weights.ndim - 1)]),
+            **{built.inputs[name]: np.tile(field, [count, 1]) for name, field in explained.batch.items()},
+            built.inputs[_IDS]: ids.reshape(count * rows, tokens),
+            built.baseline: np.tile(explained.baseline, [count, 1]),
+            built.alphas: np.repeat(alphas, rows),
+            built.weights: np.tile(explained.weights, [count, *[1] * (explained.weights.ndim - 1)]),
             built.points: np.repeat(np.arange(count), rows),
         }
-        found = self._run([built.values, *([built.slopes] if slopes else [])], feeds)
-        return found[0].astype(np.float64), found[-1].reshape(ids.shape) if slopes else found[0]
+        values, *of_tokens = self._run([built.values, *([built.slopes] if slopes else [])], feeds)
+        return values.astype(np.float64), of_tokens[0].reshape(ids.shape) if slopes else None
 
     def _run(self, fetches: Any, feeds: Mapping[tf.Tensor, Array]) -> Any:
         if self._session is None or self._trained is None:
@@ -132,27 +133,29 @@ class GradientEngine:
         self._session = self._trained = None
 
 
-class _Asked(NamedTuple):
-    """An output of an example, ready to be computed."""
+class _ExplainedOutput(NamedTuple):
+    """A number that the model computes from an example, as a function of token ids and alphas."""
 
     engine: GradientEngine
+    label: Any  # see `Target`
     batch: Mapping[str, Array]  # of `INPUTS`, [R, T] each
     baseline: Array  # [R, T] ids, special tokens as in the input
     weights: Array  # see `Target`
     words: Words
     mask_id: int
 
-    def values(self, ids: Array, ways: Array) -> Floats:
-        """[C] outputs at points."""
-        each = [self.engine.at(self, ids[part], ways[part], slopes=False)[0] for part in self._parts(len(ids))]
-        return np.concatenate([np.zeros(0), *each])
+    def values(self, ids: Array, alphas: Array) -> Floats:
+        """[C] at points: ids [C, R, T] and alphas [C]."""
+        parts = [self.engine.compute(self, ids[part], alphas[part], slopes=False)[0] for part in self._parts(len(ids))]
+        return np.concatenate([np.zeros(0), *parts])
 
-    def slopes(self, ways: Array, factors: Array) -> Floats:
-        """[R, T] slopes at shares of the path [C], multiplied by factors [C] and added."""
+    def integral(self, alphas: Array, factors: Array) -> Floats:
+        """[R, T] sum of the slopes at alphas [C], multiplied by factors [C]."""
         total = np.zeros(self.baseline.shape)
-        for part in self._parts(len(ways)):
-            ids = np.broadcast_to(self.batch[_IDS], [len(ways[part]), *self.baseline.shape])
-            total += np.tensordot(factors[part], self.engine.at(self, ids, ways[part])[1].astype(np.float64), 1)
+        for part in self._parts(len(alphas)):
+            ids = np.broadcast_to(self.batch[_IDS], [len(alphas[part]), *self.baseline.shape])
+            _, slopes = self.engine.compute(self, ids, alphas[part])
+            total += np.tensordot(factors[part], cast(Array, slopes).astype(np.float64), 1)
         return total
 
     def _parts(self, count: int) -> list[slice]:
@@ -162,8 +165,8 @@ class _Asked(NamedTuple):
     def by_word(self, of_tokens: Array) -> Floats:
         """Adds values of tokens [R, T] to those of words [W]."""
         real = self.words.of_tokens != SPECIAL
-        found: Floats = np.bincount(self.words.of_tokens[real], of_tokens[real], len(self.words.texts)).astype(np.float64)
-        return found
+        sums: Floats = np.bincount(self.words.of_tokens[real], of_tokens[real], len(self.words.texts)).astype(np.float64)
+        return sums
 
 
 class _Scores(NamedTuple):
@@ -178,15 +181,15 @@ def _error(total: float, change: float) -> float:
     return abs(total - change) / max(abs(change), _LEAST_CHANGE)
 
 
-def _integrated_gradients(asked: _Asked, steps: int) -> _Scores:
+def _integrated_gradients(explained: _ExplainedOutput, *, steps: int, most_steps: int) -> _Scores:
     """Doubles the points of the quadrature until the scores add up to the change of the output."""
-    ids = np.stack([asked.batch[_IDS]] * 2)
-    baseline, output = asked.values(ids, np.array([0.0, 1.0])).tolist()
+    ids = np.stack([explained.batch[_IDS]] * 2)
+    baseline, output = explained.values(ids, np.array([0.0, 1.0])).tolist()
     while True:
-        of_tokens = asked.slopes(*_quadrature(steps))
+        of_tokens = explained.integral(*_quadrature(steps))
         error = _error(float(of_tokens.sum()), output - baseline)
-        if error <= _TOLERANCE or 2 * steps > MOST_STEPS:
-            return _Scores(asked.by_word(of_tokens), output, baseline, error, steps)
+        if error <= _TOLERANCE or 2 * steps > most_steps:
+            return _Scores(explained.by_word(of_tokens), output, baseline, error, steps)
         steps *= 2
 
 
@@ -197,18 +200,18 @@ def _quadrature(points: int) -> tuple[Floats, Floats]:
     return (nodes + 1) / 2, weights / 2
 
 
-def _occlusion(asked: _Asked, steps: int) -> _Scores:
+def _occlusion(explained: _ExplainedOutput, **_: int) -> _Scores:
     """The drop of the output if a word is masked, for each word; the baseline masks all."""
-    del steps
-    ids, word = asked.batch[_IDS], asked.words.of_tokens
-    masked = [np.where(word == number, asked.mask_id, ids) for number in range(len(asked.words.texts))]
-    points = np.stack([ids, np.where(word != SPECIAL, asked.mask_id, ids), *masked])
-    output, baseline, *without = asked.values(points, np.ones(len(points))).tolist()
+    ids, word, mask_id = explained.batch[_IDS], explained.words.of_tokens, explained.mask_id
+    masked = [np.where(word == number, mask_id, ids) for number in range(len(explained.words.texts))]
+    points = np.stack([ids, np.where(word != SPECIAL, mask_id, ids), *masked])
+    output, baseline, *without = explained.values(points, np.ones(len(points))).tolist()
     drops = output - np.array(without, np.float64)
     return _Scores(drops, output, baseline, _error(float(drops.sum()), output - baseline), 0)
 
 
-_METHODS: Mapping[str, Callable[[_Asked, int], _Scores]] = {
+_Method = Callable[..., _Scores]
+_METHODS: Mapping[str, _Method] = {
     INTEGRATED_GRADIENTS: _integrated_gradients,
     OCCLUSION: _occlusion,
 }
@@ -218,41 +221,48 @@ class Explainer(Session):
     """Explains predictions of a model by float32 gradients in TensorFlow, whatever engine predicts."""
 
     def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
-        super().__init__(trained, dataclasses.replace(inference, make=self._made))
+        super().__init__(trained, dataclasses.replace(inference, make=self._gradient_engine))
         self._family = family
 
     def explain(
-        self, examples: Sequence[Any], method: str, label: Any = None, word: int | None = None, steps: int = STEPS
+        self,
+        examples: Sequence[Any],
+        method: str = INTEGRATED_GRADIENTS,
+        label: Any = None,
+        word: int | None = None,
+        steps: int = STEPS,
+        most_steps: int = MOST_STEPS,
     ) -> list[Explanation]:
-        """See `Model.explain`."""
+        """Scores words of examples from `Reader.examples`; see `Model.explain`. Steps are doubled up to `most_steps`."""
         if method not in METHODS:
             raise FlagError(f"--method: {unknown_name('method', method, METHODS)}")
-        if self._family.kind not in _EXPLAINED:
-            raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, _EXPLAINED)}")
+        if self._family.kind not in EXPLAINED:
+            raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, EXPLAINED)}")
         steps = checked(Setting("steps", int, STEPS, "", 1, highest=MOST_STEPS), steps)
-        found = []
-        for example in examples:
-            with self._turn():
-                engine = cast(GradientEngine, self._loaded(self.trained))
-                shown, asked = self._asked(engine, example, label, word)
-                scores = _METHODS[method](asked, steps)
-            of_words, texts, segments = tuple(scores.of_words.tolist()), asked.words.texts, asked.words.segments
-            found.append(Explanation(example.guid, shown, texts, of_words, segments, method, *scores[1:]))
-        return found
+        score = functools.partial(_METHODS[method], steps=steps, most_steps=most_steps)
+        return [self._explanation(example, method, label, word, score) for example in examples]
 
-    def _made(self, inference: InferenceOptions) -> GradientEngine:
-        return GradientEngine(_EXPLAINED[self._family.kind].score, inference)
+    def _explanation(self, example: Any, method: str, label: Any, word: int | None, score: _Method) -> Explanation:
+        with self._turn():
+            engine = cast(GradientEngine, self._loaded(self.trained))
+            explained = self._explained_output(engine, example, label, word)
+            scores = score(explained)
+        of_words, words = tuple(scores.of_words.tolist()), explained.words
+        facts = scores.output, scores.baseline, scores.error, scores.steps
+        return Explanation(example.guid, explained.label, words.texts, of_words, words.segments, method, *facts)
 
-    def _asked(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> tuple[Any, _Asked]:
-        """Label and computation of the explained output."""
-        family, explained, vocabulary = self._family, _EXPLAINED[self._family.kind], self.trained.vocabulary
-        tokenizer = TracingTokenizer(self.trained.tokenizer, whole=explained.whole_words)
+    def _gradient_engine(self, inference: InferenceOptions) -> GradientEngine:
+        return GradientEngine(EXPLAINED[self._family.kind].score, inference)
+
+    def _explained_output(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> _ExplainedOutput:
+        family, kind, vocabulary = self._family, EXPLAINED[self._family.kind], self.trained.vocabulary
+        tokenizer = TracingTokenizer(self.trained.tokenizer, whole=kind.whole_words)
         traced = family.features([example], tokenizer, self.trained.limits)
         features = dataclasses.replace(traced, token_ids=tokenizer.piece_ids(traced.token_ids))
         (prediction,) = family.listed(family.predictions(engine.outputs(features), features, [example]), [example])
-        target = explained.target(Case(features, prediction, family.labels, label, word))
+        target = kind.target(Case(features, prediction, family.labels, label, word))
         padded = features.batch(target.rows, int(features.lengths[target.rows].max()))
         batch = {field.name: padded[field.name] for field in INPUTS}
         words = tokenizer.words(traced, target.rows)
         baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
-        return target.label, _Asked(engine, batch, baseline, target.weights, words, vocabulary.mask_id)
+        return _ExplainedOutput(engine, target.label, batch, baseline, target.weights, words, vocabulary.mask_id)

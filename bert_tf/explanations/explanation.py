@@ -14,7 +14,7 @@ STEPS, MOST_STEPS = 16, 1024  # points of the integral: doubled until the scores
 _GREEN, _RED = (40, 160, 60), (220, 60, 50)  # words that raise the output, and those that lower it
 _SHADES = {1: (194, 157, 120, 41), -1: (224, 217, 210, 203)}  # the same among the 256 colours of terminals
 _FAINTEST = 0.05  # share of the largest score from which on a word is coloured
-_NAMED = 10  # words with the largest scores
+_LISTED = 10  # words with the largest scores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,16 +47,16 @@ class Explanation:
 
     def __str__(self) -> str:
         """The head line, the words, and those with the largest scores."""
-        return self.as_text(lambda word, _: word)
+        return self._as_text(lambda word, _: word)
 
     def in_colours(self) -> str:
         """As `str`, with escape sequences of terminals."""
-        return self.as_text(lambda word, share: f"\033[30;48;5;{_shade(share)}m{word}\033[0m")
+        return self._as_text(lambda word, share: f"\033[30;48;5;{_shade(share)}m{word}\033[0m")
 
-    def as_text(self, painted: Callable[[str, float], str]) -> str:
+    def _as_text(self, painted: Callable[[str, float], str]) -> str:
         """Lines of text; `painted` colours a word by its score as a share of the largest, from -1 to 1."""
-        texts = [" ".join(painted(*word) if _is_seen(word[1]) else word[0] for word in text) for text in self._texts()]
-        largest = sorted(zip(self.scores, self.words), key=lambda pair: -abs(pair[0]))[:_NAMED]
+        texts = [" ".join(painted(*word) if _is_coloured(word[1]) else word[0] for word in text) for text in self._texts()]
+        largest = sorted(zip(self.scores, self.words), key=lambda pair: -abs(pair[0]))[:_LISTED]
         return "\n".join([self._title, "", *texts, "", *(f"{score:+8.4f}  {word}" for score, word in largest)]) + "\n"
 
     def _repr_html_(self) -> str:
@@ -65,9 +65,9 @@ class Explanation:
 
     @property
     def _title(self) -> str:
-        of = f"{self.label:.4f}" if isinstance(self.label, float) else self.label
+        label = f"{self.label:.4f}" if isinstance(self.label, float) else self.label
         return (
-            f"{of}: output {self.output:.4f}, without words {self.baseline:.4f}; {self.method},"
+            f"{label}: output {self.output:.4f}, without words {self.baseline:.4f}; {self.method},"
             f" completeness error {self.completeness_error:.2%}"
         )
 
@@ -79,7 +79,7 @@ class Explanation:
             yield [(word, score / largest) for word, score, text in each if text == segment]
 
 
-def _is_seen(share: float) -> bool:
+def _is_coloured(share: float) -> bool:
     return abs(share) >= _FAINTEST
 
 

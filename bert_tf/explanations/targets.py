@@ -93,12 +93,12 @@ def _of_tag(case: Case) -> Target:
     tags = case.prediction.label
     others = (n for n, tag in enumerate(tags) if tag != case.labels[usual(case.labels)])
     word = next(others, 0) if case.word is None else case.word
-    features, numbers = case.features, case.features.targets[WORDS.name]
-    found = np.flatnonzero(numbers == word)
-    if not 0 <= word < len(tags) or not len(found):
+    features = case.features
+    tokens = np.flatnonzero(features.targets[WORDS.name] == word)
+    if not 0 <= word < len(tags) or not len(tokens):
         raise FlagError(f"--word={word}: the model reads {len(tags)} words, counted from 0; give the number of one")
     label = tags[word] if case.label is None else case.label
-    row, place = _place(features, int(found[0]))
+    row, place = _place(features, int(tokens[0]))
     weights = np.zeros([1, features.lengths[row], len(case.labels)])
     weights[0, place] = _hot(label, case.labels)
     return Target(label, np.array([row]), weights)

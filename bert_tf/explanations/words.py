@@ -42,8 +42,8 @@ class TracingTokenizer(WordPieceTokenizer):
         return self._traced(text, self.tokenize(text))
 
     def pieces(self, text: str) -> Pieces:
-        found = self.tokenize(text)
-        columns = self._traced(text, found), [piece.start for piece in found], [piece.end for piece in found]
+        pieces = self.tokenize(text)
+        columns = self._traced(text, pieces), [piece.start for piece in pieces], [piece.end for piece in pieces]
         return Pieces(*(np.array(column, np.int32) for column in columns))
 
     def _traced(self, text: str, pieces: list[Piece]) -> list[int]:
@@ -59,22 +59,22 @@ class TracingTokenizer(WordPieceTokenizer):
 
     def piece_ids(self, traced: Array) -> IntArray:
         """Replaces the numbers of pieces by their ids in the vocabulary."""
-        known = np.arange(len(self.vocabulary), dtype=np.int32)
-        found: IntArray = np.concatenate([known, np.array(self._piece_ids, np.int32)])[traced]
-        return found
+        in_vocabulary = np.arange(len(self.vocabulary), dtype=np.int32)
+        ids: IntArray = np.concatenate([in_vocabulary, np.array(self._piece_ids, np.int32)])[traced]
+        return ids
 
     def words(self, features: Features, rows: Array) -> Words:
         """Words of some rows of traced features; words that were cut off are missing."""
         batch = features.batch(rows, int(features.lengths[rows].max()))
-        known = np.full(len(self.vocabulary), SPECIAL)
-        word = np.concatenate([known, np.array(self._word_of, np.int64)])[batch["input_ids"]]
+        in_vocabulary = np.full(len(self.vocabulary), SPECIAL)
+        word = np.concatenate([in_vocabulary, np.array(self._word_of, np.int64)])[batch["input_ids"]]  # [R, T]
         word[batch["input_mask"] == 0] = SPECIAL
         sides = features.targets[SIDES.name][rows] if SIDES.name in features.targets else np.zeros(len(rows), np.int32)
         segments = (batch["segment_ids"] + sides[:, None]).ravel()
         numbers, places, which = np.unique(word.ravel(), return_index=True, return_inverse=True)
         order = np.lexsort((places, segments[places], numbers != SPECIAL))
-        rank = np.argsort(order) - int(numbers[0] == SPECIAL)  # special tokens are first, if there are any
-        kept = order[int(numbers[0] == SPECIAL) :]
+        specials = int(numbers[0] == SPECIAL)  # 1 if there are special tokens, which come first
+        rank, kept = np.argsort(order) - specials, order[specials:]
         return Words(
             tuple(self._words[number] for number in numbers[kept].tolist()),
             tuple(segments[places[kept]].tolist()),

@@ -60,7 +60,7 @@ class Model(Predictor):
         super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
         self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
-        self._explainer = Explainer(trained, self.family, inference)
+        self.explainer = Explainer(trained, self.family, inference)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ class Model(Predictor):
           FlagError: the method is unknown, or the model has no such label or word.
           ClosedError: the model was closed.
         """
-        return self._explainer.explain(self.reader.examples(rows), method, label, word, steps)
+        return self.explainer.explain(self.reader.examples(rows), method, label, word, steps)
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.
@@ -178,7 +178,7 @@ class Model(Predictor):
         """
         family = self.family
         name = data if isinstance(data, str) else ROWS
-        examples = self._split(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
+        examples = self.examples(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
         if not examples:
             raise DataError("nothing to evaluate by", name)
         predictions = self.predictions(examples)
@@ -209,7 +209,7 @@ class Model(Predictor):
         """Frees weights and session; the model cannot be used afterwards."""
         self._encoder.close()
         self._filler.close()
-        self._explainer.close()
+        self.explainer.close()
         super().close()
 
     def __repr__(self) -> str:
@@ -231,7 +231,7 @@ class Model(Predictor):
     def _learned(self) -> str:
         return ", ".join(self.labels) or self.family.kind
 
-    def _split(self, name: str) -> Sequence[Any]:
+    def examples(self, name: str) -> Sequence[Any]:
         """Returns the examples of a split or of a purpose; FlagError if the purpose has several splits."""
         task, folder = self._task, self._find_data(self._task)
         splits = task.splits(folder, name) if name in PURPOSES else (name,)

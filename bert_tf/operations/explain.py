@@ -74,25 +74,26 @@ def explain(checkpoint: str | os.PathLike[str], **settings: Any) -> Explanation:
     Raises:
       BertError: invalid settings or input.
     """
-    return explained(read(ExplainSettings, {"checkpoint": checkpoint, **settings}))
+    return _explain(read(ExplainSettings, {"checkpoint": checkpoint, **settings}))
 
 
-def explained(settings: ExplainSettings) -> Explanation:
+def _explain(settings: ExplainSettings) -> Explanation:
     from bert_tf.library.loading import load
 
     row, overrides = settings.example, {**changed(settings.model), **changed(settings.machine)}
     with load(settings.checkpoint, task=settings.task_name, **overrides) as model:
-        (found,) = model.explain([row], method=settings.method, label=settings.label, word=settings.word, steps=settings.steps)
-    return found
+        options = {name: getattr(settings, name) for name in ("method", "label", "word", "steps")}
+        (explanation,) = model.explain([row], **options)
+    return explanation
 
 
 def _run(call: Call) -> None:
-    found = explained(call.settings)
+    explanation = _explain(call.settings)
     if call.own["json"]:
-        sys.stdout.write(documents.to_json(dataclasses.asdict(found), ensure_ascii=False) + "\n")
+        sys.stdout.write(documents.to_json(dataclasses.asdict(explanation), ensure_ascii=False) + "\n")
         return
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    sys.stdout.write(found.in_colours() if coloured else str(found))
+    sys.stdout.write(explanation.in_colours() if coloured else str(explanation))
 
 
 COMMAND = Command(

@@ -5,15 +5,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import html
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from bert_tf.errors import OutputError
+from bert_tf.errors import DataError, OutputError
 from bert_tf.io import atomic, lock
 from bert_tf.library.keywords import takes
-from bert_tf.operations.command import Call, Command
-from bert_tf.run_layout import PAGE
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.run_layout import EXPLANATIONS, PAGE, WRONG_EXAMPLES
 from bert_tf.settings import read, setting
+
+if TYPE_CHECKING:
+    from bert_tf.library.model import Model
+    from bert_tf.report.run_files import Run
 
 _HEIGHT = 600  # pixels of a notebook
 
@@ -24,6 +31,12 @@ class ReportSettings:
     output: str | None = setting(None, "file to write; default: DIR/report.html, or ./report.html for several DIRs")
     redact: bool = setting(
         False, "first shorten absolute paths in run_config.json to file names, to share DIR; this cannot be undone"
+    )
+    explain: int = setting(
+        0, "first score the words of so many of the most confident mistakes of each dev split (docs/explain.md)", lowest=0
+    )
+    data_dir: str | None = setting(
+        None, "with --explain: folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample"
     )
 
 
@@ -43,22 +56,31 @@ class Page:
 
 
 @takes()
-def write_report(*folders: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, redact: bool = False) -> Page:
+def write_report(
+    *folders: str | os.PathLike[str],
+    output: str | os.PathLike[str] | None = None,
+    redact: bool = False,
+    explain: int = 0,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> Page:
     """Writes the report of a run, or of several side by side; as `python -m bert_tf report`.
 
     Args:
       *folders: output folders of the runs.
       output: file to write; by default report.html in the folder, for several in the current one.
       redact: first cuts absolute paths in the runs' `run_config.json` to file names, irreversibly.
+      explain: first scores the words of so many mistakes of each dev split.
+      data_dir: with `explain` the folder of the task's files; by default as the command finds it.
 
     Raises:
       BertError: a folder holds no run, or the file cannot be written.
     """
-    return write(read(ReportSettings, {"folders": folders or None, "output": output, "redact": redact}))
+    values = {"output": output, "redact": redact, "explain": explain, "data_dir": data_dir}
+    return write(read(ReportSettings, {"folders": folders or None, **values}))
 
 
 def write(settings: ReportSettings) -> Page:
-    """Writes the page of runs; `redact` first removes folders from absolute paths in each run_config.json."""
+    """Writes the page of runs, after changes to their folders that `redact` and `explain` ask for."""
     from bert_tf.estimator import run_folder
     from bert_tf.report import page, run_files
 
@@ -70,6 +92,10 @@ def write(settings: ReportSettings) -> Page:
             with lock.writing_folder(run.folder, instead="wait until its training has ended"):
                 short = run_files.without_folders(run.recorded_command, keep=1)
                 run_folder.add_to_record(run.folder, {"command": short} if run.record else {})
+    if settings.explain:
+        for run in runs:
+            _explain(run, settings)
+    if settings.redact or settings.explain:
         runs = run_files.read(folders)
     into_run = output.parent.resolve() in {folder.resolve() for folder in folders}
     elsewhere = "write the page elsewhere with --output=FILE"
@@ -79,6 +105,30 @@ def write(settings: ReportSettings) -> Page:
     except ImportError as error:
         raise OutputError(f"{output}: not made: {error}; pip install jinja2 vl-convert-python") from error
     return Page(output)
+
+
+def _explain(run: Run, settings: ReportSettings) -> None:
+    """Writes explanations.jsonl: scores of the words of a run's most confident mistakes, by split."""
+    from bert_tf.library.loading import load  # imports TensorFlow
+    from bert_tf.tasks.predictions import json_lines
+
+    mistakes = run.own.wrong if run.own else None
+    if mistakes is None:
+        raise OutputError(f"{run.folder}: no {WRONG_EXAMPLES} to explain; evaluate the run first, with --do_eval")
+    with load(run.folder, data_dir=settings.data_dir) as model, lock.writing_folder(run.folder):
+        by_split = itertools.groupby(mistakes, lambda line: str(line.get("split")))
+        lines = [line for split, each in by_split for line in _explained(model, split, list(each)[: settings.explain])]
+        atomic.write_text(run.folder / EXPLANATIONS, json_lines(lines))
+
+
+def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[str, Any]]:
+    by_id = {example.guid: example for example in model.examples(split)}
+    ids = [mistake.get("id") for mistake in mistakes]
+    missing = [name for name in ids if name not in by_id]
+    if missing:
+        raise DataError(f"{split} has no example {missing[0]}; name the data of the run with --data_dir", WRONG_EXAMPLES)
+    for explanation in model.explainer.explain([by_id[name] for name in ids]):
+        yield {"split": split, **dataclasses.asdict(explanation)}
 
 
 def _print(call: Call) -> None:
@@ -94,5 +144,5 @@ COMMAND = Command(
     ReportSettings,
     _print,
     stopped="stopped; no page was written",
-    log=False,
+    log=warnings_only,
 )

@@ -128,11 +128,12 @@ def wrong(evaluated: Evaluated, split: str, most: int) -> list[dict[str, Any]] |
     if evaluated.wrong is None:
         return None
     lines = [line for line in evaluated.wrong if line.get("split") == split]
-    return [_as_shown(line) for line in lines[:most]]
+    explanations = {line.get("id"): line for line in evaluated.explanations if line.get("split") == split}
+    return [_as_shown(line, explanations.get(line.get("id"), {})) for line in lines[:most]]
 
 
-def _as_shown(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A mistake; its texts are lists of (piece, `label`, `predicted`, `both` or empty)."""
+def _as_shown(line: Mapping[str, Any], explanation: Mapping[str, Any]) -> dict[str, Any]:
+    """A mistake; its texts are lists of (piece, `label`, `predicted`, `both` or empty), `scored` of (word, share)."""
     sure = ""
     if is_number(line.get("confidence")):
         sure = f"{line['confidence']:.1%} sure"
@@ -143,7 +144,23 @@ def _as_shown(line: Mapping[str, Any]) -> dict[str, Any]:
     if marks:
         texts[0] = _marked(str(line["text_a"]), marks)
     labels = {name: _label(line.get(name)) for name in ("label", "predicted")}
-    return {"id": str(line.get("id", "")), "texts": texts, **labels, "sure": sure}
+    scored = _scored(explanation)
+    shown = texts if marks or not scored else []  # marks are of characters
+    explained = _label(explanation.get("label"))
+    return {"id": str(line.get("id", "")), "texts": shown, "scored": scored, "explained": explained, **labels, "sure": sure}
+
+
+def _scored(explanation: Mapping[str, Any]) -> list[list[tuple[str, float]]]:
+    """Words of each text with their scores as shares of the largest, from -1 to 1; empty if damaged."""
+    columns = [explanation.get(name) for name in ("words", "scores", "segments")]
+    if not all(isinstance(column, list) for column in columns):
+        return []
+    words = list(zip(*columns))
+    if not all(is_number(score) for _, score, _ in words):
+        return []
+    largest = max((abs(score) for _, score, _ in words), default=0.0) or 1.0
+    texts = [[(str(word), score / largest) for word, score, of in words if of == segment] for segment in (0, 1)]
+    return [text for text in texts if text]
 
 
 def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:

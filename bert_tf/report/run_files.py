@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.io import documents, files
-from bert_tf.run_layout import EVALUATIONS, METRICS, RECORD, RESULTS, WRONG_EXAMPLES
+from bert_tf.run_layout import EVALUATIONS, EXPLANATIONS, METRICS, RECORD, RESULTS, WRONG_EXAMPLES
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard  # in Python 3.10 and newer it is `typing`'s
@@ -30,6 +30,7 @@ class Evaluated:
     task: str
     results: Mapping[str, Any]  # contents of eval_results.json
     wrong: Sequence[Mapping[str, Any]] | None  # lines of wrong_examples.jsonl; None without the file
+    explanations: Sequence[Mapping[str, Any]] = ()  # lines of explanations.jsonl
 
     @property
     def splits(self) -> Mapping[str, Mapping[str, Any]]:
@@ -149,7 +150,12 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
     task = str(mapping(record, DETERMINING).get("task_name", "unknown task"))
     places = [(task, folder), *((path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{RESULTS}")))]
     evaluated = [
-        Evaluated(of_task, results, _lines(place / WRONG_EXAMPLES, problems))
+        Evaluated(
+            of_task,
+            results,
+            _lines(place / WRONG_EXAMPLES, problems),
+            _lines(place / EXPLANATIONS, problems) or (),
+        )
         for of_task, place in places
         if (results := _object(place / RESULTS, problems)) is not None
     ]

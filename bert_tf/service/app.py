@@ -20,7 +20,7 @@ from bert_tf.errors import BertError
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.service import metrics, openapi
-from bert_tf.service.question import AS_IT_IS, ENCODE, PREDICT, encoded
+from bert_tf.service.question import AS_IT_IS, ENCODE, EXPLAIN, PREDICT, encoded
 from bert_tf.service.refusal import (
     CLOSE,
     CONFLICT,
@@ -47,7 +47,7 @@ _OF_PAGES = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-_KEYS = {PREDICT: "predictions", ENCODE: "vectors"}  # of answers
+_KEYS = {PREDICT: "predictions", ENCODE: "vectors"}  # of answers with several rows
 
 
 def make(service: Service, address: Address) -> ASGIApp:
@@ -79,7 +79,7 @@ class _Paths:
             "/metrics": self._metrics,
             **{f"/{name}": _static(name) for name in openapi.STATIC},
         }
-        self.posts = {f"/{call}": self._computes(call) for call in _KEYS}
+        self.posts = {f"/{call}": self._computes(call) for call in (*_KEYS, EXPLAIN)}
         if address.admin:
             self.posts["/reload"] = self._reload
 
@@ -193,6 +193,8 @@ async def _left(request: Request) -> None:
 
 
 def _answer(call: str, answered: Answered) -> bytes:
+    if call == EXPLAIN:
+        return b"%b\n" % answered.values[0]
     model = documents.to_json(_model(answered.model)).encode()
     return b'{"model": %b, "%b": [%b]}\n' % (model, _KEYS[call].encode(), b", ".join(answered.values))
 

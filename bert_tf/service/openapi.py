@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jinja2
 
 from bert_tf import versions
+from bert_tf.explanations.explanation import METHODS, Explanation
 from bert_tf.io import documents
 from bert_tf.service import forms
-from bert_tf.service.question import ENCODE, NORMALIZE, ROWS
+from bert_tf.service.question import ENCODE, EXPLAIN, NORMALIZE, ROWS
 from bert_tf.service.settings import Limits
 from bert_tf.service.worker import Description
-from bert_tf.tasks.predictions import object_schema
+from bert_tf.tasks.predictions import hints_of, json_schema, object_schema
 
 # Media types of the files that the pages load.
 STATIC = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
@@ -51,6 +52,13 @@ _TEXTS = {
         {"type": "object", "description": "text, or text_a and text_b"},
     ]
 }
+_LABEL = {"type": ["string", "integer"], "description": "label, tag or option number; default: the predicted one"}
+_EXPLAIN_OPTIONS = {
+    "method": {"enum": list(METHODS), "default": METHODS[0]},
+    "label": _LABEL,
+    "word": {"type": "integer", "minimum": 0, "description": "number of the word, of models that tag words"},
+}
+_EXPLANATION = json_schema(hints_of(Explanation, label=Annotated[str, {"type": ["string", "number"]}]))
 _GETS = {
     "/": ("a page to try the model", "text/html"),
     "/docs": ("this document as a page", "text/html"),
@@ -69,13 +77,20 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
         for path, (says, kind) in _GETS.items()
         if path in paths
     }
-    described["/predict"] = {"post": _post(form.says, _rows(form.row, limits), form.example, "predictions", "Prediction")}
+    described["/predict"] = {
+        "post": _post(form.says, _rows(form.row, limits), form.example, _listed("predictions", "Prediction"))
+    }
     if model and ENCODE in model.calls:
         body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "to length 1"}})
-        described["/encode"] = {"post": _post("Embeds texts.", body, {ROWS: ["He left."]}, "vectors", "Vector")}
+        described["/encode"] = {"post": _post("Embeds texts.", body, {ROWS: ["He left."]}, _listed("vectors", "Vector"))}
+    if model and EXPLAIN in model.calls:
+        body = _rows(form.row, limits, _EXPLAIN_OPTIONS, most=1)
+        described["/explain"] = {"post": _post("Scores the words of one row.", body, form.example, _reference("Explanation"))}
     if "/reload" in paths:
         described["/reload"] = {
-            "post": _answered("Loads the current checkpoint of the run.", {"model": _reference("Model")}, _RELOAD)
+            "post": _answered(
+                "Loads the current checkpoint of the run.", object_schema({"model": _reference("Model")}), _RELOAD
+            )
         }
     return {
         "openapi": "3.1.0",
@@ -92,6 +107,7 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
                 "Row": form.row,
                 "Prediction": form.prediction,
                 "Vector": {"type": "array", "items": {"type": "number"}},
+                "Explanation": _EXPLANATION,
             }
         },
     }
@@ -109,23 +125,29 @@ def _reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _rows(row: Mapping[str, Any], limits: Limits, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _rows(
+    row: Mapping[str, Any], limits: Limits, more: Mapping[str, Any] | None = None, *, most: int | None = None
+) -> dict[str, Any]:
     """Schema of a body: an object with rows, or a single row object."""
-    listed = {"type": "array", "items": row, "maxItems": limits.max_rows}
+    listed = {"type": "array", "items": row, "maxItems": most or limits.max_rows}
     return {"anyOf": [object_schema({ROWS: listed}, more), {"type": "object", "description": "one row", **row}]}
 
 
-def _post(says: str, body: Mapping[str, Any], example: Any, key: str, schema: str) -> dict[str, Any]:
-    answer = {"model": _reference("Model"), key: {"type": "array", "items": _reference(schema)}}
+def _listed(key: str, schema: str) -> dict[str, Any]:
+    """Schema of an answer with one value per row."""
+    return object_schema({"model": _reference("Model"), key: {"type": "array", "items": _reference(schema)}})
+
+
+def _post(says: str, body: Mapping[str, Any], example: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
     content = {"application/json": {"schema": body, "example": example}}
     return {"requestBody": {"required": True, "content": content}, **_answered(says, answer)}
 
 
-def _answered(says: str, properties: Mapping[str, Any], errors: Mapping[str, str] = _ERRORS) -> dict[str, Any]:
+def _answered(says: str, answer: Mapping[str, Any], errors: Mapping[str, str] = _ERRORS) -> dict[str, Any]:
     refused = {status: _response(said, _reference("Error")) for status, said in errors.items()}
     return {
         "summary": says,
-        "responses": {"200": _response("the answers, in the order of the rows", object_schema(properties)), **refused},
+        "responses": {"200": _response("the answers, in the order of the rows", answer), **refused},
     }
 
 

@@ -87,6 +87,31 @@ const shown = {
   },
 };
 
+// Words of both texts, coloured by score, then those with the largest scores.
+function explained(found) {
+  const largest = Math.max(...found.scores.map(Math.abs)) || 1;
+  const words = found.words.map((word, place) => ({ word, score: found.scores[place], segment: found.segments[place] }));
+  const texts = [0, 1].map(segment => words.filter(one => one.segment === segment)).filter(text => text.length);
+  const label = typeof found.label === "number" && !Number.isInteger(found.label) ? found.label.toFixed(4) : String(found.label);
+  const facts = `Output ${found.output.toFixed(4)}, without words ${found.baseline.toFixed(4)}; completeness error ${(100 * found.completeness_error).toFixed(2)} %.`;
+  const strongest = [...words].sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 10);
+  const head = within("thead", [within("tr", ["word", "score"].map(name => make("th", name, { scope: "col" })))]);
+  const rows = strongest.map(one => within("tr", [make("th", one.word, { scope: "row" }), make("td", signed(one.score), { class: "n" })]));
+  return [make("p", label || "No answer", { class: "big" }), make("p", facts), ...texts.map(text => coloured(text, largest)),
+    within("div", [within("table", [head, within("tbody", rows)])], { class: "scroll" })];
+}
+
+const signed = score => `${score < 0 ? "" : "+"}${score.toFixed(4)}`;
+
+function coloured(words, largest) {
+  const parts = words.map(({ word, score }) => {
+    const mark = make("mark", word, { class: score < 0 ? "lowers" : "raises", title: signed(score) });
+    mark.style.setProperty("--share", Math.abs(score) / largest);
+    return mark;
+  });
+  return within("p", parts.flatMap(part => [part, " "]), { class: "text" });
+}
+
 function asked() {
   if (form.dataset.shown === "json") return JSON.parse(form.elements.body.value);
   const row = {};
@@ -110,19 +135,21 @@ function complain(message) {
 
 async function ask(event) {
   event.preventDefault();
-  const button = form.querySelector("button");
-  button.disabled = true;
+  const buttons = form.querySelectorAll("button");
+  const call = event.submitter?.value || "predict";
+  for (const button of buttons) button.disabled = true;
   answer.setAttribute("aria-busy", "true");
   try {
     const row = asked();
-    const response = await fetch("predict", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
+    const response = await fetch(call, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
     const said = await response.json();
     if (!response.ok) complain(said.error.message);
+    else if (call === "explain") say(explained(said), said);
     else say(said.predictions.flatMap(one => shown[form.dataset.shown](one, row)), said);
   } catch (error) {
     complain(error instanceof SyntaxError ? `Not JSON: ${error.message}` : "The service does not answer.");
   } finally {
-    button.disabled = false;
+    for (const button of buttons) button.disabled = false;
     answer.removeAttribute("aria-busy");
   }
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
+from bert_tf.explanations.explanation import OCCLUSION, STEPS
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
@@ -15,8 +16,16 @@ from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, R
 from bert_tf.service.settings import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 
-PREDICT, ENCODE = "predict", "encode"
+PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
 ROWS, NORMALIZE = "rows", "normalize"  # keys of bodies
+
+# Keys beside the rows, with the types of their values.
+_OPTIONS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    PREDICT: {},
+    ENCODE: {NORMALIZE: (bool,)},
+    EXPLAIN: {"method": (str,), "label": (str, int), "word": (int,)},
+}
+_TYPES = {bool: "true or false", str: "a string", int: "an integer"}
 
 _GZIP = b"\x1f\x8b"  # how such bodies begin, whatever is said of them
 AS_IT_IS = "identity"  # of Content-Encoding
@@ -27,7 +36,7 @@ _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each
 class Part:
     """The unit of a request that is computed without a pause."""
 
-    call: str  # PREDICT or ENCODE
+    call: str  # PREDICT, ENCODE or EXPLAIN
     examples: Sequence[Any]
     tokens: int  # total of all examples
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -40,11 +49,16 @@ def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
         raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
     if call == ENCODE:  # encoding accepts texts and text pairs whatever the model's task is
         reader = dataclasses.replace(reader, family=SentenceFamily(()))
+    if call == EXPLAIN and len(rows) != 1:
+        raise Refusal(UNUSABLE, f"{len(rows)} rows; {EXPLAIN} takes one at a time")
     examples = _examples(rows, reader)
     _check_texts([text for example in examples for text in example.texts], limits)
-    tokens = reader.tokens(examples)
+    tokens, times = reader.tokens(examples), ""
+    if call == EXPLAIN:  # each token is computed at each point of the integral, or without each word
+        tokens = [count * (count if options.get("method") == OCCLUSION else STEPS) for count in tokens]
+        times = ", counted each time that one is computed"
     if sum(tokens) > limits.max_request_tokens:
-        raise _too_large(f"{sum(tokens)} tokens", limits.max_request_tokens, "max_request_tokens")
+        raise _too_large(f"{sum(tokens)} tokens{times}", limits.max_request_tokens, "max_request_tokens")
     return _parts(call, examples, tokens, options, batch_tokens)
 
 
@@ -69,16 +83,17 @@ def encoded(how: str) -> Refusal:
 
 
 def _named(value: Any) -> str:
-    kinds = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return kinds.get(type(value), "a number")
 
 
 def _rows(call: str, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The rows of a body and its options."""
-    normalize = value.pop(NORMALIZE, False) if call == ENCODE else False
-    if not isinstance(normalize, bool):
-        raise Refusal(UNUSABLE, f"{NORMALIZE} is {_named(normalize)}; give true or false")
-    options = {NORMALIZE: normalize} if call == ENCODE else {}
+    options = {name: value.pop(name) for name in _OPTIONS[call] if name in value}
+    for name, option in options.items():
+        types = _OPTIONS[call][name]
+        if type(option) not in types:
+            raise Refusal(UNUSABLE, f"{name} is {_named(option)}; give {' or '.join(_TYPES[each] for each in types)}")
     if ROWS not in value:
         return [value], options
     others = [key for key in value if key != ROWS]
@@ -86,7 +101,7 @@ def _rows(call: str, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         raise Refusal(UNUSABLE, f"unknown key {others[0]!r:.80} beside {ROWS}")
     rows = value[ROWS]
     if not isinstance(rows, list):
-        raise Refusal(UNUSABLE, f"{ROWS} is {'an object' if isinstance(rows, dict) else _named(rows)}; give a list")
+        raise Refusal(UNUSABLE, f"{ROWS} is {_named(rows)}; give a list")
     return rows, options
 
 

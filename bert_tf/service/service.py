@@ -115,7 +115,8 @@ class Service:
 
     async def _read(self, call: str, body: bytes, model: Description) -> list[Part]:
         if call not in model.calls:
-            raise Refusal(NOT_FOUND, f"this model offers {', '.join(model.calls)} alone; start the service with --encode")
+            remedy = "; start the service with --encode" if call == question.ENCODE else ""
+            raise Refusal(NOT_FOUND, f"this model offers {', '.join(model.calls)} alone{remedy}")
         read = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
         return await asyncio.get_running_loop().run_in_executor(self._readers, read, call, body, model.reader, self.limits)
 

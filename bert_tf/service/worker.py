@@ -20,9 +20,10 @@ from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
-from bert_tf.service.question import ENCODE, NORMALIZE, PREDICT, Part
+from bert_tf.service.question import ENCODE, EXPLAIN, NORMALIZE, PREDICT, Part
 from bert_tf.service.settings import ServeConfig
 
+_MOST_STEPS = 128  # points of an explanation, for which other requests wait
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 
@@ -50,7 +51,7 @@ class Description:
 
 
 class Failed(NamedTuple):
-    """Worker message: loading or a batch failed."""
+    """Worker message: loading or a batch failed, or, within a list of answers, that a part cannot be answered."""
 
     problem: str  # one line
     trace: str = ""  # for the log; empty for an error that the user can fix
@@ -98,10 +99,11 @@ def _failed(error: Exception) -> Failed:
 
 
 class Served:
-    """A model that answers predictions and vectors."""
+    """A model that answers predictions, vectors and explanations."""
 
     def __init__(self, config: ServeConfig) -> None:
         """Finds the model without reading its weights; raises BertError if there is none."""
+        from bert_tf.explanations.explainer import EXPLAINED
         from bert_tf.library.loading import load
 
         self._config = config
@@ -120,7 +122,11 @@ class Served:
             kind=reader.family.kind,
             labels=self._model.labels,
             reader=reader,
-            calls=(PREDICT, *([ENCODE] if self._encodes else [])),
+            calls=(
+                PREDICT,
+                *([EXPLAIN] if reader.family.kind in EXPLAINED else []),
+                *([ENCODE] if self._encodes else []),
+            ),
             weight_bytes=self._model.weight_bytes * (2 if self._encodes else 1),
         )
 
@@ -132,10 +138,15 @@ class Served:
         if self._encodes:
             self._encode(["a"])
 
-    def answers(self, batch: Sequence[Part]) -> list[list[bytes]]:
+    def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
         """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""
-        found: list[list[bytes]] = [[] for _ in batch]
-        for call, compute in ((PREDICT, self._predicted), (ENCODE, self._encoded)):
+        found: list[list[bytes] | Failed] = [[] for _ in batch]
+        calls: Mapping[str, Callable[[Sequence[Part]], Sequence[list[bytes] | Failed]]] = {
+            PREDICT: self._predicted,
+            ENCODE: self._encoded,
+            EXPLAIN: self._explained,
+        }
+        for call, compute in calls.items():
             places = [place for place, one in enumerate(batch) if one.call == call]
             for place, answer in zip(places, compute([batch[place] for place in places]) if places else ()):
                 found[place] = answer
@@ -149,6 +160,16 @@ class Served:
         texts = [example.texts for one in batch for example in one.examples]
         vectors = iter(self._encode([text[0] if len(text) == 1 else text for text in texts]))
         return [[_vector(next(vectors), one.options) for _ in one.examples] for one in batch]
+
+    def _explained(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
+        return [self._explanation(one) for one in batch]
+
+    def _explanation(self, part: Part) -> list[bytes] | Failed:
+        try:
+            explanations = self._model.explainer.explain(part.examples, **part.options, most_steps=_MOST_STEPS)
+            return [values.as_json(one) for one in explanations]
+        except FlagError as error:  # an unknown method, label or word
+            return Failed(str(error).removeprefix("--"))
 
     def _encode(self, texts: Sequence[Any]) -> Any:
         return self._model.encode(texts, **self._config.vectors)

@@ -26,7 +26,7 @@ from bert_tf.service import worker
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
 from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
-from bert_tf.service.refusal import INTERNAL, Refusal
+from bert_tf.service.refusal import INTERNAL, UNUSABLE, Refusal
 from bert_tf.service.settings import ServeConfig
 from bert_tf.service.worker import Description, Failed
 
@@ -245,7 +245,10 @@ class Workers:
             return True
         self._note(batch, time.monotonic() - start)
         for one, answer in zip(batch, answers):
-            one.answer.set_result(answer)
+            if isinstance(answer, Failed):
+                one.answer.set_exception(Refusal(UNUSABLE, answer.problem))
+            else:
+                one.answer.set_result(answer)
         return True
 
     def _again(self, batch: Sequence[Waiting], problem: str) -> None:

@@ -58,7 +58,11 @@ def title(split: str, average: str) -> str:
 
 
 def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Writes wrong_examples.jsonl by split, see `Family.mistakes`; without mistakes the file is empty."""
+    """Writes wrong_examples.jsonl by split, see `Family.mistakes`; without mistakes the file is empty.
+
+    Explanations of earlier mistakes are deleted.
+    """
+    (Path(output_dir) / run_layout.EXPLANATIONS).unlink(missing_ok=True)
     lines = (documents.to_json({"split": split, **mistake}) for split, of_split in found.items() for mistake in of_split)
     _write_lines(Path(output_dir) / run_layout.WRONG_EXAMPLES, lines)
 

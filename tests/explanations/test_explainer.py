@@ -178,11 +178,11 @@ def test_steps_are_doubled_until_scores_are_complete(open_model, monkeypatch):
     assert found.steps & (found.steps - 1) == 0
     assert found.completeness_error <= 0.01
     monkeypatch.setattr(explainer, "_TOLERANCE", 0.0)
-    monkeypatch.setattr(explainer, "MOST_STEPS", 8)
-    (found,) = model.explain([PAIR], steps=3)
+    examples = model.reader.examples([PAIR])
+    (found,) = model.explainer.explain(examples, steps=3, most_steps=8)
     assert found.steps == 6
     monkeypatch.setattr(explainer, "_TOKENS", 20)  # two points at a time
-    (in_parts,) = model.explain([PAIR], steps=3)
+    (in_parts,) = model.explainer.explain(examples, steps=3, most_steps=8)
     np.testing.assert_allclose(in_parts.scores, found.scores, atol=1e-5)
 
 
@@ -273,7 +273,7 @@ def test_the_command_prints_json(open_model, capsys):
 
 @pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])
 def test_the_command_prints_colours_on_terminals(monkeypatch, capsys, value, coloured):
-    monkeypatch.setattr(explain, "explained", lambda _: FOUND)
+    monkeypatch.setattr(explain, "_explain", lambda _: FOUND)
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", value)

@@ -11,7 +11,9 @@ import pytest
 import bert_tf
 from bert_tf.report import drawing, page
 from bert_tf.training import results
+from tests.batch.runs import write_run
 from tests.report import example
+from tests.tiny import write_project
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
@@ -77,6 +79,45 @@ def test_without_its_libraries_it_says_what_to_install(tmp_path, monkeypatch, ca
     assert err.endswith("pip install jinja2 vl-convert-python\n")
     assert not (folder / "report.html").exists()
     results.write_page(folder)
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A run with four mistakes of its dev split, which nothing has explained; and its data."""
+    folder = tmp_path_factory.mktemp("explained")
+    project = write_project(folder / "project", layers=1)
+    run = write_run(folder / "run", project)
+    example.write_json(run / "eval_results.json", example.results())
+    example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": f"dev-{number}"} for number in (5, 1, 3, 2)])
+    return run, project.data_dir
+
+
+def test_words_of_the_first_mistakes_are_scored_if_asked_for(evaluated, call):
+    run, data = evaluated
+    assert call("report", run)[0] == 0
+    assert not (run / "explanations.jsonl").exists()
+    assert call("report", run, "--explain=2", f"--data_dir={data}") == (0, f"{run}/report.html\n", "")
+    found = [json.loads(line) for line in (run / "explanations.jsonl").read_text().splitlines()]
+    assert [(one["split"], one["id"]) for one in found] == [("dev", "dev-5"), ("dev", "dev-1")]
+    assert all(one["completeness_error"] <= 0.01 for one in found)
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert text.count("Words that raise") == 2
+    assert all(f">{word}</mark>" in text for one in found for word in one["words"])
+    results.write_mistakes(run, {"dev": [example.WRONG]})
+    assert not (run / "explanations.jsonl").exists()  # of earlier mistakes
+
+
+def test_mistakes_that_cannot_be_explained_are_one_line(evaluated, tmp_path, call):
+    run, data = evaluated
+    example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-99"}])
+    assert call("report", run, "--explain=1", f"--data_dir={data}") == (
+        2,
+        "",
+        "error: wrong_examples.jsonl: dev has no example dev-99; name the data of the run with --data_dir\n",
+    )
+    begun = example.begun(tmp_path)
+    expected = f"error: {begun}: no wrong_examples.jsonl to explain; evaluate the run first, with --do_eval\n"
+    assert call("report", begun, "--explain=1") == (2, "", expected)
 
 
 def test_a_run_that_ends_leaves_its_page_and_does_not_fail_without(tmp_path, caplog):

@@ -144,6 +144,33 @@ def test_damaged_marks_are_left_out(tmp_path, marks):
     assert marked(tmp_path, "Ann met Bob.", marks)[0] == [("Ann met Bob.", "")]
 
 
+EXPLANATION = {
+    "split": "dev", "id": "dev-3", "label": "no", "words": ["<b>", "second"], "scores": [-1.0, 4.0], "segments": [0, 1],
+}  # fmt: skip
+
+
+def explained(tmp_path, **changed):
+    (run,) = runs(tmp_path, 0.75)
+    own = dataclasses.replace(run.own, explanations=[{**EXPLANATION, **changed}])
+    return dataclasses.replace(run, evaluated=[own])
+
+
+def test_words_of_an_explained_mistake_are_coloured_instead_of_its_texts(tmp_path):
+    run = explained(tmp_path)
+    (one,) = outcome.wrong(run.own, "dev", 5)
+    assert (one["texts"], one["scored"]) == ([], [[("<b>", -0.25)], [("second", 1.0)]])
+    text = page.render([run])
+    assert "Words that raise <b>no</b> are green" in text
+    assert '<mark style="background: rgba(220, 60, 50, 0.12)" title="-0.25">&lt;b&gt;</mark>' in text
+    assert '<mark style="background: rgba(40, 160, 60, 0.50)" title="+1.00">second</mark>' in text
+
+
+@pytest.mark.parametrize("changed", [{"id": "dev-4"}, {"split": "x"}, {"words": 3}, {"scores": ["a", 1]}, {"segments": []}])
+def test_without_an_explanation_of_it_a_mistake_has_its_texts(tmp_path, changed):
+    (one,) = outcome.wrong(explained(tmp_path, **changed).own, "dev", 5)
+    assert (len(one["texts"]), one["scored"]) == (2, [])
+
+
 PANEL = {"title": "By length", "columns": ["words", "F1"], "rows": [["1 to 5", 0.5]], "note": ""}
 
 

@@ -12,6 +12,7 @@ import pytest
 from bert_tf.errors import FlagError
 from bert_tf.service.refusal import Guard
 from bert_tf.service.settings import Address
+from bert_tf.service.worker import Failed
 from tests.service.fakes import READER, Loading, Running, Toy, description, message
 
 ANY = "0.0.0.0"  # noqa: S104
@@ -78,6 +79,61 @@ def test_what_cannot_be_used_is_one_line(service, body, status, said):
     found, line = message(service.ask(body=body))
     assert found == status
     assert said in line
+
+
+EXPLAINING = ("predict", "explain")
+
+
+def test_an_explanation_is_the_answer_itself():
+    with Running(Toy(description(calls=EXPLAINING))) as running:
+        found = running.ask("/explain", {"rows": ["a"], "method": "occlusion", "label": 1, "word": 0})
+        assert found[:2] == (
+            200,
+            {
+                "id": "row-0",
+                "texts": ["a"],
+                "call": "explain",
+                "of": "model.ckpt-1",
+                "method": "occlusion",
+                "label": 1,
+                "word": 0,
+            },
+        )
+        assert running.ask("/explain", {"text": "a"})[1]["texts"] == ["a"]
+        assert "Explain</button>" in running.ask("/")[1]
+        assert "POST /explain" in running.ask("/docs")[1]
+    with Running(Toy(description(calls=("predict",)))) as running:
+        assert message(running.ask("/explain", {"text": "a"})) == (404, "this model offers predict alone")
+        assert "Explain</button>" not in running.ask("/")[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"rows": []}, "0 rows; explain takes one at a time"),
+        ({"rows": ["a", "b"]}, "2 rows; explain takes one at a time"),
+        ({"text": "a", "method": 1}, "method is a number; give a string"),
+        ({"text": "a", "label": None}, "label is null; give a string or an integer"),
+        ({"text": "a", "word": True}, "word is true or false; give an integer"),
+        ({"rows": ["a"], "steps": 1}, "unknown key 'steps' beside rows"),
+        ({"text": "a", "label": "maybe"}, "label: unknown label 'maybe'"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(body, said):
+    class Unknowing(Toy):
+        def answers(self, batch):
+            return [Failed(f"label: unknown label '{one.options['label']}'") for one in batch]
+
+    with Running(Unknowing(description(calls=EXPLAINING))) as running:
+        assert message(running.ask("/explain", body)) == (422, said)
+
+
+@pytest.mark.parametrize(("method", "tokens"), [("integrated_gradients", 80), ("occlusion", 25)])
+def test_tokens_of_an_explanation_count_each_time(method, tokens):
+    with Running(Toy(description(calls=EXPLAINING)), max_request_tokens=20) as running:
+        found = message(running.ask("/explain", {"text": "a b c", "method": method}))
+    assert found[0] == 413
+    assert found[1].startswith(f"{tokens} tokens, counted each time that one is computed, at most 20")
 
 
 def test_a_body_that_is_said_to_be_encoded_is_refused(service):

@@ -45,7 +45,7 @@ ANSWERS = {
 ASK = """(async () => {
   const typed = %s, form = document.getElementById('ask');
   for (const [name, value] of Object.entries(typed)) form.elements[name].value = value;
-  form.requestSubmit();
+  form.requestSubmit(form.querySelector('button[value=%s]'));
   while (document.getElementById('answer').textContent.includes('No request yet'))
     await new Promise(go => setTimeout(go, 20));
   return document.getElementById('answer').innerText;
@@ -57,7 +57,8 @@ UNLABELLED = "[...document.querySelectorAll('textarea, button')].filter(one => !
 class Canned(Toy):
     def __init__(self, kind, answer):
         family = families.of_record({"kind": kind, **KINDS[kind][0]}) if kind in KINDS else READER.family
-        super().__init__(description(kind=kind, reader=dataclasses.replace(READER, family=family)))
+        reader = dataclasses.replace(READER, family=family)
+        super().__init__(description(kind=kind, reader=reader, calls=("predict", "explain")))
         self._canned = json.dumps({"id": "test-0", **answer}).encode()
 
     def _answer(self, *_):
@@ -80,7 +81,7 @@ def test_what_is_asked_is_answered_and_marked(chromium, kind, width, dark):
     answer, typed, shown, marks = ANSWERS[kind]
     with Running(Canned(kind, answer)) as running:
         chromium.open(f"http://127.0.0.1:{running.port}/", width=width, dark=dark)
-        text = chromium.evaluate(ASK % json.dumps(typed))
+        text = chromium.evaluate(ASK % (json.dumps(typed), "predict"))
     assert [part for part in shown if part not in text] == []
     assert chromium.evaluate(MARKS) == marks
     assert chromium.complaints == []
@@ -91,10 +92,31 @@ def test_what_is_asked_is_answered_and_marked(chromium, kind, width, dark):
     assert chromium.evaluate(UNLABELLED) == 0
 
 
+EXPLANATION = {
+    "label": "<b>1</b>", "words": ["Ann", "<i>", "left"], "scores": [0.5, -0.25, 0.0], "segments": [0, 0, 1],
+    "method": "occlusion", "output": 2.5, "baseline": 0.125, "completeness_error": 0.004, "steps": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_of_an_explanation_are_coloured(chromium, dark):
+    with Running(Canned("classification", EXPLANATION)) as running:
+        chromium.open(f"http://127.0.0.1:{running.port}/", width=500, dark=dark)
+        text = chromium.evaluate(ASK % ("{}", "explain"))
+    for part in ("<b>1</b>", "Output 2.5000, without words 0.1250; completeness error 0.40 %.", "+0.5000", "-0.2500"):
+        assert part in text
+    assert chromium.evaluate(MARKS) == EXPLANATION["words"]
+    colours = chromium.evaluate("[...document.querySelectorAll('mark')].map(mark => getComputedStyle(mark).backgroundColor)")
+    assert colours == ["rgba(40, 160, 60, 0.5)", "rgba(220, 60, 50, 0.25)", "rgba(40, 160, 60, 0)"]
+    assert chromium.complaints == []
+    assert chromium.evaluate(OVERFLOWING) == []
+    assert chromium.evaluate(LEAST_CONTRAST) >= 4.5
+
+
 def test_a_refusal_is_shown(chromium):
     with Running(max_text_length=3) as running:
         chromium.open(f"http://127.0.0.1:{running.port}/", width=800)
-        text = chromium.evaluate(ASK % json.dumps({"text_a": "a long text"}))
+        text = chromium.evaluate(ASK % (json.dumps({"text_a": "a long text"}), "predict"))
     assert text.startswith("a text of 13 characters, at most 3")
 
 

@@ -11,10 +11,10 @@ import pytest
 import bert_tf
 from bert_tf.errors import FlagError
 from bert_tf.service import forms, openapi, question
-from bert_tf.service.question import ENCODE, PREDICT
+from bert_tf.service.question import ENCODE, EXPLAIN, PREDICT
 from bert_tf.service.settings import Limits, configured
 from bert_tf.service.values import plain
-from bert_tf.service.worker import Served
+from bert_tf.service.worker import Failed, Served
 from tests import pretrained
 from tests.service.runs import KINDS, write
 
@@ -89,9 +89,9 @@ class TestVectors:
 
     def test_are_offered_by_other_models_where_it_is_asked_for(self, tmp_path, project):
         run = write(tmp_path / "run", project, "tags")
-        assert Served(configured(str(run))).description.calls == (PREDICT,)
+        assert Served(configured(str(run))).description.calls == (PREDICT, EXPLAIN)
         served = Served(configured(str(run), encode=True))
-        assert served.description.calls == (PREDICT, ENCODE)
+        assert served.description.calls == (PREDICT, EXPLAIN, ENCODE)
         assert len(answered(served, ENCODE, {"text": "rain"})) == 1
 
     def test_calls_may_share_a_batch(self, served):
@@ -109,6 +109,45 @@ class TestVectors:
         found = [[json.loads(value) for value in answer] for answer in served.answers(parts)]
         assert [len(one) for one in found] == [1, 1, 2]
         assert [type(one[0]) for one in found] == [dict, list, dict]
+
+
+class TestExplanations:
+    @pytest.fixture(scope="class")
+    def run(self, tmp_path_factory, project):
+        return write(tmp_path_factory.mktemp("explained") / "run", project, "classification")
+
+    @pytest.mark.parametrize("settings", [{}, {"engine": "onnxruntime"}])
+    def test_are_those_of_the_library_and_of_the_document(self, run, settings):
+        served = Served(configured(str(run), **settings))
+        asked = {"method": "occlusion", "label": "0"}
+        (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
+        with bert_tf.load(run) as model:
+            (expected,) = model.explain([["rain came", "storm"]], **asked)
+        assert close(found, plain(expected))
+        document = openapi.document(served.description, Limits(), paths=["/"])
+        post = document["paths"]["/explain"]["post"]
+        body = post["requestBody"]["content"]["application/json"]
+        validated(document, body["schema"], {"rows": [["rain came", "storm"]], **asked})
+        validated(document, post["responses"]["200"]["content"]["application/json"]["schema"], found)
+        assert len(answered(served, EXPLAIN, body["example"])) == 1
+
+    def test_that_cannot_be_made_fail_alone(self, run):
+        served = Served(configured(str(run)))
+        body = b'{"text": "rain", "label": "2"}'
+        reader = served.description.reader
+        parts = [
+            part
+            for call, sent in ((EXPLAIN, body), (PREDICT, b'{"text": "rain"}'))
+            for part in question.read(call, sent, reader, Limits(), batch_tokens=2048)
+        ]
+        failed, predicted = served.answers(parts)
+        assert failed == Failed("label: unknown label '2' (known: 0, 1)")
+        assert json.loads(predicted[0])["id"] == "row-0"
+
+    def test_load_nothing_until_they_are_asked_for(self, run):
+        served = Served(configured(str(run)))
+        served.load()
+        assert served._model.explainer._engine is None
 
 
 def test_weights_are_said_before_they_are_read(tmp_path, project):
