@@ -140,7 +140,7 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """What a trained head means, as in the record of a run; empty for heads of unnamed labels, which are in a task's order."""
-    architecture, *_ = [*values.get("architectures", ()), ""]
+    architecture = next(iter(values.get("architectures") or ()), "")
     kind = next((kind for end, kind in _KINDS.items() if str(architecture).endswith(end)), "")
     kind = _PROBLEMS.get(values.get("problem_type", ""), kind) if kind == CLASSIFICATION else kind
     names = [name for _, name in sorted((int(number), str(name)) for number, name in (values.get("id2label") or {}).items())]

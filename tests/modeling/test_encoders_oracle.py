@@ -15,14 +15,16 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.checkpoints import huggingface, huggingface_export
-from bert_tf.checkpoints.names import encoder_pairs
+from bert_tf.checkpoints.names import encoder_pairs, encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
+from bert_tf.errors import ConfigError
 from bert_tf.fields import INPUTS
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, SPAN, TAGS, HeadSpec
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, PRETRAINING, SPAN, TAGS, HeadSpec
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
+from bert_tf.profiling.forecast import step_peak
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
@@ -124,6 +126,19 @@ def test_a_trained_folder_predicts(kind, tmp_path):
     with bert_tf.load(folder) as model:
         (prediction,) = model.predict(["w1 w2 w3"])
     assert list(prediction.probabilities) == ["no", "maybe", "yes"]
+
+
+def test_words_cannot_be_predicted_from_projected_embeddings():
+    config = BertConfig.from_dict(json.loads(str(ORACLE["electra/QuestionAnswering/config"])))
+    with pytest.raises(ConfigError, match="embedding_size 8, hidden_size 12; pre-train another model"):
+        registry.of(HeadSpec(2, PRETRAINING)).variables(config)
+
+
+def test_a_forecast_counts_the_variables():
+    """At the start, a step has weights and two moments of each."""
+    config = BertConfig.from_dict(json.loads(str(ORACLE["electra/SequenceClassification/config"])))
+    sizes = [np.prod(shape) for shape in encoder_shapes(config).values()]
+    assert step_peak.forecast(config, 8, 4).weights == 4 * (sum(sizes) + 2 * 12 + 2)
 
 
 def test_names_of_variables():
