@@ -66,7 +66,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
                 log.warning("%s: has no pooler: it is newly initialized", path)
                 weights |= _new_pooler(config)
                 pairs = [(name, pair) for name, pair in pairs if pair.published not in weights]
-            pairs += [(pair.huggingface, pair) for pair in _heads(config) if pair.huggingface in names]
+            pairs += [(pair.huggingface, pair) for pair in _heads(config, names)]
             for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
                 if name not in names:
                     problems.append(f"{name} is missing")
@@ -108,13 +108,15 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
     return [(row.prefixed(pair.huggingface, prefix), pair) for pair in pairs]
 
 
-def _heads(config: BertConfig) -> Iterator[NamePair]:
-    yield from PRETRAINING
-    of_kind = {
-        name: theirs.replace("classifier", ENCODERS[config.model_type].classifier) for name, theirs in CLASSIFIER.items()
-    }
-    for names in dict.fromkeys((tuple(of_kind.items()), tuple(CLASSIFIER.items()), tuple(ANSWERS.items()))):
-        yield from (NamePair(*pair, False) for pair in names)
+def _heads(config: BertConfig, names: Collection[str]) -> Iterator[NamePair]:
+    """Names of the heads that a file has, a task's only with both of its variables."""
+    yield from (pair for pair in PRETRAINING if pair.huggingface in names)
+    own = ENCODERS[config.model_type].classifier
+    of_sentences = {name: theirs.replace("classifier", own) for name, theirs in CLASSIFIER.items()}
+    for head in (of_sentences, CLASSIFIER, ANSWERS):
+        if set(head.values()) <= set(names):
+            yield from (NamePair(*pair, False) for pair in head.items())
+            return
 
 
 def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
