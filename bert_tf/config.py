@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
@@ -27,15 +28,17 @@ _LARGEST = 1 << 24  # of other sizes: far beyond any model, and small enough to 
 
 _LARGEST_NUMBER = 1e30  # a float32 has room for it
 
+_MAY_BE_ZERO = ("type_vocab_size", "embedding_size")
+_ADDED = ("model_type", "embedding_size", "pooler_act")  # since the first version: not written if they are BERT's
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
-    """Sizes and rates of a BERT encoder (Devlin et al., 2018); the defaults are BERT-Base.
+    """Sizes and rates of a BERT encoder (Devlin et al., 2018), or one of `encoders.ENCODERS`; the defaults are BERT-Base.
 
     Raises ConfigError if a size is not positive, a rate is outside [0, 1), the heads do not divide the hidden size, or
-    the activation is unknown.
+    the activation or type of model is unknown.
     """
 
     vocab_size: int
@@ -47,9 +50,12 @@ class BertConfig:
     hidden_dropout_prob: float = 0.1
     attention_probs_dropout_prob: float = 0.1
     max_position_embeddings: int = 512
-    type_vocab_size: int = 2
+    type_vocab_size: int = 2  # 0: no segments
     initializer_range: float = 0.02  # standard deviation of the truncated normal
     layer_norm_eps: float = 1e-12
+    model_type: str = "bert"  # key of ENCODERS
+    embedding_size: int = 0  # width of the embeddings, which are projected to the hidden size; 0: the hidden size
+    pooler_act: str = "tanh"  # one of ACTIVATIONS
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -58,6 +64,14 @@ class BertConfig:
             raise ConfigError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}"
             )
+
+    @property
+    def embedding_width(self) -> int:
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def projects_embeddings(self) -> bool:
+        return self.embedding_width != self.hidden_size
 
     @property
     def head_size(self) -> int:
@@ -81,15 +95,18 @@ class BertConfig:
 
         Raises ConfigError if a key is missing, or the model is not a BERT encoder with absolute positions.
         """
-        missing = [name for name in _REQUIRED if name not in values]
+        kind = values.get("model_type", "bert")
+        if kind not in ENCODERS:
+            raise ConfigError(f"model_type is {kind!r}, only {', '.join(ENCODERS)} can be loaded")
+        row = ENCODERS[kind]
+        missing = [row.keys.get(name, name) for name in _REQUIRED if not {name, row.keys.get(name)} & values.keys()]
         if missing:
             raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
-        if values.get("model_type", "bert") != "bert":
-            raise ConfigError(f"model_type is {values['model_type']!r}, only 'bert' can be loaded")
         if values.get("position_embedding_type", "absolute") != "absolute":
             raise ConfigError("position_embedding_type must be 'absolute'")
+        ours = {theirs: name for name, theirs in row.keys.items()}
         names = {field.name for field in dataclasses.fields(cls)}
-        chosen = {name: value for name, value in values.items() if name in names}
+        chosen = {**row.fixed, **{ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in names}}
         source = "huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published"
         activation = chosen.get("hidden_act", "gelu")
         if isinstance(activation, str):
@@ -113,16 +130,22 @@ class BertConfig:
 
     def to_json(self) -> str:
         """Returns text that `from_json_file` reads back unchanged."""
-        return documents.to_json(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
+        values = dataclasses.asdict(self)
+        kept = {name: value for name, value in values.items() if name not in _ADDED or value != getattr(BertConfig, name)}
+        return documents.to_json(kept, indent=2, sort_keys=True) + "\n"
 
 
 def _check_value(name: str, value: object, kind: str) -> None:
     if kind == "str":
+        if name == "model_type":
+            return  # `from_dict` has checked it
         if value not in ACTIVATIONS:
             raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(ACTIVATIONS)} (or gelu)")
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (kind == "int" and not isinstance(value, int)):
         raise ConfigError(f"{name} is {value!r}, expected a number")
+    if name in _MAY_BE_ZERO and value == 0:
+        return
     if kind == "int" and value < 1:
         raise ConfigError(f"{name} is {value}, expected at least 1")
     most = MOST_LAYERS if name == "num_hidden_layers" else _LARGEST

@@ -11,6 +11,7 @@ from bert_tf.errors import OutputError
 from bert_tf.io import atomic
 
 RECORD = "run_config.json"
+DETERMINING = "training"  # key in it: what decides what is learned
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
 CORPUS = "corpus"
 BEST, EMA, AVERAGE = "best", "ema", "average"

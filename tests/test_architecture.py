@@ -17,7 +17,7 @@ PEERS = BENCHMARKS / "peers"  # scripts that run in other environments, without 
 # Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
 LAYERS = (
     ("errors", "versions"),
-    ("extras",),
+    ("encoders", "extras"),
     ("io",),
     ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
     ("kinds",),

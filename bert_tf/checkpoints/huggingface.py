@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import safetensors
 
-from bert_tf.checkpoints import values
-from bert_tf.checkpoints.names import encoder_shapes, name_pairs, pretraining_shapes
-from bert_tf.checkpoints.other_names import PRETRAINING, modern
+from bert_tf import run_layout
+from bert_tf.checkpoints import values as tensors
+from bert_tf.checkpoints.names import NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
+from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, modern
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
-from bert_tf.io import atomic, files, lock, progress
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
+from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
 from bert_tf.tokenization.casing import TOKENIZER_FILES
 
@@ -28,8 +32,12 @@ VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
-_HEAD = b'"cls.predictions.bias"'  # in the header of a file that has the head of pre-training
-_POOLER = "pooler.dense."
+# In the header of a file that has the head of pre-training, or of a task.
+_OF_HEADS = (b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.')
+_POOLER = "bert/pooler/"
+_KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by how transformers' classes end
+_PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
+_UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
 _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
 
@@ -39,7 +47,7 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
-    """Reads the encoder, with or without the prefix `bert.`, and a pre-training head from a safetensors file.
+    """Reads the encoder, with or without its prefix, and the head of a task or of pre-training, from a safetensors file.
 
     Returns float32 arrays by published name, kernels [in, out]. A missing pooler (masked-LM models have none) is
     initialized; CheckpointError names all missing and misshaped encoder variables.
@@ -48,19 +56,17 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
         files.open_plain(path).close()
     except OSError as error:
         raise CheckpointError(f"{path}: cannot read the weights: {files.reason(error)}") from error
-    shapes = {**encoder_shapes(config), **pretraining_shapes(config)}
     weights: dict[str, npt.NDArray[Any]] = {}
     problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             names = {modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
-            prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
-            pairs = [(prefix + pair.huggingface, pair) for pair in name_pairs(config.num_hidden_layers)]
-            pairs += [(pair.huggingface, pair) for pair in PRETRAINING if pair.huggingface in names]
-            if not any(_POOLER in name for name in names):
+            pairs, shapes = _encoder(config, names), {**encoder_shapes(config), **pretraining_shapes(config)}
+            if not any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs):
                 log.warning("%s: has no pooler: it is newly initialized", path)
                 weights |= _new_pooler(config)
                 pairs = [(name, pair) for name, pair in pairs if pair.published not in weights]
+            pairs += [(pair.huggingface, pair) for pair in _heads(config, names)]
             for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
                 if name not in names:
                     problems.append(f"{name} is missing")
@@ -71,7 +77,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
                     continue
                 array = file.get_tensor(names[name]).astype(np.float32)
                 weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
-                if weights[pair.published].shape != shapes[pair.published]:
+                if weights[pair.published].shape != shapes.get(pair.published, array.shape):
                     problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
             own = file.get_tensor(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
             if own is not None and _WORDS in weights and not np.array_equal(own, weights[_WORDS]):
@@ -84,8 +90,33 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise CheckpointError(f"{path}: not the encoder that its configuration describes: {'; '.join(problems[:3])}{more}")
-    values.refuse(values.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
+    tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
     return weights
+
+
+def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, NamePair]]:
+    """Names of the encoder's weights in a file, where some have a prefix."""
+    row = ENCODERS[config.model_type]
+    prefix = row.prefix if any(name.startswith(row.prefix) for name in names) else ""
+    pairs = encoder_pairs(config)
+    if row.choice_pooler and f"{row.choice_pooler}.weight" in names:
+        pairs = tuple(pair._replace(huggingface=pair.huggingface.replace(row.pooler, row.choice_pooler)) for pair in pairs)
+        return [
+            (pair.huggingface if pair.huggingface.startswith(row.choice_pooler) else prefix + pair.huggingface, pair)
+            for pair in pairs
+        ]
+    return [(row.prefixed(pair.huggingface, prefix), pair) for pair in pairs]
+
+
+def _heads(config: BertConfig, names: Collection[str]) -> Iterator[NamePair]:
+    """Names of the heads that a file has, a task's only with both of its variables."""
+    yield from (pair for pair in PRETRAINING if pair.huggingface in names)
+    own = ENCODERS[config.model_type].classifier
+    of_sentences = {name: theirs.replace("classifier", own) for name, theirs in CLASSIFIER.items()}
+    for head in (of_sentences, CLASSIFIER, ANSWERS):
+        if set(head.values()) <= set(names):
+            yield from (NamePair(*pair, False) for pair in head.items())
+            return
 
 
 def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
@@ -99,10 +130,27 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
+        record = _record(documents.read_json(source / CONFIG_NAME), weights)
+        if record:
+            text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
+            (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
         for name in (VOCABULARY_NAME, *TOKENIZER_FILES):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
         write_sums(temporary)
+
+
+def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """What a trained head means, as in the record of a run; empty for heads of unnamed labels, which are in a task's order."""
+    architecture = next(iter(values.get("architectures") or ()), "")
+    kind = next((kind for end, kind in _KINDS.items() if str(architecture).endswith(end)), "")
+    kind = _PROBLEMS.get(values.get("problem_type", ""), kind) if kind == CLASSIFICATION else kind
+    names = [name for _, name in sorted((int(number), str(name)) for number, name in (values.get("id2label") or {}).items())]
+    if kind == CLASSIFICATION and len(names) == 1:
+        kind = REGRESSION
+    if not kind or "output_weights" not in weights or (kind != REGRESSION and all(map(_UNNAMED.fullmatch, names))):
+        return {}
+    return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 
 
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
@@ -113,8 +161,9 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
         if (source / name).is_file():
             content = (source / name).read_bytes()
             digest.update(content)
-            if name == WEIGHTS_NAME and _HEAD in content:  # what was converted without it is not taken for the same
-                digest.update(_HEAD)
+            for head in _OF_HEADS if name == WEIGHTS_NAME else ():
+                if head in content:  # what was converted without it is not taken for the same
+                    digest.update(head)
     target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ import safetensors.numpy
 
 from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
+from bert_tf.checkpoints.names import NamePair, encoder_pairs
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS, POOLER
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import (
     CHOICE,
@@ -45,6 +47,15 @@ class Architecture:
     problem_type: str | None = None  # of the labels, in config.json
     pipeline: str = "text-classification"  # task name on the hub
     makes_vectors: bool = False  # whether a sentence-transformers layout is added
+    pooler: str | None = None  # its name without prefix; None: BERT's, with it
+
+    def encoder_names(self, config: BertConfig) -> Iterator[NamePair]:
+        """Yields the encoder's names in a file of the class; of a pooler that is not BERT's only if the class has it."""
+        for pair in encoder_pairs(config):
+            if self.pooler is None or not pair.published.startswith("bert/pooler/"):
+                yield pair._replace(huggingface=self.prefix + pair.huggingface)
+            elif self.has_pooler:
+                yield pair._replace(huggingface=f"{self.pooler}.{pair.huggingface.rpartition('.')[2]}")
 
 
 _SEQUENCE = Architecture("BertForSequenceClassification", weights=other_names.CLASSIFIER)
@@ -64,6 +75,27 @@ CLASSES: dict[str, Architecture] = {
     PRETRAINING: Architecture("BertForPreTraining", pipeline="fill-mask"),
     **dict.fromkeys((SIMILARITY, CONTRASTIVE, VECTORS), _VECTORS),
 }
+
+
+def of_encoder(architecture: Architecture, config: BertConfig) -> Architecture:
+    """Returns the class for another encoder than BERT, see `encoders.ENCODERS`."""
+    row = ENCODERS[config.model_type]
+    if row.pooler == POOLER:
+        return architecture
+    is_choice, is_sequence = (architecture.name.endswith(end) for end in ("MultipleChoice", "SequenceClassification"))
+    if "PreTraining" in architecture.name or architecture == MASKED_WORDS:
+        raise FlagError(f"a pre-training head of {config.model_type} cannot be exported")
+    weights = architecture.weights
+    if is_sequence:
+        weights = {name: theirs.replace("classifier", row.classifier) for name, theirs in weights.items()}
+    return dataclasses.replace(
+        architecture,
+        name=architecture.name.replace("Bert", row.classes, 1),
+        prefix=row.prefix if architecture.prefix else "",
+        weights=weights,
+        has_pooler=is_choice or is_sequence,
+        pooler=row.choice_pooler if is_choice and row.choice_pooler else row.pooler,
+    )
 
 
 MASKED_WORDS = Architecture("BertForMaskedLM", has_pooler=False, pipeline="fill-mask")
@@ -89,16 +121,12 @@ def write(
 
     Without an architecture it is guessed from the variable names; `facts` are further entries of config.json.
     """
-    known = architecture or guessed(weights)
-    renamed = other_names.huggingface(config.num_hidden_layers)
-    named = {**{name: row.name for name, row in renamed.items()}, **known.weights}
-    names = {
-        name: f"{known.prefix}{named[name]}" if name.startswith("bert/") else named[name]
-        for name in sorted(weights)
-        if name in named
-    }
-    changes = {name: renamed[name].there for name in names if name in renamed}
-    tensors = {new: _float32(changes[name](weights[name]) if name in changes else weights[name]) for name, new in names.items()}
+    known = architecture or of_encoder(guessed(weights), config)
+    pairs = {pair.published: pair for pair in (*other_names.HEADS, *known.encoder_names(config))}
+    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
+    names = {name: named[name] for name in sorted(weights) if name in named}
+    transposed = {name for name in names if name in pairs and pairs[name].transposed}
+    tensors = {new: _float32(weights[name].T if name in transposed else weights[name]) for name, new in names.items()}
     path = folder / WEIGHTS_NAME
     with atomic.as_os_errors(path, safetensors.SafetensorError):
         safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
@@ -132,11 +160,13 @@ def _labelled(architecture: Architecture, tensors: Mapping[str, npt.NDArray[Any]
 
 
 def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
+    row, values = ENCODERS[config.model_type], dataclasses.asdict(config)
+    values["hidden_act"] = _ACTIVATIONS.get(config.hidden_act, config.hidden_act)
+    values["embedding_size"] = config.embedding_width
+    left_out = {*row.fixed, *([] if config.projects_embeddings else ["embedding_size"]), "pooler_act"}
     return {
-        **dataclasses.asdict(config),
-        "hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act),
+        **{row.keys.get(name, name): value for name, value in values.items() if name not in left_out},
         "architectures": [architecture.name],
-        "model_type": "bert",
         **({"problem_type": architecture.problem_type} if architecture.problem_type else {}),
     }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.head_spec import VARIABLE_SCOPES
 
 _EMBEDDINGS = ("word_embeddings", "token_type_embeddings", "position_embeddings")
@@ -40,12 +41,25 @@ def name_pairs(num_hidden_layers: int) -> tuple[NamePair, ...]:
     return (*embeddings, *(pair for part in parts for pair in pairs_of(*part)))
 
 
+def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
+    """Returns the names of every encoder variable of a model."""
+    row, pairs = ENCODERS[config.model_type], list(name_pairs(config.num_hidden_layers))
+    if not config.type_vocab_size:
+        pairs = [pair for pair in pairs if not pair.published.endswith("token_type_embeddings")]
+    if config.projects_embeddings:
+        pairs += pairs_of("bert/embeddings_project", "embeddings_project")
+    return tuple(pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs)
+
+
 def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    d, i = config.hidden_size, config.intermediate_size
+    d, i, e = config.hidden_size, config.intermediate_size, config.embedding_width
     by_ending = {
-        "word_embeddings": (config.vocab_size, d),
-        "token_type_embeddings": (config.type_vocab_size, d),
-        "position_embeddings": (config.max_position_embeddings, d),
+        "word_embeddings": (config.vocab_size, e),
+        "token_type_embeddings": (config.type_vocab_size, e),
+        "position_embeddings": (config.max_position_embeddings, e),
+        "embeddings/LayerNorm/gamma": (e,),
+        "embeddings/LayerNorm/beta": (e,),
+        "embeddings_project/kernel": (e, d),
         "intermediate/dense/kernel": (d, i),
         "intermediate/dense/bias": (i,),
         "attention/output/dense/kernel": (d, d),  # before "output/dense/kernel", which it ends with
@@ -55,7 +69,7 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
     }
     return {
         pair.published: next(shape for ending, shape in by_ending.items() if pair.published.endswith(ending))
-        for pair in name_pairs(config.num_hidden_layers)
+        for pair in encoder_pairs(config)
     }
 
 
@@ -90,7 +104,10 @@ _GROUPS = (
         re.compile(r"/(?:adam_[mv]|lamb_[mv]|ema)$|^loss_scale/|^beta[12]_power|(?:^|/)(?:optimizer|\.OPTIMIZER_SLOT)/"),
     ),
     ("layer {}", re.compile(r"(?:^|[./])layer[._](\d+)(?:[./]|$)")),
-    (EMBEDDINGS, re.compile(r"(?:^|[./])(?:embeddings|word_embeddings|type_embeddings|position_embedding)(?:[./]|$)")),
+    (
+        EMBEDDINGS,
+        re.compile(r"(?:^|[./])(?:embeddings(?:_project)?|word_embeddings|type_embeddings|position_embedding)(?:[./]|$)"),
+    ),
     (POOLER, re.compile(r"(?:^|[./])pooler(?:_transform)?[./]")),
     (HEAD, re.compile(rf"^(?:{VARIABLE_SCOPES}|classifier|qa_outputs)(?:[./]|$)")),
 )

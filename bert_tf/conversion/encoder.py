@@ -3,7 +3,7 @@
 Padding is computed: batches have similar lengths, as `inputs.pipeline.eval_batches` makes them, and packing rows costs more
 than the remaining padding.
 
-Shapes: B batch, T tokens, D hidden size, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone.
+Shapes: B batch, T tokens, D hidden size, E width of the embeddings, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool) -> Encoded
         last = number == config.num_hidden_layers - 1
         rows = _layer(graph, rows, bias, config, f"bert/encoder/layer_{number}", first_only=first_only and last)
         layers.append(rows)
-    pooled = graph.add("Tanh", graph.dense(first_token(graph, rows), "bert/pooler/dense"))
+    pooled = _ACTIVATIONS[config.pooler_act](graph, graph.dense(first_token(graph, rows), "bert/pooler/dense"))
     return EncodedNodes(pooled, tuple(layers))
 
 
@@ -57,14 +57,15 @@ def _bias(graph: OnnxGraph) -> str:
 
 
 def _embeddings(graph: OnnxGraph, config: BertConfig) -> str:
-    words, segments, places = (
-        graph.weight(f"bert/embeddings/{name}_embeddings") for name in ("word", "token_type", "position")
-    )
+    words, places = (graph.weight(f"bert/embeddings/{name}_embeddings") for name in ("word", "position"))
     tokens = graph.add("Slice", graph.add("Shape", _IDS), graph.constant([1]), graph.constant([2]))
-    by_position = graph.add("Slice", places, graph.constant([0]), tokens, graph.constant([0]))  # [T, D]
-    by_word, by_segment = graph.add("Gather", words, _IDS), graph.add("Gather", segments, _SEGMENTS)
-    total = graph.add("Add", graph.add("Add", by_word, by_segment), by_position)
-    return graph.layer_norm(total, "bert/embeddings", config.layer_norm_eps)
+    by_position = graph.add("Slice", places, graph.constant([0]), tokens, graph.constant([0]))  # [T, E]
+    total = graph.add("Gather", words, _IDS)
+    if config.type_vocab_size:
+        segments = graph.weight("bert/embeddings/token_type_embeddings")
+        total = graph.add("Add", total, graph.add("Gather", segments, _SEGMENTS))
+    rows = graph.layer_norm(graph.add("Add", total, by_position), "bert/embeddings", config.layer_norm_eps)
+    return graph.dense(rows, "bert/embeddings_project") if config.projects_embeddings else rows
 
 
 def _layer(graph: OnnxGraph, rows: str, bias: str, config: BertConfig, scope: str, *, first_only: bool) -> str:

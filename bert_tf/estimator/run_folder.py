@@ -22,6 +22,7 @@ from bert_tf.errors import FlagError, OutputError
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, RECORD
+from bert_tf.run_layout import DETERMINING as DETERMINING
 from bert_tf.settings import Setting, checked, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
@@ -29,7 +30,6 @@ from bert_tf.tasks.sentence.example import TEXTS
 from bert_tf.tasks.settings import GROUPS, KEPT
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-DETERMINING = "training"  # the part of the record that decides what is learned
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes, which changes no more than the rounding
 VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: those that a run was opened with before, oldest first
 LEARNED = "learned_sha256"  # of what the numbers of the head mean, see `learned_digest`

@@ -1,6 +1,6 @@
 """From token ids to vectors.
 
-Shapes: N rows of tokens, D hidden size, A words, V vocabulary.
+Shapes: N rows of tokens, D hidden size, E width of the embeddings, A words, V vocabulary.
 """
 
 from __future__ import annotations
@@ -38,22 +38,26 @@ def embeddings(
 ) -> tf.Tensor:
     """Adds word, segment and position vectors: three [N] ids to [N, D]; variable scope `embeddings`.
 
-    `lookup` reads rows of the word table: [V, D] and [N] to [N, D].
+    `lookup` reads rows of the word table: [V, E] and [N] to [N, E]. Narrower embeddings are projected in the variable scope
+    `embeddings_project` (ELECTRA, Clark et al., 2020).
     """
     with tf1.variable_scope("embeddings"):
         words = _table("word_embeddings", config.vocab_size, config)
-        segments = _table("token_type_embeddings", config.type_vocab_size, config)
+        rows = lookup(words, token_ids)  # [N, E]
+        if config.type_vocab_size:
+            segments = _table("token_type_embeddings", config.type_vocab_size, config)
+            # A product with one-hot rows: the two-row table gets a dense gradient without a scatter.
+            rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments)
         places = _table("position_embeddings", config.max_position_embeddings, config)
-        by_word = lookup(words, token_ids)  # [N, D]
-        # A product with one-hot rows: the two-row table gets a dense gradient without a scatter.
-        by_segment = tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments)  # [N, D]
-        by_position = tf.gather(places, positions)  # [N, D]
-        rows = layers.layer_norm(by_word + by_segment + by_position, config, execution)
-        return execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)
+        rows = layers.layer_norm(rows + tf.gather(places, positions), config, execution)
+        rows = execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)
+    if config.projects_embeddings:
+        rows = layers.dense(rows, config.hidden_size, config, scope="embeddings_project")  # [N, D]
+    return rows
 
 
 def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:
-    return tf1.get_variable(name, [entries, config.hidden_size], initializer=layers.initializer(config))
+    return tf1.get_variable(name, [entries, config.embedding_width], initializer=layers.initializer(config))
 
 
 class JointLookup:

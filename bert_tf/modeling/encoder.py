@@ -90,7 +90,8 @@ def bert(
             rows, states = _layers(rows, bias, layout, queries, config, execution)
         first = queries.layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
-            pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
+            pooled = layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense")  # [B, D]
+            pooled = layers.ACTIVATIONS[config.pooler_act](pooled)
         return _encoded(pooled, states, rows, queries.layout, reads, execution)
 
 

@@ -31,20 +31,20 @@ def gelu_erf(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(x, approximate=False)
 
 
-_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu_tanh": gelu_tanh,
     "gelu_erf": gelu_erf,
     "relu": tf.nn.relu,
     "tanh": tf.tanh,
     "linear": tf.identity,
 }
-_CUSTOM_ACTIVATIONS = {**_ACTIVATIONS, "gelu_tanh": custom_gradients.gelu_tanh, "gelu_erf": custom_gradients.gelu_erf}
+_CUSTOM_ACTIVATIONS = {**ACTIVATIONS, "gelu_tanh": custom_gradients.gelu_tanh, "gelu_erf": custom_gradients.gelu_erf}
 
 _NATIVE_ACTIVATIONS = {"gelu_tanh": False, "gelu_erf": True}  # whether exact
 
 
 def activation(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
-    table = _CUSTOM_ACTIVATIONS if execution.custom_gradients else _ACTIVATIONS
+    table = _CUSTOM_ACTIVATIONS if execution.custom_gradients else ACTIVATIONS
     return table[config.hidden_act](x)
 
 

@@ -13,7 +13,7 @@ Part = Union[str, int]  # EMBEDDINGS, POOLER, or the number of a layer
 
 EMBEDDINGS, POOLER = "embeddings", "pooler"
 
-_OWNER = re.compile(rf"bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|encoder/layer_(?P<layer>\d+))/")
+_OWNER = re.compile(rf"bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})(?:_project)?|encoder/layer_(?P<layer>\d+))/")
 _LAYERS = re.compile(r"(?P<first>\d{1,20})(?:-(?P<last>\d{1,20}))?")
 
 

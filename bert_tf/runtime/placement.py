@@ -30,7 +30,7 @@ _DEVICE = re.compile(r"/?(?:device:)?(?P<kind>cpu|gpu):(?P<number>\d{1,9})", re.
 _LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d{{1,9}})(?:-(?P<last>\d{{1,9}}))?")
 
 # What of a name tells the part; it may have other scopes before it.
-_ENCODED = re.compile(rf"(?:^|/)bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|{ENCODER}/layer_(?P<layer>\d+))(?:/|$)")
+_ENCODED = re.compile(rf"(?:^|/)bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})(?:_project)?|{ENCODER}/layer_(?P<layer>\d+))(?:/|$)")
 _HEAD = re.compile(rf"(?:^|/)(?:{VARIABLE_SCOPES})(?:_\d+)?(?:/|$)")
 
 _HOST_TYPES = (tf.string, tf.variant)  # of tensors: no GPU holds text, nor a data set; an iterator goes where its data set is

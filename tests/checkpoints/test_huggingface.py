@@ -106,13 +106,15 @@ OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"
     [lambda name: name, lambda name: f"bert.{name}", lambda name: re.sub("|".join(OLD), lambda match: OLD[match[0]], name)],
     ids=["plain", "with a prefix", "of the first PyTorch files"],
 )
-def test_reads_all_names_and_leaves_out_a_head_beside_the_encoder(folder, renamed):
+def test_reads_all_names_and_a_whole_head_beside_the_encoder(folder, renamed):
     rewrite(folder, lambda name, array: (renamed(name), array))
     path = folder / "model.safetensors"
-    tensors = safetensors.numpy.load_file(path)
-    safetensors.numpy.save_file({**tensors, "classifier.weight": np.ones([2, 8], np.float32)}, path)
+    tensors = {**safetensors.numpy.load_file(path), "classifier.weight": np.ones([2, 8], np.float32)}
+    safetensors.numpy.save_file(tensors, path)
+    assert read(folder).keys() == set(NAMES.values())
+    safetensors.numpy.save_file({**tensors, "classifier.bias": np.ones(2, np.float32)}, path)
     found = read(folder)
-    assert found.keys() == set(NAMES.values())
+    assert found.keys() == {*NAMES.values(), "output_weights", "output_bias"}
     assert_original(found)
 
 

@@ -11,6 +11,7 @@ from bert_tf.optimization.parts import LayerDecay, check_layers, parse_frozen, p
     [
         ("bert/embeddings/word_embeddings:0", "embeddings"),
         ("bert/embeddings/LayerNorm/gamma", "embeddings"),
+        ("bert/embeddings_project/kernel", "embeddings"),
         ("bert/encoder/layer_0/attention/self/query/kernel", 0),
         ("bert/encoder/layer_1/output/LayerNorm/beta", 1),
         ("bert/encoder/layer_11/intermediate/dense/bias:0", 11),

@@ -31,6 +31,7 @@ def write(exported: Exported, folder: Path) -> None:
     trained = exported.trained
     next_sentence = dict(trained.head.options).get("next_sentence", True)
     architecture = huggingface_export.class_of(trained.head.kind, next_sentence=next_sentence)
+    architecture = huggingface_export.of_encoder(architecture, trained.config)
     read = {name: array for name, array in weights(trained).items() if architecture.has_pooler or not name.startswith(_POOLER)}
     huggingface_export.write(
         folder,

@@ -59,7 +59,7 @@ def _examples(trained: Trained) -> Signature:
 
 def _outputs(trained: Trained, features: Tensors) -> dict[str, tf.Tensor]:
     """Outputs for clients, and the raw head outputs."""
-    found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], trained.config.type_vocab_size)})
+    found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], trained.config.type_vocab_size or 2)})
     return {**{raw(name) if name in found.served else name: logits for name, logits in found.logits.items()}, **found.served}
 
 

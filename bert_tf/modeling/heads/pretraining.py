@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
+from bert_tf.errors import ConfigError
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
 from bert_tf.head_spec import BEST_WORDS, HeadMemory, Sizes
 from bert_tf.host import HOST
@@ -79,6 +80,11 @@ class PretrainingHead(Head):
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
         width = config.hidden_size
+        if config.projects_embeddings:
+            sizes = f"embedding_size {config.embedding_size}, hidden_size {width}"
+            raise ConfigError(
+                f"a head of masked words reads word embeddings of the hidden size: {sizes}; pre-train another model"
+            )
         of_words: dict[str, tuple[int, ...]] = {
             _WORD_BIAS: (config.vocab_size,),
             f"{_TRANSFORM}/dense/kernel": (width, width),

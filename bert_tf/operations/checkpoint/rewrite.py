@@ -239,7 +239,8 @@ def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.checkpoints import huggingface_export
     from bert_tf.checkpoints.tensors import STEP
 
-    architecture = huggingface_export.guessed(model.entries, model.record.get("kind"))
+    guessed = huggingface_export.guessed(model.entries, model.record.get("kind"))
+    architecture = huggingface_export.of_encoder(guessed, model.config)
     labels = model.record.get("labels") or ()
     names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}

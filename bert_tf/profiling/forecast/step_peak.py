@@ -94,10 +94,11 @@ _Shapes = Sequence[tuple[int, ...]]  # of variables
 
 def _shapes(config: BertConfig, head: _Shapes) -> dict[Part | None, _Shapes]:
     """Returns the shapes of all variables but the table of words, by part of the model."""
-    d, i = config.hidden_size, config.intermediate_size
+    d, i, e = config.hidden_size, config.intermediate_size, config.embedding_width
+    projection: _Shapes = [(e, d), (d,)] if config.projects_embeddings else []
     layer: _Shapes = [*[(d, d)] * 4, (d, i), (i, d), *[(d,)] * 9, (i,)]
     return {
-        EMBEDDINGS: [(config.type_vocab_size, d), (config.max_position_embeddings, d), (d,), (d,)],
+        EMBEDDINGS: [(config.type_vocab_size, e), (config.max_position_embeddings, e), (e,), (e,), *projection],
         **{number: layer for number in range(config.num_hidden_layers)},
         POOLER: [(d, d), (d,)],
         None: head,
@@ -116,7 +117,7 @@ class _Step:
         examples = -(-own // options.micro_batches)
         rows = max(examples, round(examples * tokens * self._real(examples))) if options.pack_tokens else examples * tokens
         self._shape = Shape(examples, tokens, rows, BYTES[options.precision])
-        self._words = config.vocab_size * config.hidden_size
+        self._words = config.vocab_size * config.embedding_width
         read = max(1, round(own * tokens * (self._real(own) if options.pack_tokens else 1.0)))
         # As if words were drawn evenly from all: text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
@@ -236,7 +237,7 @@ class _Step:
 
     def _always(self) -> int:
         """Permanent bytes: rows of words and Adam's early products."""
-        rows = 4 * self._unique * self._config.hidden_size + self._config.vocab_size if self._defers else 0
+        rows = 4 * self._unique * self._config.embedding_width + self._config.vocab_size if self._defers else 0
         return FLOAT * (rows + self._early_products())
 
     def _half_kernels(self) -> int:
@@ -257,7 +258,7 @@ class _Step:
     def _making_current(self) -> Iterator[_Live]:
         if self._defers:
             histories = self._unique * _ROW_HISTORY
-            rows = self._unique * self._config.hidden_size
+            rows = self._unique * self._config.embedding_width
             at_a_time = 17 if self._options.averages else 10
             yield "words made current", 0, 0, FLOAT * at_a_time * (histories + rows)
 

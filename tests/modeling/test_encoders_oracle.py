@@ -1,0 +1,149 @@
+"""ELECTRA and DistilBERT beside transformers: folders in its layout, read, computed and written back.
+
+`write_encoders_oracle.py` wrote encoders_oracle.npz.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+import bert_tf
+from bert_tf.checkpoints import huggingface, huggingface_export
+from bert_tf.checkpoints.names import encoder_pairs, encoder_shapes
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
+from bert_tf.errors import ConfigError
+from bert_tf.fields import INPUTS
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, PRETRAINING, SPAN, TAGS, HeadSpec
+from bert_tf.modeling.encoder import bert
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry
+from bert_tf.profiling.forecast import step_peak
+from tests.graphs import evaluate
+
+tf1 = tf.compat.v1
+ORACLE = dict(np.load(Path(__file__).with_name("encoders_oracle.npz")))
+HEADS = {
+    "SequenceClassification": HeadSpec(3, CLASSIFICATION),
+    "TokenClassification": HeadSpec(3, TAGS),
+    "QuestionAnswering": HeadSpec(2, SPAN),
+    "MultipleChoice": HeadSpec(1, CHOICE),
+}
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(18))]
+MODELS = [(kind, head) for kind in ("electra", "distilbert") for head in HEADS]
+PUBLISHED = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
+
+
+def weights_of(kind: str, head: str) -> dict[str, np.ndarray]:
+    prefix = f"{kind}/{head}/weight/"
+    return {name[len(prefix) :]: values for name, values in ORACLE.items() if name.startswith(prefix)}
+
+
+def write_folder(folder: Path, kind: str, head: str) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text(str(ORACLE[f"{kind}/{head}/config"]))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    safetensors.numpy.save_file(weights_of(kind, head), folder / "model.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="module", params=MODELS, ids="-".join)
+def model(request, tmp_path_factory):
+    """Kind, head, configuration and weights as they were read."""
+    folder = tmp_path_factory.mktemp("encoders") / "-".join(request.param)
+    huggingface.convert(write_folder(folder, *request.param), folder / "converted")
+    reader = CheckpointReader(folder / "converted" / "bert_model.ckpt")
+    config = BertConfig.from_json_file(folder / "converted" / "bert_config.json")
+    return (*request.param, config, {name: reader[name] for name in reader.shapes})
+
+
+def computed(config, spec, execution):
+    head = registry.of(spec)
+    inputs = {field.name: tf.constant(ORACLE[field.name].astype(np.int32)) for field in INPUTS}
+    reads = {field.name: tf.zeros([len(ORACLE["input_ids"])], tf.int32) for field in head.inputs}
+    encoded = bert(*inputs.values(), config, execution)
+    (output,) = head.compute(encoded, {**inputs, **reads}, config, execution).values()
+    return output
+
+
+@pytest.mark.parametrize("execution", [PUBLISHED, Execution()], ids=["published", "packed"])
+def test_logits(model, execution):
+    kind, head, config, weights = model
+    found = evaluate(lambda: computed(config, HEADS[head], execution), weights)
+    expected = ORACLE[f"{kind}/{head}/logits"]
+    real = ORACLE["input_mask"] == 1
+    if head in ("TokenClassification", "QuestionAnswering"):
+        found, expected = found[real], expected[real]
+    np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-5)
+
+
+def test_gradients(model):
+    kind, head, config, weights = model
+    if head != "SequenceClassification":
+        return
+
+    def build():
+        logits = computed(config, HEADS[head], Execution())
+        variables = tf1.trainable_variables()
+        gradients = tf.gradients(logits, variables, tf.constant(ORACLE["upstream"]))
+        return {v.op.name: tf.convert_to_tensor(g) for v, g in zip(variables, gradients)}
+
+    found = evaluate(build, weights)
+    architecture = huggingface_export.of_encoder(huggingface_export.class_of(CLASSIFICATION), config)
+    theirs = {pair.published: pair for pair in architecture.encoder_names(config)}
+    assert found.keys() == {*theirs, *architecture.weights}
+    for name, gradient in found.items():
+        expected = ORACLE[f"{kind}/gradient/{theirs[name].huggingface if name in theirs else architecture.weights[name]}"]
+        expected = expected.T if name in theirs and theirs[name].transposed else expected
+        np.testing.assert_allclose(gradient, expected, atol=1e-5, rtol=1e-4, err_msg=name)
+
+
+def test_what_is_written_is_what_was_read(model, tmp_path):
+    kind, head, config, weights = model
+    architecture = huggingface_export.of_encoder(huggingface_export.class_of(HEADS[head].kind), config)
+    kept = {name: value for name, value in weights.items() if architecture.has_pooler or "pooler" not in name}
+    huggingface_export.write(tmp_path, kept, config, architecture=architecture)
+    written = safetensors.numpy.load_file(tmp_path / "model.safetensors")
+    assert written.keys() == weights_of(kind, head).keys()
+    for name, value in weights_of(kind, head).items():
+        np.testing.assert_array_equal(written[name], value, err_msg=name)
+    texts = ((tmp_path / "config.json").read_text(), str(ORACLE[f"{kind}/{head}/config"]))
+    values, expected = map(json.loads, texts)
+    shared = values.keys() & expected.keys() - {"id2label", "label2id", "problem_type"}
+    assert {name: values[name] for name in shared} == {name: expected[name] for name in shared}
+    assert BertConfig.from_dict(values) == config
+
+
+@pytest.mark.parametrize("kind", ["electra", "distilbert"])
+def test_a_trained_folder_predicts(kind, tmp_path):
+    folder = write_folder(tmp_path / kind, kind, "SequenceClassification")
+    with bert_tf.load(folder) as model:
+        (prediction,) = model.predict(["w1 w2 w3"])
+    assert list(prediction.probabilities) == ["no", "maybe", "yes"]
+
+
+def test_words_cannot_be_predicted_from_projected_embeddings():
+    config = BertConfig.from_dict(json.loads(str(ORACLE["electra/QuestionAnswering/config"])))
+    with pytest.raises(ConfigError, match="embedding_size 8, hidden_size 12; pre-train another model"):
+        registry.of(HeadSpec(2, PRETRAINING)).variables(config)
+
+
+def test_a_forecast_counts_the_variables():
+    """At the start, a step has weights and two moments of each."""
+    config = BertConfig.from_dict(json.loads(str(ORACLE["electra/SequenceClassification/config"])))
+    sizes = [np.prod(shape) for shape in encoder_shapes(config).values()]
+    assert step_peak.forecast(config, 8, 4).weights == 4 * (sum(sizes) + 2 * 12 + 2)
+
+
+def test_names_of_variables():
+    config = BertConfig.from_dict(json.loads(str(ORACLE["electra/QuestionAnswering/config"])))
+    names = {pair.published for pair in encoder_pairs(config)}
+    assert {"bert/embeddings_project/kernel", "bert/embeddings/token_type_embeddings"} <= names
+    config = BertConfig.from_dict(json.loads(str(ORACLE["distilbert/QuestionAnswering/config"])))
+    assert "bert/embeddings/token_type_embeddings" not in {pair.published for pair in encoder_pairs(config)}

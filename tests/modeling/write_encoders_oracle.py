@@ -1,0 +1,85 @@
+"""Writes encoders_oracle.npz: outputs of transformers' ELECTRA and DistilBERT for made-up weights and a made-up batch.
+
+Run by hand, in an environment with benchmarks/peers/transformers.txt:
+`.peers/transformers/bin/python tests/modeling/write_encoders_oracle.py`.
+
+By model: its config.json, its weights, logits [B, L], [B, T, L] or [1, B], and, of sentence classifiers, the gradients of
+sum(logits * upstream); weights and gradients by transformers' names.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+TARGET = Path(__file__).with_name("encoders_oracle.npz")
+LENGTHS, TOKENS, VOCABULARY = (8, 5, 1), 8, 23
+CONFIGS = {
+    "electra": transformers.ElectraConfig(
+        vocab_size=VOCABULARY,
+        embedding_size=8,
+        hidden_size=12,
+        num_hidden_layers=1,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=10,
+    ),
+    "distilbert": transformers.DistilBertConfig(
+        vocab_size=VOCABULARY, dim=12, n_layers=1, n_heads=3, hidden_dim=20, max_position_embeddings=10
+    ),
+}
+CLASSES = {"electra": "Electra", "distilbert": "DistilBert"}
+HEADS = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
+LABELS = ("no", "maybe", "yes")
+
+
+def batch() -> dict[str, np.ndarray]:
+    """Returns sequences of random ids of two segments; id 0 has no gradient in transformers."""
+    random, shape = np.random.default_rng(0), (len(LENGTHS), TOKENS)
+    return {
+        "input_ids": random.integers(1, VOCABULARY, shape),
+        "input_mask": (np.arange(TOKENS) < np.array(LENGTHS)[:, None]).astype(np.int64),
+        "segment_ids": random.integers(0, 2, shape),
+    }
+
+
+def logits(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> torch.Tensor:
+    """Returns the logits of a batch; of multiple choice, the batch is one question."""
+    ids, mask, segments = (torch.tensor(array) for array in inputs.values())
+    given = {"input_ids": ids, "attention_mask": mask}
+    if model.config.model_type == "electra":
+        given["token_type_ids"] = segments
+    if type(model).__name__.endswith("MultipleChoice"):
+        given = {name: value[None] for name, value in given.items()}
+    out = model(**given)
+    return torch.stack([out.start_logits, out.end_logits], dim=-1) if "start_logits" in out else out.logits
+
+
+def main() -> None:
+    """Writes the file."""
+    random, inputs, arrays = np.random.default_rng(1), batch(), {}
+    upstream = random.normal(size=(len(LENGTHS), len(LABELS))).astype(np.float32)
+    for kind, config in CONFIGS.items():
+        for head in HEADS:
+            config.id2label = dict(enumerate(LABELS if "Classification" in head else LABELS[:2]))
+            model = getattr(transformers, f"{CLASSES[kind]}For{head}")(config).eval()
+            for name, parameter in model.named_parameters():
+                center = 1.0 if name.endswith(("LayerNorm.weight", "layer_norm.weight")) else 0.0
+                parameter.data.copy_(torch.tensor(random.normal(center, 0.3, parameter.shape).round(1), dtype=torch.float32))
+                arrays[f"{kind}/{head}/weight/{name}"] = parameter.detach().numpy().copy()
+            found = logits(model, inputs)
+            arrays[f"{kind}/{head}/logits"] = found.detach().numpy()
+            values = {**config.to_dict(), "architectures": [type(model).__name__]}
+            arrays[f"{kind}/{head}/config"] = np.array(json.dumps(values))
+            if head == "SequenceClassification":
+                (found * torch.tensor(upstream)).sum().backward()
+                arrays |= {f"{kind}/gradient/{name}": p.grad.numpy() for name, p in model.named_parameters()}
+    np.savez_compressed(TARGET, **inputs, upstream=upstream, **arrays)
+
+
+if __name__ == "__main__":
+    main()
