@@ -62,7 +62,7 @@ def reliability_diagram(series: Mapping[str, _Points]) -> Spec:
         for name, points in series.items()
         for x, y, size in points
     ]
-    low = min(min(row["x"], row["y"]) for row in rows)
+    low = min(min(x, y) for points in series.values() for x, y, _ in points)
     y = {"field": "y", "type": "quantitative", "title": "accuracy", "scale": {"zero": False}}
     colour = {**NOMINAL, "field": "series", "scale": {"domain": list(_SERIES), "range": list(_SERIES.values())}}
     encoding = {"y": y, "color": colour}
