@@ -60,7 +60,7 @@ _BEGUN_FIRST = (
     "commands/test_predict.py",
     "modeling/test_recompute.py",
     "modeling/test_encoder.py",
-    "integration/test_interruptions.py",
+    "integration/test_whole_run.py",
     "optimization/test_deferred.py",
     "training/test_fine_tune.py",
     "engines/test_engines.py",
