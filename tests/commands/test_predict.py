@@ -15,19 +15,8 @@ import pytest
 from bert_tf import extras
 from tests import lines, processes
 from tests.batch.runs import write_run
-from tests.tiny import write_project
 
 HEADER = b"id\tlabel\tprobability_0\tprobability_1\n"
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("predict") / "tiny", layers=1)
-
-
-@pytest.fixture(scope="module")
-def run(project, tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("runs") / "run", project)
 
 
 def main(*arguments, **flags):

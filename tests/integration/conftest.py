@@ -7,18 +7,6 @@ import sys
 import pytest
 
 from tests.integration import commands
-from tests.tiny import write_project
-
-
-@pytest.fixture(scope="session")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny")
-
-
-@pytest.fixture(scope="session")
-def one_layer(tmp_path_factory):
-    """A project whose model is built in half of the time."""
-    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
 
 
 @pytest.fixture(scope="session")

@@ -28,11 +28,11 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, data):
+def flags(project, data):
     def flags(folder, **extra):
         task = {"task_name": toy_tags.NAME, "data_dir": data, "long_text": "windows"}
         training = {"num_train_steps": STEPS, "learning_rate": 0.005, "log_every_n_steps": 1, "do_train": True}
-        return one_layer.flags(folder, **{**task, **training, **extra})
+        return project.flags(folder, **{**task, **training, **extra})
 
     return flags
 
@@ -99,8 +99,8 @@ def test_nothing_of_it_outlives_its_run(tmp_path, trained, monkeypatch):
 
 
 @pytest.mark.several_machines
-def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, one_layer):
-    plain = functools.partial(flags, bert_config_file=families_of_tests.without_dropout(tmp_path, one_layer))
+def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, project):
+    plain = functools.partial(flags, bert_config_file=families_of_tests.without_dropout(tmp_path, project))
     run(plain(tmp_path / "whole", num_train_steps=1))
     families_of_tests.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", before=toy_tags.register)
 

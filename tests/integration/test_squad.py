@@ -37,13 +37,13 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, data):
-    config = families.without_dropout(data, one_layer)
+def flags(project, data):
+    config = families.without_dropout(data, project)
 
     def flags(folder, **extra):
         settings = {"task_name": "SQuAD", "data_dir": data, "doc_stride": 8, "num_train_steps": STEPS, "train_batch_size": 16}
         more = {"learning_rate": 0.01, "log_every_n_steps": 1, "do_train": True, "bert_config_file": config}
-        return one_layer.flags(folder, **{**settings, **more, **extra})
+        return project.flags(folder, **{**settings, **more, **extra})
 
     return flags
 

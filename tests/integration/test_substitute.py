@@ -36,10 +36,10 @@ def choose(substitute, moment=None):
 
 
 @pytest.fixture(scope="module")
-def train(one_layer):
+def train(project):
     def run(folder, ways, *, substitute, moment=None):
         settings = {"num_train_steps": STEPS, "save_checkpoints_steps": EVERY, "learning_rate": 0.003, **ways}
-        flags = one_layer.flags(folder, do_train=True, **settings)
+        flags = project.flags(folder, do_train=True, **settings)
         return commands.run(flags, before=functools.partial(choose, substitute, moment))
 
     return run
@@ -56,9 +56,9 @@ def test_trains_to_the_same_bits(way, train, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(tf, "estimator"), reason="TensorFlow 2.15 alone has both")
-def test_trains_to_the_same_bits_on_two_machines(one_layer, tmp_path):
+def test_trains_to_the_same_bits_on_two_machines(project, tmp_path):
     for name, substitute in (("own", False), ("substitute", True)):
-        flags = one_layer.flags(tmp_path / name, do_train=True, num_train_steps=STEPS, learning_rate=0.003)
+        flags = project.flags(tmp_path / name, do_train=True, num_train_steps=STEPS, learning_rate=0.003)
         before = functools.partial(choose, substitute)
         workers = [commands.start(flags, variables=variables, before=before) for variables in cluster_of(2)]
         assert [done.returncode for done in finish(workers)] == [0, 0]

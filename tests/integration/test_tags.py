@@ -30,10 +30,10 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, data):
+def flags(project, data):
     def flags(folder, **extra):
         settings = {"task_name": "conll2003", "data_dir": data, "num_train_steps": STEPS, "do_train": True}
-        return one_layer.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, **extra})
+        return project.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, **extra})
 
     return flags
 

@@ -240,7 +240,7 @@ def test_prediction(monkeypatch, capsysbinary):
 
 def test_what_the_classifier_predicted_with_its_best_checkpoint_is_predicted_again(train_flags, project, tmp_path):
     folder = tmp_path / "out"
-    evaluates = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.1, "do_predict": True}
+    evaluates = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.05, "do_predict": True}
     assert classifier.main(["run_classifier.py", *train_flags(folder, **evaluates)]) == 0
     by_classifier = probabilities(folder / "predictions.tsv")
 
