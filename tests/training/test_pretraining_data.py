@@ -199,6 +199,7 @@ WHOLE = {"num_shards": None}
         ({"language": "english"}, "--language=english: expected a code of ISO 639"),
         ({"do_lower_case": False}, "--do_lower_case=false"),
         ({"input_file": "empty.txt"}, "empty.txt: no text in any file"),
+        ({"input_file": "rows.jsonl"}, "rows.jsonl:2: expected an object with 'text'"),
         ({"output_file": "text.txt", **WHOLE}, "text.txt: is the input and the output"),
         ({"output_file": "vocab.txt", **WHOLE}, "vocab.txt: is the input and the output"),
         ({"output_file": "x,x.json", **WHOLE}, "x.json would be written twice"),
@@ -212,6 +213,7 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, monkeypatch, capsys, 
         monkeypatch.setitem(sys.modules, "sentencex", None)
         documents.sentences._segment.cache_clear()
     Path("empty.txt").write_bytes(b"\n\n \n")
+    Path("rows.jsonl").write_bytes(b'{"text": ""}\n{}\n')
     before = contents(Path())
     assert classifier.pretraining_data(arguments(Path(), **{"output_file": "out", **flags})) == 2
     error = capsys.readouterr().err.splitlines()[-1]
