@@ -49,6 +49,7 @@ def _begin(before):
         before()
 
 
+@pytest.mark.several_machines
 def test_micro_batches_on_two_replicas_learn_what_one_batch_does(flags, project, text, tmp_path):
     config = families.without_dropout(text.parent, project)
     one, two = (tmp_path / name for name in ("one", "two"))

@@ -66,7 +66,7 @@ def test_trains_to_the_same_bits_on_two_machines(project, tmp_path):
 
 
 @pytest.mark.skipif(hasattr(tf, "estimator"), reason="TensorFlow 2.15 calls every hook deprecated, later ones do not")
-@pytest.mark.parametrize("way", ["one device", "two replicas"])
+@pytest.mark.parametrize("way", ["one device", pytest.param("two replicas", marks=pytest.mark.several_machines)])
 def test_calls_nothing_that_is_deprecated(way, train, tmp_path):
     """By TensorFlow's own log, which says where a call stands; Python's warnings are errors in all tests."""
     ways = {**WAYS[way], "log_form": "published", "do_eval": True, "do_predict": True}
