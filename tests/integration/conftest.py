@@ -6,7 +6,16 @@ import sys
 
 import pytest
 
+from bert_tf.report import drawing
 from tests.integration import commands
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_charts():
+    """As in the processes of `commands`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "svg", lambda _: "")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import bert_tf
+from tests import classifier
 from tests.integration import families
 
 STEPS = 60
@@ -42,7 +43,7 @@ def flags(project, data):
 def trained(tmp_path_factory, flags):
     """The folder of a run that did everything in one command."""
     folder = tmp_path_factory.mktemp("trained") / "out"
-    families.run(flags(folder, do_eval=True, do_predict=True))
+    assert classifier.run(*flags(folder, do_eval=True, do_predict=True)) == 0
     return folder
 
 
