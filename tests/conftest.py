@@ -48,6 +48,22 @@ def kernels():
     return ops
 
 
+@pytest.fixture(scope="session")
+def project(tmp_path_factory):
+    """A project whose model has one layer; not to be changed."""
+    from tests.tiny import write_project
+
+    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory, project):
+    """A run with checkpoints at steps 20, 100 and 40, the last one the newest; not to be changed."""
+    from tests.batch.runs import write_run
+
+    return write_run(tmp_path_factory.mktemp("runs") / "run", project)
+
+
 # Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.
 _BEGUN_FIRST = (
     "export/test_saved_model.py",
@@ -60,7 +76,7 @@ _BEGUN_FIRST = (
     "commands/test_predict.py",
     "modeling/test_recompute.py",
     "modeling/test_encoder.py",
-    "integration/test_interruptions.py",
+    "integration/test_whole_run.py",
     "optimization/test_deferred.py",
     "training/test_fine_tune.py",
     "engines/test_engines.py",

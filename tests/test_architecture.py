@@ -86,10 +86,10 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def violations(path: Path, tree: ast.AST) -> Iterator[str]:
-    own = room(path)
+    own, place = room(path), path.relative_to(ROOT)
     for line, name in imports(tree):
         parts = name.split(".")
-        where = f"{path.relative_to(ROOT)}:{line}"
+        where = f"{place}:{line}"
         if parts[0] == "benchmarks":
             yield f"{where}: {own} imports the benchmark"
         if parts[0] == "bert_tf" and len(parts) > 1 and parts[1] in RANK:
@@ -107,7 +107,7 @@ def violations(path: Path, tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             text = f"{node.value.id}.{node.attr}"
-            where = f"{path.relative_to(ROOT)}:{node.lineno}"
+            where = f"{place}:{node.lineno}"
             if text in ("tf.config", "tf1.ConfigProto") and own not in TOUCHES_MACHINE:
                 yield f"{where}: {own} touches {text}"
             if text in ("json.dumps", "json.dump") and path.name != "documents.py":

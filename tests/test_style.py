@@ -13,7 +13,6 @@ import pytest
 import bert_tf
 
 ROOT = Path(__file__).parents[1]
-TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted((ROOT / "bert_tf").rglob("*.py"))}
 
 # Classes and functions that programs outside the package extend, beside what `bert_tf` exports.
 EXTENDED = {
@@ -25,6 +24,11 @@ EXTENDED = {
     "modeling/heads/registry.py": {"register"},
 }
 SECTION = re.compile(r"^\s*(Args|Returns|Yields|Raises|Attributes):$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted((ROOT / "bert_tf").rglob("*.py"))}
 
 
 def exported() -> Iterator[tuple[str, object]]:
@@ -57,12 +61,12 @@ def with_sections(tree: ast.Module, public: set[str]) -> Iterator[str]:
                     yield one.name
 
 
-def test_docstrings_of_internal_definitions_have_no_sections():
+def test_docstrings_of_internal_definitions_have_no_sections(trees):
     places = {f"bert_tf/{path}": names for path, names in EXTENDED.items()}
     for name, module in bert_tf._MODULES.items():
         for ending in (".py", "/__init__.py"):
             places.setdefault(module.replace(".", "/") + ending, set()).add(name)
-    found = {path: list(with_sections(tree, places.get(path.as_posix(), set()))) for path, tree in TREES.items()}
+    found = {path: list(with_sections(tree, places.get(path.as_posix(), set()))) for path, tree in trees.items()}
     assert {str(path): names for path, names in found.items() if names} == {}
 
 
@@ -79,7 +83,7 @@ def test_notices_sections(text, found):
     assert list(with_sections(ast.parse(text), {"public"})) == found
 
 
-def test_nobody_calls_functions_of_absl_that_configure_the_log_of_a_program():
+def test_nobody_calls_functions_of_absl_that_configure_the_log_of_a_program(trees):
     """They add a handler to the root logger where it has none; `log_form.log` does not."""
     calls = re.compile(r"^(absl_)?logging\.(debug|info|warning|error|exception|log|vlog|fatal)$")
 
@@ -89,12 +93,12 @@ def test_nobody_calls_functions_of_absl_that_configure_the_log_of_a_program():
     def uses_absl(tree):
         return any(isinstance(node, ast.ImportFrom) and node.module == "absl" for node in ast.walk(tree))
 
-    assert not [str(path) for path, tree in TREES.items() if uses_absl(tree) and any(map(calls.match, called(tree)))]
+    assert not [str(path) for path, tree in trees.items() if uses_absl(tree) and any(map(calls.match, called(tree)))]
 
 
-def test_no_dataclass_has_a_default_that_python_3_11_alone_refuses():
+def test_no_dataclass_has_a_default_that_python_3_11_alone_refuses(trees):
     """It has no hash for a mapping proxy, and takes what has none for mutable; CI runs the oldest Python and the newest."""
-    classes = [(path, node) for path, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     fields = [
         (path, one)
         for path, node in classes

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -67,6 +67,12 @@ def random_weights(config: BertConfig, seed: int = 3) -> dict[str, np.ndarray]:
         center = 1.0 if name.endswith("gamma") else 0.0
         weights[name] = rng.normal(center, 0.2, shape).astype(np.float32)
     return weights
+
+
+def held(prefix: object) -> dict[str, np.ndarray]:
+    """Returns the entries of a checkpoint."""
+    reader = CheckpointReader(prefix)
+    return {name: reader[name] for name in reader.shapes}
 
 
 def _table(rng: np.random.Generator, split: str, size: int) -> str:

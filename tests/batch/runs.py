@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf.batch.tensorflow_engine import InferenceOptions
-from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.inputs.pipeline import TO_LONGEST
@@ -20,7 +20,7 @@ from bert_tf.run_layout import RECORD
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks import families
-from tests.tiny import TinyProject, random_weights
+from tests.tiny import TinyProject, held, random_weights
 
 LENGTH = 24
 MRPC = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
@@ -68,8 +68,7 @@ def write_run(
 def changed(folder: Path, run: Path, step: int, **entries: np.ndarray) -> Path:
     """Writes a copy of a run with other entries in one of its checkpoints."""
     shutil.copytree(run, folder)
-    reader = CheckpointReader(run / f"model.ckpt-{step}")
-    write_checkpoint(folder / f"model.ckpt-{step}", {**{name: reader[name] for name in reader.shapes}, **entries})
+    write_checkpoint(folder / f"model.ckpt-{step}", {**held(run / f"model.ckpt-{step}"), **entries})
     return folder
 
 

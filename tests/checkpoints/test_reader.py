@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError
+from tests.tiny import held
 
 tf1 = tf.compat.v1
 ENTRIES = {"scope/large": np.arange(1000, dtype=np.float32).reshape(10, 100), "small": np.array([7, 8], np.int64)}
@@ -24,11 +25,6 @@ def write_v1(prefix: Path) -> None:
 
 WRITERS = {"V1": write_v1, "V2": lambda prefix: write_checkpoint(prefix, ENTRIES)}
 FILES = {"V1": "model.ckpt", "V2": "model.ckpt.data-00000-of-00001", "V2 index": "model.ckpt.index"}
-
-
-def read_all(prefix: Path) -> dict[str, np.ndarray]:
-    reader = CheckpointReader(prefix)
-    return {name: reader[name] for name in reader.shapes}
 
 
 @pytest.fixture(params=WRITERS)
@@ -63,7 +59,7 @@ def test_a_damaged_file(tmp_path, file, damage):
     damaged = tmp_path / FILES[file]
     damaged.write_bytes(DAMAGES.get(damage, flipped)(damaged.read_bytes()))
     with pytest.raises(CheckpointError, match=r"^\S+model\.ckpt: damaged [^\n]+$"):
-        read_all(tmp_path / "model.ckpt")
+        held(tmp_path / "model.ckpt")
 
 
 def test_names_the_entry_that_is_damaged_or_gone(tmp_path):
@@ -71,7 +67,7 @@ def test_names_the_entry_that_is_damaged_or_gone(tmp_path):
     data = tmp_path / FILES["V2"]
     data.write_bytes(data.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match="damaged at small: Read less bytes than requested; fetch it again$"):
-        read_all(tmp_path / "model.ckpt")
+        held(tmp_path / "model.ckpt")
     data.unlink()
     with pytest.raises(CheckpointError, match="damaged at small: .*No such file or directory"):
         CheckpointReader(tmp_path / "model.ckpt")["small"]

@@ -7,12 +7,6 @@ import pytest
 
 from tests.batch.runs import write_run
 from tests.cluster import memory_files
-from tests.tiny import write_project
-
-
-@pytest.fixture(scope="session")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
 
 
 @pytest.fixture(scope="session")

@@ -11,17 +11,7 @@ import pytest
 
 from tests import lines
 from tests.batch.runs import torn, write_run
-from tests.tiny import SIZES, write_project
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("evaluate") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def run(project, tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("runs") / "run", project)
+from tests.tiny import SIZES
 
 
 def main(*arguments, **flags):

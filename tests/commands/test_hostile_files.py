@@ -7,18 +7,6 @@ import os
 import pytest
 
 from bert_tf import __main__ as front
-from tests.batch.runs import write_run
-from tests.tiny import write_project
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory, project):
-    return write_run(tmp_path_factory.mktemp("runs") / "run", project, steps=(20,))
 
 
 @pytest.fixture

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import builtins
 import csv
+import functools
 import io
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 from bert_tf import extras
-from tests import lines
+from tests import lines, processes
 from tests.batch.runs import write_run
-from tests.tiny import write_project
 
 HEADER = b"id\tlabel\tprobability_0\tprobability_1\n"
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("predict") / "tiny", layers=1)
-
-
-@pytest.fixture(scope="module")
-def run(project, tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("runs") / "run", project)
 
 
 def main(*arguments, **flags):
@@ -155,18 +144,27 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
     assert capsys.readouterr().err == "error: --beam: workers cannot read or write the pipes of this process; name files\n"
 
 
-def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):
+def piped(source, target):
+    """Has this process read from one named pipe and write to another."""
+    sys.stdin = open(source, encoding="utf-8")  # noqa: SIM115
+    os.dup2(os.open(target, os.O_WRONLY), 1)
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run, tmp_path):
+    """What Python writes at its end is in tests/cli/test_ending.py."""
     flags = {"checkpoint": run, "input": "-", "output": "-", "text_a": 1, "text_b": 2, "file_format": "tsv", "verbosity": -1}
-    command = [sys.executable, "-m", "bert_tf", "predict", *(f"--{name}={value}" for name, value in flags.items())]
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, env=environment, bufsize=0, **pipes) as process:
-        process.stdin.write(b"rain .\tsoup .\n")
-        assert process.stdout.readline() == HEADER
-        process.stdout.close()
-        process.stdin.write(b"bread .\tsalt .\n")
-        assert process.wait(timeout=60) == 141
-        assert process.stderr.read() == b""
+    pipes = [tmp_path / name for name in ("source", "target")]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    command = ["-m", "bert_tf", "predict", *(f"--{name}={value}" for name, value in flags.items())]
+    process = processes.start(command, before=functools.partial(piped, *pipes))
+    with open(pipes[0], "wb", buffering=0) as source:
+        with open(pipes[1], "rb", buffering=0) as target:
+            source.write(b"rain .\tsoup .\n")
+            assert target.readline() == HEADER
+        source.write(b"bread .\tsalt .\n")
+        done = processes.finish(process)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,27 @@ def test_a_flag_and_a_keyword_are_the_same_setting(name):
             settings.named([row], {row.name: object()})
 
 
+def beyond(row):
+    """Yields values that a setting does not take, and what a flag says of each."""
+    if row.choices:
+        yield "none", f"--{row.name}: unknown value 'none'"
+    elif row.kind in (int, float):
+        yield "many", f"flag --{row.name}=many: "
+        yield row.highest * 2, f"flag --{row.name}="
+        if row.lowest is not None:
+            yield row.kind(row.lowest - 1), f"flag --{row.name}="
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_is_beyond_choices_and_bounds_is_refused(name):
+    for row in (row for row in OPERATIONS[name] if not row.positional):
+        for value, said in beyond(row):
+            with pytest.raises(FlagError, match=f"^{re.escape(said)}"):
+                read([name, f"--{row.name}={value}"], [row])
+            with pytest.raises(FlagError, match=f"--{row.name}"):
+                settings.named([row], {row.name: value})
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_help_lists_every_flag(name):
     operation = declared.operations()[name]
@@ -125,6 +146,29 @@ def test_a_number_by_whose_size_something_is_made_has_a_bound():
     every = (rows for name, rows in OPERATIONS.items() if name != "serve")  # these are limits
     numbers = [row for rows in every for row in rows if row.kind is int]
     assert {row.name for row in numbers if row.highest == LARGEST_SETTING} == OF_ANY_SIZE
+
+
+MAY_BE_NEGATIVE = {"layer_decay", "max_seq_length", "null_score_diff_threshold", "phase2_max_seq_length", "random_seed", "sets"}
+MAY_BE_NEGATIVE |= {"tag_column", "verbosity", "word_column"}  # those above are looked at where they are used
+MAY_BE_ZERO = set(
+    """average_last best check_replicas_every_n_steps early_stopping_patience ema eval_every_n_steps grace_s
+    held_out_documents keep_checkpoint_max label_smoothing last learning_rate masked_lm_prob max_delay_ms max_loss_of_metric
+    max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps padding phase2_num_train_steps polynomial_power port
+    random_seed sampled_softmax seed short_seq_prob top unused warmup_proportion word""".split()
+)
+
+
+WITH_CHOICES = set(
+    """all_reduce_alg cross_device_ops dtype engine file_format format input_format learning_rate_schedule log_form long_text
+    method optimizer output_format pooling precision problem strategy to""".split()
+)
+
+
+def test_numbers_are_positive_but_for_a_few_and_some_texts_have_choices():
+    assert {row.name for rows in OPERATIONS.values() for row in rows if row.choices} == WITH_CHOICES
+    lowest = {(row.name, row.lowest) for rows in OPERATIONS.values() for row in rows if row.kind in (int, float)}
+    assert {name for name, bound in lowest if bound is None} == MAY_BE_NEGATIVE
+    assert {name for name, bound in lowest if bound == 0} == MAY_BE_ZERO
 
 
 def test_each_setting_of_fine_tuning_is_declared_once():

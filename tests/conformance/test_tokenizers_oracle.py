@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import sys
 import unicodedata
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from tests.tokenization import any_text
 
 
 def _comparable() -> list[str]:
@@ -26,7 +26,7 @@ def _comparable() -> list[str]:
     - U+03A3, capital sigma: str.lower, as published, knows the form at the end of a word, the oracle lowers by letter.
     """
     characters = []
-    for c in map(chr, range(sys.maxunicode + 1)):
+    for c in any_text.ASSIGNED:
         category = unicodedata.category(c)
         if category not in ("Cn", "Co", "Cs") and category == unicodedata.ucd_3_2_0.category(c) and c != "\u03a3":
             characters.append(c)

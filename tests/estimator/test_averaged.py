@@ -7,13 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator import kept, run
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import POOLER
 from bert_tf.run_layout import AVERAGE, EMA
 from tests.estimator import toy
 from tests.estimator.test_hooks import FailAfter
+from tests.tiny import held
 
 LAST, DECAY = toy.SCHEDULE.steps, 0.9
 EVERY_STEP = {"save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
@@ -31,11 +31,6 @@ def runs(tmp_path_factory, pretrained):
         folders[name] = tmp_path_factory.mktemp("run")
         toy.train(folders[name], restore=pretrained, training=EVERY_STEP, average=MovingAverage(DECAY), **settings)
     return folders
-
-
-def held(prefix):
-    reader = CheckpointReader(prefix)
-    return {name: reader[name] for name in reader.shapes}
 
 
 def recursion(folder):

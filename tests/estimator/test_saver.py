@@ -245,7 +245,7 @@ def test_a_run_that_goes_on_is_saved_where_it_would_have_been():
 
 @pytest.mark.parametrize("save_s", [0.1, 20.0])
 def test_saving_takes_two_percent_at_most_with_the_save_at_the_end(save_s):
-    found, share = saves(step_s=0.01, save_s=save_s, until_s=20_000)
+    found, share = saves(step_s=0.1, save_s=save_s, until_s=20_000)
     assert len(found) > 1
     assert share + save_s / 20_000 <= 0.02
 

@@ -25,7 +25,7 @@ from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits
 from tests.labelled import HEAD_VARIABLES, label_ids, labelled
-from tests.tiny import random_weights
+from tests.tiny import held, random_weights
 
 CONFIG = BertConfig(
     vocab_size=20,
@@ -147,8 +147,7 @@ def measured(logits: np.ndarray, data: Features, metrics: tuple[str, ...] = ("ac
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:
-    reader = CheckpointReader(folder / f"model.ckpt-{step}")
-    return {name: reader[name] for name in reader.shapes}
+    return held(folder / f"model.ckpt-{step}")
 
 
 def metrics_lines(folder: Path) -> list[dict[str, float]]:

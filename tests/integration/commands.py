@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.report import drawing
 from tests import processes
+from tests.tiny import held
 
 PROJECT = Path(__file__).resolve().parents[2]
 _LIMIT = 120  # seconds
@@ -56,8 +56,7 @@ def wait_for_step(folder: Path, step: int, process: processes.Forked) -> None:
 
 def weights(folder: Path, step: int) -> dict[str, np.ndarray]:
     """Returns the entries of a checkpoint."""
-    reader = CheckpointReader(folder / f"model.ckpt-{step}")
-    return {name: reader[name] for name in reader.shapes}
+    return held(folder / f"model.ckpt-{step}")
 
 
 def same_bits(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:

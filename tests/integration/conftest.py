@@ -6,19 +6,16 @@ import sys
 
 import pytest
 
+from bert_tf.report import drawing
 from tests.integration import commands
-from tests.tiny import write_project
 
 
-@pytest.fixture(scope="session")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny")
-
-
-@pytest.fixture(scope="session")
-def one_layer(tmp_path_factory):
-    """A project whose model is built in half of the time."""
-    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+@pytest.fixture(scope="module", autouse=True)
+def _without_charts():
+    """As in the processes of `commands`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "svg", lambda _: "")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -15,13 +15,13 @@ STEPS = 10
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, one_layer):
+def run(tmp_path_factory, project):
     """Trains for ten steps; returns the folder and what the command said."""
 
     def run(**flags):
         folder = tmp_path_factory.mktemp("devices") / "out"
         settings = {"num_train_epochs": 2, "learning_rate": 0.003, "log_every_n_steps": 1, "keep_optimizer_slots": True}
-        result = commands.run(one_layer.flags(folder, do_train=True, **settings, **flags))
+        result = commands.run(project.flags(folder, do_train=True, **settings, **flags))
         assert result.returncode == 0, result.stderr
         return folder, result
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):
     ("flags", "message"),
     [
         ({"device": "/GPU:1"}, "error: no device /GPU:1; available: /CPU:0"),
-        ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 2 layers, 0 to 1"),
+        ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 1 layers, 0 to 0"),
         (
             {"virtual_devices": 4, "train_batch_size": 3},
             "error: --train_batch_size=3 is over all 4 replicas, and leaves some without an example;"

@@ -118,14 +118,14 @@ def data(problem, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, problem, data):
+def flags(project, problem, data):
     """Flags of a run with dropout that does everything."""
 
     def flags(folder, **extra):
         files = {f"{split}_file": data / f"{split}.jsonl" for split in SIZES}
         how = {"num_train_steps": STEPS, "save_checkpoints_steps": EVERY, "learning_rate": 0.003, "log_every_n_steps": 1}
         own = {"task_name": "custom", "problem": problem, "do_eval": True, "do_predict": True, **files, **how}
-        given = one_layer.flags(folder, do_train=True, **{**own, **extra})
+        given = project.flags(folder, do_train=True, **{**own, **extra})
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
     return flags
@@ -165,9 +165,9 @@ def without_dropout():
 
 
 @pytest.fixture(scope="module")
-def plain(flags, data, one_layer):
+def plain(flags, data, project):
     """Flags of a run without dropout that only trains, at one rate however many steps there are."""
-    config = families.without_dropout(data, one_layer)
+    config = families.without_dropout(data, project)
     constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0, "bert_config_file": config}
     return functools.partial(flags, do_eval=False, do_predict=False, **constant)
 
@@ -223,11 +223,11 @@ def test_a_prediction_of_a_file_goes_on_to_the_same_bytes(trained, data, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("output", [".npy", ".jsonl"])
-def test_an_encoding_goes_on_to_the_same_bytes(output, one_layer, tmp_path):
+def test_an_encoding_goes_on_to_the_same_bytes(output, project, tmp_path):
     random = np.random.default_rng(7)
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(families.sentence(random, 0, 9) + "\n" for _ in range(SIZES["test"])))
-    files = {"vocab_file": one_layer.vocab_file, "bert_config_file": one_layer.bert_config_file, "max_seq_length": 24}
+    files = {"vocab_file": project.vocab_file, "bert_config_file": project.bert_config_file, "max_seq_length": 24}
     model = [f"--{name}={value}" for name, value in files.items()]
-    command = ["encode", f"--checkpoint={one_layer.init_checkpoint}", f"--input={texts}", *model]
+    command = ["encode", f"--checkpoint={project.init_checkpoint}", f"--input={texts}", *model]
     check_killed_job(tmp_path, command, output, Moment("bert_tf.batch.tensorflow_engine", "TensorFlowEngine.outputs"))

@@ -51,12 +51,12 @@ def finish(workers):
 
 
 @pytest.fixture(scope="module")
-def flags_of(one_layer):
+def flags_of(project):
     """Flags of a run that is long enough to be interrupted."""
 
     def flags(folder, **extra):
         settings = {"num_train_steps": STEPS, "learning_rate": 0.003, "save_checkpoints_steps": 20, "log_every_n_steps": 1}
-        return one_layer.flags(folder, do_train=True, **{**settings, **extra})
+        return project.flags(folder, do_train=True, **{**settings, **extra})
 
     return flags
 

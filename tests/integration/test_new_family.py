@@ -9,71 +9,93 @@ import shutil
 import numpy as np
 import pytest
 
+import bert_tf
+from bert_tf.batch.inputs import own_task
+from bert_tf.batch.job import Columns
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import run_folder
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks import families
-from tests import toy_tags
+from bert_tf.tasks import registry as tasks
+from bert_tf.tasks.in_memory import RowsTask
+from tests import classifier, toy_tags
 from tests.integration import families as families_of_tests
 
 STEPS = 60
+TEXTS = families_of_tests.tagged_texts()
+SHORT = [row for row in TEXTS["dev"] if len(row[0]) <= 22]  # that need no windows
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(families._FAMILIES, toy_tags.KIND, toy_tags.TagFamily)
+        patch.setitem(heads._HEADS, toy_tags.KIND, toy_tags.TagHead)
+        patch.setitem(tasks._registered, toy_tags.NAME, toy_tags.TagTask())
+        yield
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tags")
-    for split, rows in families_of_tests.tagged_texts().items():
+    for split, rows in TEXTS.items():
         lines = [" ".join(words) + ("" if split == "test" else "\t" + " ".join(tags)) for words, tags in rows]
         (folder / f"{split}.tsv").write_text("\n".join(["words" if split == "test" else "words\ttags", *lines, ""]))
     return folder
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, data):
+def flags(project, data):
     def flags(folder, **extra):
         task = {"task_name": toy_tags.NAME, "data_dir": data, "long_text": "windows"}
         training = {"num_train_steps": STEPS, "learning_rate": 0.005, "log_every_n_steps": 1, "do_train": True}
-        return one_layer.flags(folder, **{**task, **training, **extra})
+        return project.flags(folder, **{**task, **training, **extra})
 
     return flags
 
 
-run = functools.partial(families_of_tests.run, before=toy_tags.register)
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory, flags):
-    """The folder of a run that did everything in one command."""
+    """The folder of a run that did everything in one command; not to be changed."""
     folder = tmp_path_factory.mktemp("trained") / "out"
-    evaluated = {"do_eval": True, "do_predict": True, "eval_every_n_steps": 20}
-    run(flags(folder, **evaluated))
+    assert classifier.run(*flags(folder, do_eval=True, do_predict=True, eval_every_n_steps=20)) == 0
     return folder
 
 
+@pytest.fixture
+def without_record(trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "copy")
+    for record in folder.rglob("run_config.json"):  # that of the best checkpoint too
+        record.unlink()
+    return folder
+
+
+def results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def objects(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def test_it_learns(trained):
-    results = json.loads((trained / "eval_results.json").read_text())
-    assert results["eval_tag_accuracy"] > 0.9
-    assert results["splits"]["dev"]["examples"] == 20
-    lines = [json.loads(line) for line in (trained / "evaluations.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == [20, 40, 60]
+    assert results(trained)["eval_tag_accuracy"] > 0.9
+    assert results(trained)["splits"]["dev"]["examples"] == 20
+    assert [line["step"] for line in objects(trained / "evaluations.jsonl")] == [20, 40, 60]
 
 
-def test_windows_are_trained_on_as_rows(trained, data):
-    lengths = [len(line.split("\t")[0].split()) for line in (data / "train.tsv").read_text().splitlines()[1:]]
+def test_windows_are_trained_on_as_rows(trained):
     record = json.loads((trained / "run_config.json").read_text())
-    rows = sum(1 + (length > 22) for length in lengths)
+    rows = sum(1 + (len(words) > 22) for words, _ in TEXTS["train"])
     assert record["schedule"] == {"train_examples": 60, "train_rows": rows, "steps": STEPS}
 
 
-def test_every_word_is_tagged_whatever_window_it_is_in(trained, data):
-    texts = [line.split() for line in (data / "test.tsv").read_text().splitlines()[1:]]
-    lines = [json.loads(line) for line in (trained / "predictions.jsonl").read_text().splitlines()]
-    assert [line["id"] for line in lines] == [f"test-{number}" for number in range(1, 10)]
-    assert [len(line["tags"]) for line in lines] == [len(words) for words in texts]
-    right = [
-        tag == families_of_tests.TAG_OF.get(word, "other")
-        for line, words in zip(lines, texts)
-        for word, tag in zip(words, line["tags"])
-    ]
+def test_every_word_is_tagged_whatever_window_it_is_in(trained):
+    found = objects(trained / "predictions.jsonl")
+    assert [line["id"] for line in found] == [f"test-{number}" for number in range(1, 10)]
+    assert [len(line["tags"]) for line in found] == [len(words) for words, _ in TEXTS["test"]]
+    right = [guess == tag for line, (_, tags) in zip(found, TEXTS["test"]) for guess, tag in zip(line["tags"], tags)]
     assert np.mean(right) > 0.9
 
 
@@ -91,17 +113,57 @@ def test_it_is_reported(trained):
     assert toy_tags.NAME in page
 
 
-def test_nothing_of_it_outlives_its_run(tmp_path, trained, monkeypatch):
-    monkeypatch.setitem(families._FAMILIES, toy_tags.KIND, toy_tags.TagFamily)
+def test_nothing_of_it_outlives_its_run(tmp_path, trained):
     folder = shutil.copytree(trained, tmp_path / "out")
     run_folder.claim(folder, {"training": {"seed": 2}}, overwrite=True)
     assert [path.name for path in folder.iterdir()] == ["run_config.json"]
 
 
+def test_batch_jobs_know_it(tmp_path, trained, data):
+    table = bert_tf.evaluate(trained, task_name=toy_tags.NAME, data_dir=data, output_dir=tmp_path)
+    assert table.rows[0].metrics["tag_accuracy"] == pytest.approx(results(trained)["eval_tag_accuracy"])
+    (output,) = bert_tf.predict_files(checkpoint=trained, input=data / "test.tsv", output=tmp_path / "tags.jsonl")
+    assert output.read_text() == (trained / "predictions.jsonl").read_text()
+
+
+def test_a_program_evaluates_and_predicts_rows(trained):
+    with bert_tf.load(trained) as model:
+        found = model.predict([words for words, _ in TEXTS["dev"]])
+        assert model.evaluate(TEXTS["dev"]).metrics["tag_accuracy"] == results(trained)["eval_tag_accuracy"]
+    assert [len(one.label) for one in found] == [len(words) for words, _ in TEXTS["dev"]]
+
+
+def test_where_no_record_is_the_task_says_what_was_learned(without_record, tmp_path):
+    with bert_tf.load(without_record, task=RowsTask(toy_tags.TagFamily()), max_seq_length=24) as model:
+        assert model.evaluate(SHORT).metrics["tag_accuracy"] > 0.9
+        with pytest.raises(DataError, match=r"dev: the task has no such rows; give RowsTask\(dev=...\)"):
+            model.evaluate("dev")
+    with pytest.raises(CheckpointError, match=r"head/tags/kernel is \[8, 3\], expected \[8, 2\]; .*; is it a model of"):
+        bert_tf.load(without_record, task=RowsTask(toy_tags.TagFamily(("a", "b"))), max_seq_length=24)
+    (tmp_path / "rows.tsv").write_text("\n".join(["words", *(" ".join(words) for words, _ in SHORT), ""]))
+    given = {"input": tmp_path / "rows.tsv", "output": tmp_path / "tags.jsonl", "max_seq_length": 24}
+    (path,) = bert_tf.predict_files(checkpoint=without_record, task_name=toy_tags.NAME, **given)
+    assert [len(line["tags"]) for line in objects(path)] == [len(words) for words, _ in SHORT]
+
+
+def test_a_model_that_learned_something_else_is_refused(trained, run):
+    with pytest.raises(CheckpointError, match="trained on kind toy-tags, not classification"):
+        bert_tf.load(trained, task="MRPC")
+    with pytest.raises(CheckpointError, match="trained on kind classification, not toy-tags"):
+        bert_tf.load(run, task=RowsTask(toy_tags.TagFamily()))
+
+
+def test_tables_of_sentences_are_not_for_it():
+    record = {"task_name": "custom", **toy_tags.TagFamily().record()}
+    assert not tasks.reads_own(record["kind"])
+    with pytest.raises(FlagError, match="task custom has no files of toy-tags, which the model has learned; name"):
+        own_task(record, Columns(), dev_file="rows.tsv")
+
+
 @pytest.mark.several_machines
-def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, one_layer):
-    plain = functools.partial(flags, bert_config_file=families_of_tests.without_dropout(tmp_path, one_layer))
-    run(plain(tmp_path / "whole", num_train_steps=1))
+def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, project):
+    plain = functools.partial(flags, bert_config_file=families_of_tests.without_dropout(tmp_path, project))
+    families_of_tests.run(plain(tmp_path / "whole", num_train_steps=1), toy_tags.register)
     families_of_tests.check_loss_of_parts(tmp_path / "parts", plain, tmp_path / "whole", before=toy_tags.register)
 
 
@@ -109,18 +171,3 @@ def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, one_la
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
     often = functools.partial(flags, eval_every_n_steps=20, save_checkpoints_steps=10)
     families_of_tests.check_killed_run(tmp_path / "out", often, trained, killed_at=33, steps=STEPS, before=toy_tags.register)
-
-
-batch = functools.partial(families_of_tests.batch, before=toy_tags.register)
-
-
-def test_batch_jobs_know_it(tmp_path, trained, data):
-    batch(
-        "evaluate", f"--checkpoints={trained}", f"--task_name={toy_tags.NAME}", f"--data_dir={data}", f"--output_dir={tmp_path}"
-    )
-    (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]
-    results = json.loads((trained / "eval_results.json").read_text())
-    assert row["metrics"]["tag_accuracy"] == pytest.approx(results["eval_tag_accuracy"])
-    output = tmp_path / "tags.jsonl"
-    batch("predict", f"--checkpoint={trained}", f"--input={data / 'test.tsv'}", f"--output={output}")
-    assert output.read_text() == (trained / "predictions.jsonl").read_text()

@@ -25,13 +25,13 @@ def text(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, text):
+def flags(project, text):
     """Flags of a run of two phases that is evaluated."""
 
     def flags(folder, **extra):
         phases = {"num_train_steps": STEPS, "phase2_num_train_steps": THEN, "phase2_max_seq_length": 32}
         own = {"input_file": text, "held_out_documents": 5, "save_checkpoints_steps": EVERY, **phases}
-        return texts.flags(one_layer, folder, **{**own, **extra})
+        return texts.flags(project, folder, **{**own, **extra})
 
     return flags
 
@@ -49,8 +49,9 @@ def _begin(before):
         before()
 
 
-def test_micro_batches_on_two_replicas_learn_what_one_batch_does(flags, one_layer, text, tmp_path):
-    config = families.without_dropout(text.parent, one_layer)
+@pytest.mark.several_machines
+def test_micro_batches_on_two_replicas_learn_what_one_batch_does(flags, project, text, tmp_path):
+    config = families.without_dropout(text.parent, project)
     one, two = (tmp_path / name for name in ("one", "two"))
     for folder, devices in ((one, {}), (two, {"virtual_devices": 2, "gradient_accumulation_steps": 2})):
         done = pretrain(flags(folder, bert_config_file=config, do_train=True, **devices))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
+import io
 import json
 import shutil
 
@@ -13,6 +15,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import FlagError
+from tests import classifier, lines
 from tests.integration import families
 
 STEPS = 60
@@ -37,13 +40,13 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, data):
-    config = families.without_dropout(data, one_layer)
+def flags(project, data):
+    config = families.without_dropout(data, project)
 
     def flags(folder, **extra):
         settings = {"task_name": "SQuAD", "data_dir": data, "doc_stride": 8, "num_train_steps": STEPS, "train_batch_size": 16}
         more = {"learning_rate": 0.01, "log_every_n_steps": 1, "do_train": True, "bert_config_file": config}
-        return one_layer.flags(folder, **{**settings, **more, **extra})
+        return project.flags(folder, **{**settings, **more, **extra})
 
     return flags
 
@@ -52,8 +55,9 @@ def flags(one_layer, data):
 def trained(tmp_path_factory, flags):
     """The folder of a run that did everything in one command, and what it said."""
     folder = tmp_path_factory.mktemp("trained") / "out"
-    done = families.run(flags(folder, do_eval=True, do_predict=True, eval_every_n_steps=20))
-    return folder, done.stderr
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert classifier.run(*flags(folder, do_eval=True, do_predict=True, eval_every_n_steps=20)) == 0
+    return folder, said.getvalue()
 
 
 def questions(data, split="dev"):
@@ -95,14 +99,15 @@ def test_files_of_predictions_belong_together(trained, data):
 def test_rules_of_answers_may_be_given_anew(tmp_path, trained, flags):
     folder = shutil.copytree(trained[0], tmp_path / "out")
     given = {"do_train": False, "do_eval": True, "max_answer_length": 1, "n_best_size": 2, "max_seq_length": 32}
-    families.run([flag for flag in flags(folder, **given) if not flag.startswith(("--num", "--learning", "--log"))])
+    line = [flag for flag in flags(folder, **given) if not flag.startswith(("--num", "--learning", "--log"))]
+    assert classifier.run(*line) == 0
     results = json.loads((folder / "eval_results.json").read_text())
     assert results["eval_f1"] > 0.9
 
 
 def test_batch_jobs_know_it(tmp_path, trained, data):
     folder = trained[0]
-    families.batch("evaluate", f"--checkpoints={folder}", "--task_name=SQuAD", f"--data_dir={data}", f"--output_dir={tmp_path}")
+    assert lines.run("evaluate", checkpoints=folder, task_name="SQuAD", data_dir=data, output_dir=tmp_path) == 0
     (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert row["metrics"]["f1"] == pytest.approx(json.loads((folder / "eval_results.json").read_text())["eval_f1"])
     packed = tmp_path / "dev.json.gz"
@@ -118,7 +123,7 @@ def test_batch_jobs_know_it(tmp_path, trained, data):
         {"input": str(source), "output": str(tmp_path / name)} for source, name in ((packed, "a.jsonl"), (table, "b.jsonl"))
     ]
     job.write_text(json.dumps({"checkpoint": str(folder), "files": pairs}))
-    families.batch("predict", f"--job={job}")
+    assert lines.run("predict", job=job) == 0
     expected = (folder / "predictions.jsonl").read_text()
     assert [(tmp_path / name).read_text() for name in ("a.jsonl", "b.jsonl")] == [expected, expected]
 

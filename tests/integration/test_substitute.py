@@ -36,10 +36,10 @@ def choose(substitute, moment=None):
 
 
 @pytest.fixture(scope="module")
-def train(one_layer):
+def train(project):
     def run(folder, ways, *, substitute, moment=None):
         settings = {"num_train_steps": STEPS, "save_checkpoints_steps": EVERY, "learning_rate": 0.003, **ways}
-        flags = one_layer.flags(folder, do_train=True, **settings)
+        flags = project.flags(folder, do_train=True, **settings)
         return commands.run(flags, before=functools.partial(choose, substitute, moment))
 
     return run
@@ -56,9 +56,9 @@ def test_trains_to_the_same_bits(way, train, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(tf, "estimator"), reason="TensorFlow 2.15 alone has both")
-def test_trains_to_the_same_bits_on_two_machines(one_layer, tmp_path):
+def test_trains_to_the_same_bits_on_two_machines(project, tmp_path):
     for name, substitute in (("own", False), ("substitute", True)):
-        flags = one_layer.flags(tmp_path / name, do_train=True, num_train_steps=STEPS, learning_rate=0.003)
+        flags = project.flags(tmp_path / name, do_train=True, num_train_steps=STEPS, learning_rate=0.003)
         before = functools.partial(choose, substitute)
         workers = [commands.start(flags, variables=variables, before=before) for variables in cluster_of(2)]
         assert [done.returncode for done in finish(workers)] == [0, 0]
@@ -66,7 +66,7 @@ def test_trains_to_the_same_bits_on_two_machines(one_layer, tmp_path):
 
 
 @pytest.mark.skipif(hasattr(tf, "estimator"), reason="TensorFlow 2.15 calls every hook deprecated, later ones do not")
-@pytest.mark.parametrize("way", ["one device", "two replicas"])
+@pytest.mark.parametrize("way", ["one device", pytest.param("two replicas", marks=pytest.mark.several_machines)])
 def test_calls_nothing_that_is_deprecated(way, train, tmp_path):
     """By TensorFlow's own log, which says where a call stands; Python's warnings are errors in all tests."""
     ways = {**WAYS[way], "log_form": "published", "do_eval": True, "do_predict": True}
@@ -75,8 +75,9 @@ def test_calls_nothing_that_is_deprecated(way, train, tmp_path):
     assert [line for line in said.splitlines() if "deprecated" in line and "bert_tf" in line] == []
 
 
+@pytest.mark.skipif(not hasattr(tf, "estimator"), reason="TensorFlow 2.15 alone has both")
 def test_goes_on_to_the_same_bits_after_a_kill(train, tmp_path):
-    """What tf.estimator began, where there is one, the substitute ends."""
+    """What tf.estimator began the substitute ends; what it began itself: test_whole_run.py and test_kills.py."""
     assert train(tmp_path / "whole", {}, substitute=False).returncode == 0
     assert train(tmp_path / "killed", {}, substitute=False, moment=SAVES).returncode == -signal.SIGKILL
     assert "continuing from step" in train(tmp_path / "killed", {}, substitute=True).stderr

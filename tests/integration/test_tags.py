@@ -7,6 +7,7 @@ import json
 import pytest
 
 import bert_tf
+from tests import classifier
 from tests.integration import families
 
 STEPS = 60
@@ -30,10 +31,10 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(one_layer, data):
+def flags(project, data):
     def flags(folder, **extra):
         settings = {"task_name": "conll2003", "data_dir": data, "num_train_steps": STEPS, "do_train": True}
-        return one_layer.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, **extra})
+        return project.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, **extra})
 
     return flags
 
@@ -42,7 +43,7 @@ def flags(one_layer, data):
 def trained(tmp_path_factory, flags):
     """The folder of a run that did everything in one command."""
     folder = tmp_path_factory.mktemp("trained") / "out"
-    families.run(flags(folder, do_eval=True, do_predict=True))
+    assert classifier.run(*flags(folder, do_eval=True, do_predict=True)) == 0
     return folder
 
 

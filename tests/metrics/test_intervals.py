@@ -67,11 +67,11 @@ def test_intervals_of_accuracy_hold_the_truth_in_95_of_100_cases(examples):
     assert 0.92 < coverage.min() < coverage.max() < 0.98
 
 
-@pytest.mark.parametrize(("examples", "truth"), [(40, 0.5), (40, 0.9), (40, 0.98), (71, 0.7), (71, 0.98), (408, 0.98)])
+@pytest.mark.parametrize(("examples", "truth"), [(40, 0.5), (40, 0.98), (71, 0.7), (408, 0.98)])
 def test_intervals_of_f1_hold_the_truth_in_95_of_100_cases(examples, truth):
     rng = np.random.default_rng(5)
     expected = 2 * POSITIVE * truth / (2 * POSITIVE * truth + 1 - truth)  # what is wrong is a false alarm or a miss
-    ends = [confidence_intervals(["f1"], *drawn("f1", truth, examples, rng))["f1"] for _ in range(1000)]
+    ends = [confidence_intervals(["f1"], *drawn("f1", truth, examples, rng))["f1"] for _ in range(600)]
     assert 0.93 <= np.mean([low <= expected <= high for low, high in ends]) <= 0.97
 
 
@@ -118,9 +118,9 @@ def test_intervals_are_as_wide_as_one_resample_after_the_other_says():
 
 
 def test_groups_of_examples_say_the_same_as_examples(monkeypatch):
-    cases = of_sides(2500)
+    cases = of_sides(1800)
     grouped = [confidence_intervals([name], *sides)[name] for name, sides in cases]
-    monkeypatch.setattr(intervals, "_GROUPS", 2500)
+    monkeypatch.setattr(intervals, "_GROUPS", 1800)
     for (name, sides), found in zip(cases, grouped):
         expected = confidence_intervals([name], *sides)[name]
         assert found == pytest.approx(expected, abs=0.1 * np.ptp(expected)), name

@@ -90,10 +90,10 @@ def test_what_the_last_layer_leaves_out_changes_nothing(way):
         np.testing.assert_allclose(gradients[name], gradient, atol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("rows", [((0, 1, 2, 3, 4, 5, 6),), ((0, 2, 4, 6), (1, 3, 5)), ((0,), (1, 2, 3, 4, 5, 6))])
-def test_parts_of_a_step_add_up_however_many_words_each_has(rows):
+def test_parts_of_a_step_add_up_however_many_words_each_has():
+    """The first part has none."""
     _, whole, expected = learn(WAYS["default"])
-    parts = [learn(WAYS["default"], part) for part in rows]
+    parts = [learn(WAYS["default"], part) for part in ((0, 4), (1, 2, 3, 5, 6))]
     assert sum(loss for _, loss, _ in parts) == pytest.approx(whole, rel=1e-6)
     for name, gradient in expected.items():
         np.testing.assert_allclose(sum(found[name] for _, _, found in parts), gradient, atol=1e-6, err_msg=name)

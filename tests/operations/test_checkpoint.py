@@ -17,15 +17,10 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError
 from tests import huggingface
 from tests.batch.runs import changed, write_run
-from tests.tiny import write_project
+from tests.tiny import held
 
 STEPS = (20, 40, 60)
 EVALUATIONS = [(20, 0.7, 0.2), (40, 0.9, 0.5), (60, 0.8, 0.1)]  # step, accuracy, loss
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +34,6 @@ def run(tmp_path_factory, project):
     more = {f"output_bias/{ending}": np.ones(2, np.float32) for ending in ("adam_m", "adam_v", "ema")}
     write_checkpoint(folder / "model.ckpt-60", {**held(folder / "model.ckpt-60"), **more})
     return folder
-
-
-def held(prefix):
-    reader = CheckpointReader(prefix)
-    return {name: reader[name] for name in reader.shapes}
 
 
 def files(folder):

@@ -134,12 +134,8 @@ def test_a_short_model_has_no_long_lengths(plan, tmp_path):
         ({"bert_config_file": "none.json"}, "none.json: cannot read the configuration"),
         ({"max_seq_length": 513}, "--max_seq_length=513: the model knows 1 to 512 positions"),
         ({"padding": 1.0}, "--padding=1: is a share"),
-        ({"padding": "nan"}, "--padding=nan: not a number"),
-        ({"train_batch_size": "auto"}, "train_batch_size=auto"),
         ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
         ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than micro-batches"),
-        ({"train_batch_size": 0}, "train_batch_size"),
-        ({"precision": "float8"}, "unknown value 'float8'"),
         ({"max_predictions_per_seq": 20, "task_name": "SQuAD"}, "give one of them"),
     ],
 )

@@ -127,16 +127,13 @@ def test_nothing_to_draw(call, tmp_path, action, text, problem):
         ("memory report none.txt", "none.txt: cannot read: No such file or directory"),
         ("memory peak none.tsv", "none.tsv: cannot read: No such file or directory"),
         ("memory report x --dept=1", "Unknown command line flag 'dept'"),
-        ("memory report x --depth=0", "--depth"),
         ("profile", "profile: 0 names given, FOLDER expected"),
         ("profile a b", "profile: 2 names given"),
         ("profile " + "n" * 300, "nnn: File name too long"),
         ("profile none", "none: no such folder; name the --output_dir of a run"),
         ("profile .", ".: no profile/operations.json; train with --profile_steps=20-30 to record some steps"),
         ("profile damaged", "damaged/profile/operations.json: "),
-        ("profile . --table=op", "unknown value 'op'; did you mean ops?"),
         ("profile . --format=tsv", "--format=tsv: has one table; name it, as --table=ops"),
-        ("profile . --depth=0", "--depth"),
     ],
 )
 def test_problems_are_one_line(call, monkeypatch, tmp_path, line, problem):

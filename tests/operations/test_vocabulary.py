@@ -16,14 +16,14 @@ import pytest
 import bert_tf
 from bert_tf.batch import trained
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.vectors.text_encoder import Encoder
 from tests import huggingface
 from tests.batch.runs import inference, write_run
-from tests.tiny import random_weights, write_project
+from tests.tiny import held, random_weights, write_project
 
 TOKENS = [
     *("[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "the", "fell", "."),
@@ -75,11 +75,6 @@ def extended(model, corpus, tmp_path):
         return bert_tf.extend_vocabulary(checkpoint, output=tmp_path / "out", **chosen)
 
     return extended
-
-
-def held(folder):
-    reader = CheckpointReader(folder / "bert_model.ckpt")
-    return {name: reader[name] for name in reader.shapes}
 
 
 def test_a_vocabulary_of_a_corpus_fits_it(corpus, tmp_path, call):
@@ -136,7 +131,7 @@ def test_new_words_take_unused_rows_and_then_new_ones(extended, model, tmp_path)
         "1\tstorm\ts ##t ##o ##r ##m\t3\t12",
         "2\tthunder\tt ##h ##u ##n ##d ##e ##r\t1\t6",
     ]
-    before, after = held(model), held(tmp_path / "out")
+    before, after = held(model / "bert_model.ckpt"), held(tmp_path / "out" / "bert_model.ckpt")
     assert after.keys() == before.keys() - {f"{TABLE}/adam_m", "global_step"}  # without what only training needs
     kept = [row for row in range(len(TOKENS)) if row not in (1, 2)]
     for name in after:
@@ -245,8 +240,6 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
         ("make {tmp}/none --output={out}", "{tmp}/none: cannot read the file: No such file or directory"),
         ("make {tmp}/none* --output={out}", "{tmp}/none*: no file matches"),
         ("make {tmp}/empty --output={out}", "{tmp}/empty: no word in the text"),
-        ("make {tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
-        ("make {tmp}/latin1 --output={out}", "{tmp}/latin1:2: not UTF-8"),
         ("make {corpus} --size=12 --output={out}", "--size=12: 5 special pieces and "),
         ("make {corpus} --unused=16000000 --output={out}", "--unused=16000000: --size=30522 counts these rows too"),
         ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
@@ -264,7 +257,6 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
         ("extend {model} --add={tmp}/blanks --output={out}", "{tmp}/blanks:1: 'the storm' is several words"),
         ("extend {model} --add={tmp}/known --output={out}", "{tmp}/known: none of the words can be added; nothing was written"),
         ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: no word of several pieces occurs 5 times"),
-        ("extend {model} --from={tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("extend {model} --from={corpus} --vocab_file={tmp}/short --output={out}", "the vocabulary has 40 pieces, the config"),
         ("extend {model} --from={corpus} --nodo_lower_case --output={out}", "the vocabulary is uncased"),
         ("show {tmp}/none", "{tmp}/none: cannot read the vocabulary: No such file or directory"),
@@ -276,8 +268,6 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
 def test_a_mistake_is_one_line(words, said, model, corpus, tmp_path, call):
     inputs = {
         "empty": b"\n \n",
-        "binary": b"\x7fELF\0\0",
-        "latin1": b"caf\ncaf\xe9\n",
         "words": b"storm\n",
         "twice": b"storm\nsun\nstorm\n",
         "blanks": b"the storm\n",

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 GRID = (
     Cell(128, 2, 256, 4, {"padding": 0.5}),
     Cell(128, 2, 128, 8, {"recompute": True}),
-    Cell(128, 4, 128, 16, {"micro_batches": 4}),
+    Cell(128, 2, 128, 16, {"micro_batches": 4}),
     Cell(128, 2, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
     Cell(128, 2, 128, 8, dataclasses.asdict(PUBLISHED)),
 )

@@ -15,16 +15,18 @@ from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS
 _SURROGATES = range(0xD800, 0xE000)
 _POINTS = [point for point in range(sys.maxunicode + 1) if point not in _SURROGATES]
 CHARACTERS = [chr(point) for point in _POINTS]
+# Of the planes that have characters.
+ASSIGNED = [chr(point) for point in (*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xE1000))]
 # Whatever a rule changes, deletes, sorts or divides at.
 CHANGED = [
     c
-    for c in CHARACTERS
+    for c in ASSIGNED
     if unicodedata.category(c)
     in ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk")
     or c != c.lower()
     or unicodedata.normalize("NFD", c) != c
 ]
-SORTED = [c for c in CHARACTERS if unicodedata.combining(c)]  # marks with an order; of few of them something is left
+SORTED = [c for c in ASSIGNED if unicodedata.combining(c)]  # marks with an order; of few of them something is left
 SORTED_AND_KEPT = [c for c in SORTED if unicodedata.category(c) != "Mn"]
 BLANKS = "\t\n\r \x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u200a\u200b\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"
 DELETED = "\0\ufffd\u00ad\u200d\u200e\u061c\U000e0041"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import doctest
 import string
-import sys
 import unicodedata
 
 import pytest
@@ -29,7 +28,7 @@ IDEOGRAPHS = (
     "\U0002f800\U0002fa1f"
 )
 # What ends a word, by the Unicode table of this Python: the category of blanks, three controls and both separators.
-BLANKS = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "Zs" or c in "\t\n\r\u2028\u2029"]
+BLANKS = [c for c in any_text.ASSIGNED if unicodedata.category(c) == "Zs" or c in "\t\n\r\u2028\u2029"]
 # Deleted, so that they join what they divided; some of them Python calls blanks.
 DELETED = "\0\ufffd\x01\x0b\x0c\x1c\x1d\x1e\x1f\x7f\x85\x9f\u00ad\u200b\u200d\u202e\ufeff"
 BOTH_CASES = pytest.mark.parametrize("lower_case", [True, False], ids=["uncased", "cased"])

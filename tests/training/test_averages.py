@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.profiling.timing.wall_clock import WALL
 from tests import classifier
-from tests.tiny import SIZES, write_project
+from tests.tiny import SIZES, held, write_project
 
 SETTINGS = {"ema": 0.9, "average_last": 2, "save_checkpoints_steps": 2, "eval_every_n_steps": 3, "num_train_epochs": 1}
 KINDS = ("ema", "average")
@@ -29,11 +28,6 @@ def trained(tmp_path_factory):
     with contextlib.redirect_stderr(io.StringIO()):
         assert classifier.run(*project.flags(folder / "out", **SETTINGS)) == 0
     return project, folder / "out"
-
-
-def held(prefix):
-    reader = CheckpointReader(prefix)
-    return {name: reader[name] for name in reader.shapes}
 
 
 def results(folder):

@@ -33,7 +33,7 @@ from bert_tf.training import fine_tune, inference, settings, sources, training
 from bert_tf.training.fine_tune_config import configured
 from tests import classifier
 from tests.classifier import run
-from tests.tiny import TOKENS, TinyProject, random_weights, write_project
+from tests.tiny import TOKENS, TinyProject, held, random_weights, write_project
 
 
 class Trained(NamedTuple):
@@ -274,8 +274,7 @@ def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog)
 def test_a_model_that_computes_no_number_is_not_measured(copied, capsys):
     """Its weights are numbers: the checkpoint is not refused for them."""
     prefix = copied.folder / "model.ckpt-5"
-    reader = CheckpointReader(prefix)
-    entries = {name: reader[name] for name in reader.shapes}
+    entries = held(prefix)
     large = {"bert/pooler/dense/kernel": 0.0, "bert/pooler/dense/bias": 5.0, "output_weights": 3e38}
     write_checkpoint(prefix, {**entries, **{name: np.full_like(entries[name], value) for name, value in large.items()}})
     assert run(*copied.project.flags(copied.folder, do_eval=True)) == 2
@@ -370,8 +369,7 @@ def test_a_folder_whose_parts_were_changed_since_its_training_is_refused(copied,
 
 
 def rewrite_weights(prefix: str | Path, **changed: np.ndarray) -> None:
-    reader = CheckpointReader(prefix)
-    write_checkpoint(prefix, {**{name: reader[name] for name in reader.shapes}, **changed})
+    write_checkpoint(prefix, {**held(prefix), **changed})
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from bert_tf.training.fine_tune_config import PRETRAIN_SETTINGS, configured_pret
 from bert_tf.training.settings import ActionSettings
 from tests import classifier, texts
 from tests.integration.commands import same_bits, weights
-from tests.tiny import write_project
 
 STEPS, THEN = 6, 4  # of the first phase and of the second
 PHASES = {"phase2_num_train_steps": THEN, "phase2_max_seq_length": 32, "phase2_train_batch_size": 3}
@@ -34,11 +33,6 @@ def parse(*argv):
 
 
 SAVED = {"eval_every_n_steps": 4, "keep_optimizer_slots": True, "save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
 
 
 @pytest.fixture(scope="module")

@@ -196,19 +196,9 @@ WHOLE = {"num_shards": None}
         ({"output_file": "a,a"}, "--output_file=a,a: a name is empty, or appears twice"),
         ({"output_file": "a,b", "num_shards": 3}, "--num_shards=3: --output_file names 2 files"),
         ({"num_shards": 9999}, "9,999 shards for"),
-        ({"num_shards": 1_000_000}, "--num_shards=1000000: not a number up to 99999"),
-        ({"workers": 100_000}, "--workers=100000: not a number up to 1024"),
-        ({"dupe_factor": 100_000}, "--dupe_factor=100000: not a number up to 1000"),
-        ({"max_seq_length": 4}, "max_seq_length"),
-        ({"max_seq_length": 10**9}, "--max_seq_length=1000000000: not a number up to 16384"),
-        ({"max_predictions_per_seq": 10**9}, "--max_predictions_per_seq=1000000000: not a number up to 16384"),
-        ({"input_format": "xml"}, "--input_format: unknown value 'xml'"),
         ({"language": "english"}, "--language=english: expected a code of ISO 639"),
         ({"do_lower_case": False}, "--do_lower_case=false"),
         ({"input_file": "empty.txt"}, "empty.txt: no text in any file"),
-        ({"input_file": "nul.txt"}, "nul.txt:2: holds a NUL byte"),
-        ({"input_file": "latin.txt"}, "latin.txt:2: not UTF-8"),
-        ({"input_file": "half.gz"}, "half.gz: not a whole gz file"),
         ({"input_file": "rows.jsonl"}, "rows.jsonl:2: expected an object with 'text'"),
         ({"output_file": "text.txt", **WHOLE}, "text.txt: is the input and the output"),
         ({"output_file": "vocab.txt", **WHOLE}, "vocab.txt: is the input and the output"),
@@ -222,9 +212,8 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, monkeypatch, capsys, 
     if flags.get("input_format") == "book":
         monkeypatch.setitem(sys.modules, "sentencex", None)
         documents.sentences._segment.cache_clear()
-    texts = {"empty.txt": b"\n\n \n", "nul.txt": b"a\nb\0\n", "latin.txt": b"a\n\xff\n", "half.gz": b"\x1f\x8b\x07" + bytes(9)}
-    for name, data in {**texts, "rows.jsonl": b'{"text": ""}\n{}\n'}.items():
-        Path(name).write_bytes(data)
+    Path("empty.txt").write_bytes(b"\n\n \n")
+    Path("rows.jsonl").write_bytes(b'{"text": ""}\n{}\n')
     before = contents(Path())
     assert classifier.pretraining_data(arguments(Path(), **{"output_file": "out", **flags})) == 2
     error = capsys.readouterr().err.splitlines()[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import re
 import zipfile
@@ -145,17 +144,6 @@ def test_files_of_several_splits_carry_their_names(tmp_path):
         "test_results.tsv",
     }
     assert (tmp_path / "test_results.tsv").read_bytes() == (tmp_path / "test_results_matched.tsv").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("family", "example", "predicted"),
-    [(TASKS["RTE"].family, EXAMPLES[0], LOGITS[:1]), (TagTask.family, TagExample("test-1", ("a",)), [("name",)])],
-    ids=["sentences", "tags"],
-)
-@pytest.mark.parametrize("suffix", ["", "_matched"])
-def test_a_family_names_all_files_that_it_writes(family, example, predicted, suffix):
-    for name in family.files(predicted, [example], suffix=suffix, published_suffix=""):
-        assert any(fnmatch.fnmatch(name, pattern) for pattern in family.file_patterns), name
 
 
 class SentTags(TagTask):
