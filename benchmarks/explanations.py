@@ -184,8 +184,8 @@ def _table(
     points = sorted(one.steps for one in own)
     yield "points: median, most", f"{points[len(points) // 2]}, {points[-1]}", "50"
     yield (
-        "largest difference at the same points; of the largest score",
-        f"{max(map(np.max, apart)):.1e}; {max(relative):.1e}",
+        "largest difference at the same points, of the largest score",
+        f"{max(map(np.max, apart)):.1e}, {max(relative):.1e}",
         "",
     )
     for number, name in enumerate(("comprehensiveness (higher is better)", "sufficiency (lower is better)")):
@@ -193,11 +193,7 @@ def _table(
     ours, theirs, at_same = (f"{100 / len(own) * sum(each):.1f}" for each in seconds.values())
     yield "seconds for 100 rows", ours, f"{theirs}; with the points of bert_tf {at_same}"
     ratios = [other / own_s for own_s, other in zip(seconds["bert_tf"], seconds["Captum"])]
-    yield (
-        "seconds of Captum / ours: median and range of turns",
-        f"{np.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})",
-        "",
-    )
+    yield "seconds of Captum / ours, by turn", f"{np.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})", ""
 
 
 if __name__ == "__main__":
