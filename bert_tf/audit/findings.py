@@ -15,7 +15,7 @@ LABEL, CONTRADICTION, LEAK, NEAR_LEAK = "label_error", "contradiction", "leak", 
 DUPLICATE, NEAR_DUPLICATE, OUTLIER = "duplicate", "near_duplicate", "outlier"
 TRUNCATED, UNKNOWN, FRAGMENTED, IMBALANCE = "truncated", "unknown_words", "fragmented", "imbalance"
 KINDS = {
-    LABEL: "probability of the given label, estimated without this row; of numbers, the usual error relative to this one",
+    LABEL: "probability of the label, estimated without this row; of numbers, the usual error relative to this one",
     CONTRADICTION: "1: same text, another label",
     LEAK: "1: same text in dev or test",
     NEAR_LEAK: "shared words or letters with a row of dev or test",
@@ -45,11 +45,15 @@ class Row(NamedTuple):
     def name(self) -> str:
         return f"{self.split}:{self.example.guid}"
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.text, self.text_b
+
 
 class Finding(NamedTuple):
     problem: str  # of KINDS
     score: float
-    row: Row | None = None  # None if it is about a whole split
+    row: Row | None = None  # None for a class of a split
     suggested: str = ""  # label
     other: str = ""  # split:id
     split: str = ""  # without a row
@@ -61,9 +65,10 @@ class Finding(NamedTuple):
             return self.split, "", self.problem, score, self.label, "", "", "", "", ""
         action = _ACTIONS.get(self.problem, "") if self.row.is_train else ""
         action = "" if action == RELABEL and not self.suggested else action
-        split, _, example, *texts = self.row
+        example = self.row.example
         label = label_text(example.label, separator)
-        return (split, example.guid, self.problem, score, label, self.suggested, action, self.other, *texts)
+        head = (self.row.split, example.guid, self.problem, score, label, self.suggested, action, self.other)
+        return (*head, *self.row.texts)
 
 
 def row_of(split: str, example: Example, *, is_train: bool) -> Row:
@@ -78,13 +83,13 @@ def label_text(label: Any, separator: str) -> str:
     return "" if label is None else f"{label:g}" if isinstance(label, float) else str(label)
 
 
-def in_order(found: Iterable[Finding]) -> list[Finding]:
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """By kind, then the worst first."""
     ranks = {kind: rank for rank, kind in enumerate(KINDS)}
-    return sorted(found, key=lambda one: (ranks[one.problem], one.score if one.problem in _ASCENDING else -one.score))
+    return sorted(findings, key=lambda one: (ranks[one.problem], one.score if one.problem in _ASCENDING else -one.score))
 
 
-def table(found: Sequence[Finding], separator: str) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerows([COLUMNS, *(one.cells(separator) for one in found)])
-    return written.getvalue()
+def table(findings: Sequence[Finding], separator: str) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([COLUMNS, *(one.cells(separator) for one in findings)])
+    return text.getvalue()

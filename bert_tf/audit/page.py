@@ -12,7 +12,9 @@ from bert_tf.report import scripts
 _MOST = 1000  # findings of a kind; the table has all
 
 
-def render(task: str, found: Sequence[Finding], summary: Sequence[Sequence[str]], notes: Sequence[str], separator: str) -> str:
+def render(
+    task: str, results: Sequence[Finding], summary: Sequence[Sequence[str]], notes: Sequence[str], separator: str
+) -> str:
     import jinja2
     import markupsafe
 
@@ -25,7 +27,7 @@ def render(task: str, found: Sequence[Finding], summary: Sequence[Sequence[str]]
         lstrip_blocks=True,
     )
     script = (folder / "page.js").read_text(encoding="utf-8")
-    kinds = {kind: [one for one in found if one.problem == kind] for kind in findings.KINDS}
+    kinds = {kind: [one for one in results if one.problem == kind] for kind in findings.KINDS}
     text = environment.get_template("page.html.j2").render(
         task=task,
         summary=summary,
