@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import os
 import time
@@ -15,7 +14,6 @@ import numpy as np
 from bert_tf.audit import duplicates, findings, labels, page, predictions, texts
 from bert_tf.audit.findings import Finding, Row
 from bert_tf.audit.labels import Floats
-from bert_tf.audit.texts import Summary
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.io import atomic
@@ -25,7 +23,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.data.check import splits_of
 from bert_tf.settings import group, read, setting
-from bert_tf.tasks.base import TRAIN, Task
+from bert_tf.tasks.base import TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
@@ -67,26 +65,18 @@ class AuditSettings:
 
 @dataclasses.dataclass(frozen=True)
 class AuditResult(Printed):
-    """Findings of an audit, most important first; `str()` is the summary."""
-
-    task: str
-    findings: tuple[Finding, ...]
-    summary: Summary  # of each split: rows, lengths and pieces; the first row names the columns
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]  # most important first
+    summary: str
     table: Path
     page: Path
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of findings by kind."""
-        counts = collections.Counter(one.problem for one in self.findings)
-        return {kind: counts[kind] for kind in findings.KINDS}
+        return findings.counts(self.findings)
 
     def __str__(self) -> str:
-        head, *rows = self.summary
-        kinds = [(kind, f"{count:,}", findings.KINDS[kind]) for kind, count in self.counts.items()]
-        parts = (table(head, rows), table(("problem", "rows", "score"), kinds, left=(0, 2)), self.notes, [f"{self.page}"])
-        return "\n\n".join("\n".join(lines) for lines in map(list, parts) if lines)
+        return f"{self.summary}\n\n{self.page}"
 
 
 @takes(AuditSettings)
@@ -118,24 +108,24 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     if issues is None:
         issues = labels.from_vectors(task.family, examples, vectors[train])
     keys = duplicates.keys(rows)
-    of_pieces, summary = texts.judged(rows, tokenizer, settings.max_seq_length)
-    results = findings.ranked(
+    ranked = findings.ranked(
         [
             *(Finding(findings.LABEL, issue.score, rows[train[issue.row]], issue.suggested) for issue in issues or ()),
             *duplicates.exact(rows, keys),
             *duplicates.near(rows, keys, settings.least_overlap),
             *duplicates.outliers(rows, keys, vectors),
-            *of_pieces,
-            *_imbalance([row for row in rows if row.is_train], task),
+            *texts.unreadable(rows, tokenizer, settings.max_seq_length),
         ]
     )
     basis = settings.predictions or ("a linear model of vectors" if issues is not None else "nothing")
     hint = "" if settings.predictions else "; more precise with --predictions=RUN, a run with --folds=5"
-    notes = (f"label errors: by {basis}{hint}",)
+    kinds = [(kind, f"{count:,}", findings.KINDS[kind]) for kind, count in findings.counts(ranked).items()]
+    notes = f"label errors: by {basis}{hint}", *_rare_classes(examples, task)
+    summary = "\n".join([*table(("problem", "rows", "score"), kinds, left=(0, 2)), "", *notes])
     separator = getattr(task.family, "label_separator", " ")
-    result = AuditResult(task.name, tuple(results), summary, notes, folder / TABLE, folder / PAGE)
-    atomic.write_text(result.table, findings.table(results, separator))
-    atomic.write_text(result.page, page.render(task.name, results, summary, notes, separator))
+    result = AuditResult(tuple(ranked), summary, folder / TABLE, folder / PAGE)
+    atomic.write_text(result.table, findings.table(ranked, separator))
+    atomic.write_text(result.page, page.render(task.name, ranked, summary, separator))
     return result
 
 
@@ -174,14 +164,12 @@ def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, Word
     return vectors[[[numbers.get(text, -1) for text in row.texts] for row in rows]], tokenizer
 
 
-def _imbalance(train: Sequence[Row], task: Task) -> Iterator[Finding]:
+def _rare_classes(examples: Sequence[Example], task: Task) -> Iterator[str]:
     if task.family.kind in (CLASSIFICATION, MULTI_LABEL):
-        counts = survey((row.example for row in train), len).labels
-        largest = max(counts.values(), default=0)
+        counts = survey(examples, len).labels
         for label in task.family.labels:
-            if counts[label] < _RARE * largest:
-                text = f"{label}: {counts[label]} rows"
-                yield Finding(findings.IMBALANCE, counts[label] / largest, split=train[0].split, label=text)
+            if counts[label] < _RARE * max(counts.values(), default=0):
+                yield f"rare class: {label}, {counts[label]:,} rows; the largest has {max(counts.values()):,}"
 
 
 def _print(call: Call) -> None:
