@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Key = tuple[str, str]
 
 OVERLAP = 0.65  # of words or letters: a changed word of five leaves 4/6, other sentences rarely reach 0.6
+_SHORT = 12  # letters, below which one word or letter makes another text: "a thriller", "no thriller"
 _BLOCK = 1 << 24  # pairs of rows that are compared at once
 _NEIGHBOURS = 10
 _FAR = 3.0  # robust standard deviations below the median cosine of neighbours
@@ -80,18 +81,19 @@ def similar(texts: Sequence[Key], least: float) -> Iterator[tuple[int, int, floa
     """Yields pairs of rows (the earlier first) and what they share, at least `least` in each of their two texts.
 
     Shared is the Jaccard index of the words, counted, or of the sets of three letters; the larger one.
+    Short texts share all or nothing.
     """
-    sides = [[_bags(side, split) for split in (_words, _trigrams)] for side in zip(*texts) if any(side)]
+    sides = [[_bags(side, split) for split in (_words, _trigrams)] for side in zip(*texts)]
     step = max(_BLOCK // max(len(texts), 1), 1)
-    for start in range(0, len(texts) if sides else 0, step):
+    for start in range(0, len(texts), step):
         part = slice(start, start + step)
         shares = np.min([np.max([_jaccard(bags, part) for bags in side], axis=0) for side in sides], axis=0)
         for one, other in np.argwhere(np.triu(shares >= least, start + 1)).tolist():
             yield start + one, other, float(shares[one, other])
 
 
-def _words(text: str) -> list[str]:
-    return [f"{word} {n}" for word, times in collections.Counter(text.split()).items() for n in range(times)]
+def _words(text: str) -> set[str]:
+    return {f"{word} {n}" for word, times in collections.Counter(text.split()).items() for n in range(times)}
 
 
 def _trigrams(text: str) -> set[str]:
@@ -99,18 +101,19 @@ def _trigrams(text: str) -> set[str]:
     return {padded[place : place + 3] for place in range(len(padded) - 2)}
 
 
-def _bags(texts: Sequence[str], split: Any) -> Any:
+def _bags(texts: Sequence[str], split: Callable[[str], set[str]]) -> Any:
+    """Parts of each text, as a sparse matrix [N, different parts]; a short text is one part."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    return CountVectorizer(analyzer=split, dtype=np.float32).fit_transform(texts)  # sparse [N, different parts]
+    vectorizer = CountVectorizer(analyzer=lambda text: split(text) if len(text) >= _SHORT else {text}, dtype=np.float32)
+    return vectorizer.fit_transform(texts)
 
 
 def _jaccard(bags: Any, part: slice) -> Floats:
-    """Returns [part, N]; 1 for two empty texts."""
+    """Returns [part, N]."""
     sizes = np.asarray(bags.sum(axis=1))
     shared = (bags[part] @ bags.T).toarray()
-    union = sizes[part] + sizes.T - shared
-    return np.divide(shared, union, out=np.ones_like(shared), where=union > 0)
+    return np.asarray(shared / (sizes[part] + sizes.T - shared))
 
 
 def outliers(rows: Sequence[Row], by_row: Sequence[Key], vectors: Floats) -> Iterator[Finding]:

@@ -53,14 +53,21 @@ def share(one, other):
 
 
 def test_overlap_of_words_or_letters():
-    assert share(("a b c d e f", ""), ("a b c d e x", "")) == [pytest.approx(5 / 7)]
+    assert share(("aa b c d e f", ""), ("aa b c d e x", "")) == [pytest.approx(5 / 7)]
     assert share(("one two three", ""), ("three one two", "")) == [1.0]
-    assert share(("left", ""), ("lefts", "")) == [3 / 6]  # " le lef eft" of "ft " and "fts ts "
+    assert share(("abcdefghijkl", ""), ("abcdefghijklm", "")) == [
+        11 / 14
+    ]  # 12 sets of letters and 13, without "kl " and "klm lm "
 
 
 def test_of_two_texts_the_one_that_shares_less_counts():
-    assert share(("one two three", "left"), ("one two three", "lefts")) == [0.5]
+    assert share(("one two three", "abcdefghijkl"), ("one two three", "abcdefghijklm")) == [pytest.approx(11 / 14)]
     assert share(("one two three", ""), ("one two three", "left")) == []
+
+
+def test_short_texts_share_all_or_nothing():
+    assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
+    assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
 
 
 def test_near_duplicates_are_leaks_across_splits():
