@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import csv
 import io
 from collections.abc import Iterable, Sequence
@@ -13,9 +14,9 @@ from bert_tf.tasks.corrections import EXCLUDE, RELABEL
 # Kinds of findings, in the order of the table, and what their score is.
 LABEL, CONTRADICTION, LEAK, NEAR_LEAK = "label_error", "contradiction", "leak", "near_leak"
 DUPLICATE, NEAR_DUPLICATE, OUTLIER = "duplicate", "near_duplicate", "outlier"
-TRUNCATED, UNKNOWN, FRAGMENTED, IMBALANCE = "truncated", "unknown_words", "fragmented", "imbalance"
+TRUNCATED, UNKNOWN, FRAGMENTED = "truncated", "unknown_words", "fragmented"
 KINDS = {
-    LABEL: "probability of the given label, estimated without this row; of numbers, the usual error relative to this one",
+    LABEL: "probability of the label, estimated without this row; of numbers, the usual error relative to this one",
     CONTRADICTION: "1: same text, another label",
     LEAK: "1: same text in dev or test",
     NEAR_LEAK: "shared words or letters with a row of dev or test",
@@ -25,10 +26,9 @@ KINDS = {
     TRUNCATED: "share of the word pieces that is kept",
     UNKNOWN: "share of [UNK] in the word pieces",
     FRAGMENTED: "word pieces per word",
-    IMBALANCE: "size of the class relative to the largest one",
 }
 _ACTIONS = {LABEL: RELABEL, LEAK: EXCLUDE, DUPLICATE: EXCLUDE}  # prefilled for training rows; the others are for a person
-_ASCENDING = {LABEL, OUTLIER, TRUNCATED, IMBALANCE}  # the lowest score is the worst
+_ASCENDING = {LABEL, OUTLIER, TRUNCATED}  # the lowest score is the worst
 COLUMNS = ("split", "id", "problem", "score", "label", "suggested", "action", "other", "text", "text_b")
 
 
@@ -45,25 +45,24 @@ class Row(NamedTuple):
     def name(self) -> str:
         return f"{self.split}:{self.example.guid}"
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.text, self.text_b
+
 
 class Finding(NamedTuple):
     problem: str  # of KINDS
     score: float
-    row: Row | None = None  # None if it is about a whole split
+    row: Row
     suggested: str = ""  # label
     other: str = ""  # split:id
-    split: str = ""  # without a row
-    label: str = ""  # without a row
 
     def cells(self, separator: str) -> tuple[str, ...]:
-        score = f"{self.score:.4f}"
-        if self.row is None:
-            return self.split, "", self.problem, score, self.label, "", "", "", "", ""
         action = _ACTIONS.get(self.problem, "") if self.row.is_train else ""
         action = "" if action == RELABEL and not self.suggested else action
         split, _, example, *texts = self.row
         label = label_text(example.label, separator)
-        return (split, example.guid, self.problem, score, label, self.suggested, action, self.other, *texts)
+        return (split, example.guid, self.problem, f"{self.score:.4f}", label, self.suggested, action, self.other, *texts)
 
 
 def row_of(split: str, example: Example, *, is_train: bool) -> Row:
@@ -78,13 +77,19 @@ def label_text(label: Any, separator: str) -> str:
     return "" if label is None else f"{label:g}" if isinstance(label, float) else str(label)
 
 
-def in_order(found: Iterable[Finding]) -> list[Finding]:
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """By kind, then the worst first."""
     ranks = {kind: rank for rank, kind in enumerate(KINDS)}
-    return sorted(found, key=lambda one: (ranks[one.problem], one.score if one.problem in _ASCENDING else -one.score))
+    return sorted(findings, key=lambda one: (ranks[one.problem], one.score if one.problem in _ASCENDING else -one.score))
 
 
-def table(found: Sequence[Finding], separator: str) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerows([COLUMNS, *(one.cells(separator) for one in found)])
-    return written.getvalue()
+def counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """Number of findings by kind."""
+    numbers = collections.Counter(one.problem for one in findings)
+    return {kind: numbers[kind] for kind in KINDS}
+
+
+def table(findings: Sequence[Finding], separator: str) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([COLUMNS, *(one.cells(separator) for one in findings)])
+    return text.getvalue()

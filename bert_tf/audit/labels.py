@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,10 +15,11 @@ from bert_tf.tasks.sentence.rows import names_of
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
-Predicted = Sequence[Mapping[str, Any]]  # of each row: the cells of a prediction file
+Cells = Mapping[str, Any]  # a line of a prediction file
 
 _NUMBERS = (REGRESSION, SIMILARITY)
-_FOLDS = 5
+_LEAST_ROWS = 10
+_RIDGE = 1.0  # of inputs whose texts have vectors of length 1
 _FAR = 4.0  # robust standard deviations of the errors of numbers, beyond which one is flagged
 _ROBUST = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 _SLACK = 1e-6  # of a threshold, as in cleanlab
@@ -27,7 +27,7 @@ _SLACK = 1e-6  # of a threshold, as in cleanlab
 
 class Issue(NamedTuple):
     row: int
-    score: float  # probability of the given label
+    score: float  # probability of the label
     suggested: str
 
 
@@ -44,94 +44,103 @@ def flagged(labels: Ints, probabilities: Floats) -> npt.NDArray[np.bool_]:
     return wrong
 
 
-def of_classes(labels: Ints, probabilities: Floats, names: Sequence[str]) -> list[Issue]:
-    own, best = probabilities[np.arange(len(labels)), labels], probabilities.argmax(axis=1)
-    return [Issue(int(n), float(own[n]), names[best[n]]) for n in np.flatnonzero(flagged(labels, probabilities))]
+def class_issues(labels: Ints, probabilities: Floats, names: Sequence[str]) -> list[Issue]:
+    scores, best = probabilities[np.arange(len(labels)), labels], probabilities.argmax(axis=1)
+    return [Issue(int(n), float(scores[n]), names[best[n]]) for n in np.flatnonzero(flagged(labels, probabilities))]
 
 
-def of_several(applies: Ints, probabilities: Floats, names: Sequence[str], separator: str) -> list[Issue]:
+def multi_label_issues(applies: Ints, probabilities: Floats, names: Sequence[str], separator: str) -> list[Issue]:
     """Judges each label of a row on its own; `applies` [N, L] is 0 or 1."""
     binary = np.stack([1.0 - probabilities, probabilities], axis=-1)  # [N, L, 2]
     wrong = np.stack([flagged(applies[:, k], binary[:, k]) for k in range(len(names))], axis=1)
-    own = np.take_along_axis(binary, applies[..., None], axis=-1)[..., 0]
-    found = []
-    for n in np.flatnonzero(wrong.any(axis=1)):
-        chosen = np.where(wrong[n], 1 - applies[n], applies[n])
-        suggested = separator.join(name for name, is_chosen in zip(names, chosen) if is_chosen)
-        found.append(Issue(int(n), float(own[n][wrong[n]].min()), suggested))
-    return found
+    scores = np.where(applies, probabilities, 1.0 - probabilities)
+    corrected = np.where(wrong, 1 - applies, applies)
+    return [
+        Issue(int(n), float(scores[n][wrong[n]].min()), separator.join(names[k] for k in np.flatnonzero(corrected[n])))
+        for n in np.flatnonzero(wrong.any(axis=1))
+    ]
 
 
-def of_numbers(labels: Floats, predicted: Floats) -> list[Issue]:
-    errors = predicted - labels
+def number_issues(labels: Floats, predictions: Floats) -> list[Issue]:
+    errors = predictions - labels
     errors = np.abs(errors - np.median(errors))
     limit = _FAR * _ROBUST * np.median(errors)
     far = np.flatnonzero((errors > limit) & (limit > 0))
-    return [Issue(int(n), float(limit / (_FAR * errors[n])), f"{predicted[n]:.4g}") for n in far]
+    return [Issue(int(n), float(limit / (_FAR * errors[n])), f"{predictions[n]:.4g}") for n in far]
 
 
-def of_tags(rows: Sequence[Any], predicted: Predicted) -> list[Issue]:
+def option_issues(labels: Sequence[int], probabilities: Sequence[Floats]) -> list[Issue]:
+    """Disagreement: options of different questions have nothing in common, by which a threshold could be estimated."""
+    pairs = enumerate(zip(labels, probabilities))
+    return [Issue(n, float(p[label]), str(p.argmax())) for n, (label, p) in pairs if p.argmax() != label]
+
+
+def tag_issues(rows: Sequence[Any], predictions: Sequence[Cells]) -> list[Issue]:
     """Judges each word by the probability of its predicted tag; the score of a sentence is that of its worst word."""
-    given, tags, scores = [], [], []
-    for row, cells in zip(rows, predicted):
-        of_row = _list(cells["tags"]), [float(score) for score in _list(cells["scores"])]
-        if not len(row.label) == len(of_row[0]) == len(of_row[1]):
-            raise DataError(f"{len(of_row[0])} predicted tags for {len(row.label)} words", row.guid)
-        given.append(np.array(row.label, object))
-        tags.append(np.array(of_row[0], object))
-        scores.append(np.array(of_row[1]))
-    all_given, all_tags, all_scores = (np.concatenate(each) for each in (given, tags, scores))
-    own = np.where(all_given == all_tags, all_scores, 1.0 - all_scores)  # at most this, if another tag was predicted
-    least = {tag: own[all_given == tag].mean() for tag in set(all_given.tolist())}
-    found = []
-    for n, (label, tag, score) in enumerate(zip(given, tags, scores)):
-        limits = np.array([least.get(one, np.inf) for one in tag])
-        wrong = (label != tag) & (score >= limits)
+    labels, tags, scores = [], [], []
+    for row, cells in zip(rows, predictions):
+        labels.append(np.array(row.label, object))
+        tags.append(np.array(_values(cells["tags"]), object))
+        scores.append(np.array([float(score) for score in _values(cells["scores"])]))
+        if not len(labels[-1]) == len(tags[-1]) == len(scores[-1]):
+            raise DataError(f"{len(tags[-1])} predicted tags for {len(row.label)} words", row.guid)
+    all_labels, all_tags, all_scores = map(np.concatenate, (labels, tags, scores))
+    of_labels = np.where(all_labels == all_tags, all_scores, 1.0 - all_scores)  # at most this, if another tag was predicted
+    means = {tag: of_labels[all_labels == tag].mean() for tag in set(all_labels.tolist())}
+    issues = []
+    for n, (label, tag, score) in enumerate(zip(labels, tags, scores)):
+        wrong = (label != tag) & (score >= np.array([means.get(one, np.inf) for one in tag]))
         if wrong.any():
-            found.append(Issue(n, float((1.0 - score)[wrong].min()), " ".join(np.where(wrong, tag, label))))
-    return found
+            issues.append(Issue(n, float((1.0 - score)[wrong].min()), " ".join(np.where(wrong, tag, label))))
+    return issues
 
 
-def of_answers(rows: Sequence[Any], predicted: Predicted) -> list[Issue]:
-    """Disagreement of options, or of answers."""
-    found = []
-    for n, (row, cells) in enumerate(zip(rows, predicted)):
-        if "answer" in cells:
-            answer, score = str(cells["answer"] or ""), 1.0 - float(cells["probability"])
-            known = {" ".join(one.casefold().split()) for one in row.label or ("",)}
-            is_right = " ".join(answer.casefold().split()) in known
-        else:
-            answer, score = str(cells["label"]), float(_list(cells["probabilities"])[row.label])
-            is_right = answer == str(row.label)
-        if not is_right:
-            found.append(Issue(n, score, answer))
-    return found
+def answer_issues(rows: Sequence[Any], predictions: Sequence[Cells]) -> list[Issue]:
+    """Disagreement, but for case and blanks."""
+    issues = []
+    for n, (row, cells) in enumerate(zip(rows, predictions)):
+        answer = str(cells["answer"] or "")
+        if _plain(answer) not in map(_plain, row.label or ("",)):
+            issues.append(Issue(n, 1.0 - float(cells["probability"]), answer))
+    return issues
 
 
-def _list(value: Any) -> list[Any]:
-    return value.split() if isinstance(value, str) else list(value)
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
-def from_predictions(family: Family, rows: Sequence[Any], predicted: Predicted) -> list[Issue]:
-    """Issues of labelled rows; KeyError or ValueError for cells that are missing or unusable."""
-    kind, labels = family.kind, [row.label for row in rows]
-    if kind == TAGS:
-        return of_tags(rows, predicted)
-    if kind in (CHOICE, SPAN):
-        return of_answers(rows, predicted)
-    if kind in _NUMBERS:
-        return of_numbers(np.array(labels), np.array([float(cells.get("score", cells.get("label"))) for cells in predicted]))
-    if kind not in (CLASSIFICATION, MULTI_LABEL):
-        return []
-    probabilities = np.array([[float(cells[f"probability_{name}"]) for name in family.labels] for cells in predicted])
-    return _of_probabilities(family, labels, probabilities)
+def _values(cell: Any) -> list[Any]:
+    return cell.split() if isinstance(cell, str) else list(cell)
 
 
-def _of_probabilities(family: Family, labels: Sequence[Any], probabilities: Floats) -> list[Issue]:
+def from_predictions(family: Family, rows: Sequence[Any], runs: Sequence[Sequence[Cells]]) -> list[Issue]:
+    """Issues of labelled rows by the mean of several runs; KeyError or ValueError for cells that are missing or unusable."""
+    if family.kind in (TAGS, SPAN):
+        if len(runs) > 1:
+            raise ValueError(f"of {family.kind} only those of one run can be used")
+        return (tag_issues if family.kind == TAGS else answer_issues)(rows, runs[0])
+    means = [np.mean([_numbers(family, cells) for cells in lines], axis=0) for lines in zip(*runs)]
+    return _issues(family, [row.label for row in rows], means)
+
+
+def _numbers(family: Family, cells: Cells) -> list[float]:
+    if family.kind == CHOICE:
+        return [float(probability) for probability in _values(cells["probabilities"])]
+    if family.kind in _NUMBERS:
+        return [float(cells.get("score", cells.get("label")))]
+    return [float(cells[f"probability_{name}"]) for name in family.labels]
+
+
+def _issues(family: Family, labels: Sequence[Any], outputs: Any) -> list[Issue]:
+    """Issues by the probabilities or number of each row."""
     names = family.labels
+    if family.kind == CHOICE:
+        return option_issues(labels, outputs)
+    if family.kind in _NUMBERS:
+        return number_issues(np.array(labels), np.reshape(outputs, -1))
     if family.kind == CLASSIFICATION:
-        return of_classes(np.array([names.index(label) for label in labels]), probabilities, names)
-    return of_several(_applies(labels, names), probabilities, names, getattr(family, "label_separator", ","))
+        return class_issues(np.array([names.index(label) for label in labels]), np.array(outputs), names)
+    return multi_label_issues(_applies(labels, names), np.array(outputs), names, getattr(family, "label_separator", ","))
 
 
 def _applies(labels: Sequence[Any], names: Sequence[str]) -> Ints:
@@ -139,29 +148,22 @@ def _applies(labels: Sequence[Any], names: Sequence[str]) -> Ints:
 
 
 def from_vectors(family: Family, rows: Sequence[Any], vectors: Floats) -> list[Issue] | None:
-    """Issues by a linear model of the vectors [N, D], in five folds; None if the kind of labels needs another model."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-    from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
-    from sklearn.multiclass import OneVsRestClassifier
-
+    """Issues by a linear model of the texts' vectors [N, 2, D]; None for kinds of labels that need another model."""
     kind, labels = family.kind, [row.label for row in rows]
-    if kind not in (CLASSIFICATION, MULTI_LABEL, *_NUMBERS) or len(rows) < 2 * _FOLDS:
+    if kind not in (CLASSIFICATION, MULTI_LABEL, *_NUMBERS) or len(rows) < _LEAST_ROWS:
         return None
-    folds = KFold(_FOLDS, shuffle=True, random_state=0)
+    first, second = vectors[:, 0], vectors[:, 1]
+    inputs = np.concatenate([first, second, np.abs(first - second), first * second], axis=1) if second.any() else first
     if kind in _NUMBERS:
-        return of_numbers(np.array(labels), cross_val_predict(Ridge(), vectors, np.array(labels), cv=folds))
-    model = LogisticRegression(max_iter=1000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes with fewer rows than folds
-        if kind == MULTI_LABEL:
-            model, target = OneVsRestClassifier(model), _applies(labels, family.labels)
-        else:
-            target = np.array([family.labels.index(label) for label in labels])
-            counts = np.bincount(target)
-            folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0) if counts.max() >= _FOLDS else folds
-        found = cross_val_predict(model, vectors, target, cv=folds, method="predict_proba")
-    if kind == CLASSIFICATION:  # columns of the classes that occur
-        probabilities = np.zeros([len(rows), len(family.labels)])
-        probabilities[:, np.unique(target)] = found
-        found = probabilities
-    return _of_probabilities(family, labels, found)
+        return _issues(family, labels, without_row(inputs, np.array(labels)[:, None]))
+    return _issues(family, labels, without_row(inputs, _applies(labels, family.labels)).clip(0.0, 1.0))
+
+
+def without_row(inputs: Floats, targets: npt.NDArray[Any]) -> Floats:
+    """Returns [N, L] predictions of targets by ridge regression on inputs [N, D], each by a model without its row (exact)."""
+    inputs, residuals = inputs - inputs.mean(axis=0), targets - targets.mean(axis=0)
+    inverse = np.linalg.inv((inputs.T @ inputs).astype(np.float64) + _RIDGE * np.eye(inputs.shape[1]))
+    projected = inputs @ inverse.astype(inputs.dtype)  # [N, D]
+    leverage = np.einsum("nd,nd->n", projected, inputs) + 1.0 / len(inputs)
+    fitted = projected @ (inputs.T @ residuals)
+    return np.asarray(targets - (residuals - fitted) / (1.0 - leverage)[:, None])

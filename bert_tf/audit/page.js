@@ -1,36 +1,30 @@
 "use strict";
 const body = document.querySelector("#findings tbody");
 const rows = [...body.rows];
-const controls = document.forms.filter.elements;
+const form = document.forms.filter;
+const { problem, split, text } = form.elements;
 
 function filter() {
-  const text = controls.text.value.toLowerCase();
-  let shown = 0;
-  for (const row of rows) {
-    const fits =
-      (!controls.problem.value || row.cells[2].textContent === controls.problem.value) &&
-      (!controls.split.value || row.cells[0].textContent === controls.split.value) &&
-      (!text || row.textContent.toLowerCase().includes(text));
-    row.hidden = !fits;
-    shown += fits;
-  }
-  document.querySelector("output").textContent = `${shown} shown`;
+  for (const row of rows)
+    row.hidden =
+      (problem.value && row.cells[2].textContent !== problem.value) ||
+      (split.value && row.cells[0].textContent !== split.value) ||
+      !row.textContent.toLowerCase().includes(text.value.toLowerCase());
+  document.querySelector("output").textContent = `${rows.filter((row) => !row.hidden).length} shown`;
 }
 
 function sort(header) {
-  const column = header.cellIndex;
   const down = header.getAttribute("aria-sort") === "ascending";
   for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const value = (row) => row.cells[column].textContent;
-  const compare = (a, b) => (column === 3 ? value(a) - value(b) : value(a).localeCompare(value(b), "en", { numeric: true }));
-  rows.sort((a, b) => (down ? compare(b, a) : compare(a, b)));
+  const value = (row) => row.cells[header.cellIndex].textContent;
+  rows.sort((a, b) => (down ? -1 : 1) * value(a).localeCompare(value(b), "en", { numeric: true }));
   body.append(...rows);
 }
 
-document.forms.filter.hidden = false;
-document.forms.filter.addEventListener("input", filter);
-document.forms.filter.addEventListener("submit", (event) => event.preventDefault());
+form.hidden = false;
+form.addEventListener("input", filter);
+form.addEventListener("submit", (event) => event.preventDefault());
 for (const button of document.querySelectorAll("#findings th button"))
   button.addEventListener("click", () => sort(button.parentNode));
 filter();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,27 +13,17 @@ from bert_tf.report import scripts
 _MOST = 1000  # findings of a kind; the table has all
 
 
-def render(task: str, found: Sequence[Finding], summary: Sequence[Sequence[str]], notes: Sequence[str], separator: str) -> str:
+def render(task: str, ranked: Sequence[Finding], summary: str, separator: str) -> str:
     import jinja2
     import markupsafe
 
-    folder = Path(__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    script = (folder / "page.js").read_text(encoding="utf-8")
-    kinds = {kind: [one for one in found if one.problem == kind] for kind in findings.KINDS}
-    text = environment.get_template("page.html.j2").render(
+    template, script = ((Path(__file__).parent / name).read_text(encoding="utf-8") for name in ("page.html.j2", "page.js"))
+    kinds = itertools.groupby(ranked, key=lambda one: one.problem)
+    text = jinja2.Template(template, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True).render(
         task=task,
         summary=summary,
-        notes=notes,
         columns=findings.COLUMNS,
-        kinds={kind: (len(of_kind), findings.KINDS[kind]) for kind, of_kind in kinds.items()},
-        rows=[one.cells(separator) for of_kind in kinds.values() for one in of_kind[:_MOST]],
+        rows=[one.cells(separator) for _, kind in kinds for one in itertools.islice(kind, _MOST)],
         most=_MOST,
         script=markupsafe.Markup(script),  # none of it is from the data
         script_source=scripts.source(script),

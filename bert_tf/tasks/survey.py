@@ -63,7 +63,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
             in_train.append(example.guid)
         if text in first_labels:
             duplicates.append(example.guid)
-            if not _same(first_labels[text], example.label):
+            if not same_label(first_labels[text], example.label):
                 contradictions.append(example.guid)
         first_labels.setdefault(text, example.label)
         if example.guid in ids:
@@ -88,6 +88,6 @@ def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
     return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
 
 
-def _same(one: Any, other: Any) -> bool:
+def same_label(one: Any, other: Any) -> bool:
     """Compares labels; multi-label is unordered."""
     return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else bool(one == other)

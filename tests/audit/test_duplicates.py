@@ -48,32 +48,53 @@ def test_rows_to_predict_contradict_nothing():
     assert exact(("train", "one", "a"), ("test", "one", None)) == [("leak", "train:0", "test:1")]
 
 
+def share(one, other):
+    return [share for _, _, share in duplicates.similar([one, other], 0.01)]
+
+
 def test_overlap_of_words_or_letters():
-    assert duplicates.overlap("a b c d e f", "a b c d e x") == 5 / 7
-    assert duplicates.overlap("one two three", "three one two") == 1.0
-    assert duplicates.overlap("left", "lefts") == 3 / 6  # " le lef eft" of "ft " and "fts ts "
+    assert share(("aa b c d e f", ""), ("aa b c d e x", "")) == [pytest.approx(5 / 7)]
+    assert share(("one two three", ""), ("three one two", "")) == [1.0]
+    assert share(("abcdefghijkl", ""), ("abcdefghijklm", "")) == [
+        11 / 14
+    ]  # 12 sets of letters and 13, without "kl " and "klm lm "
 
 
-def test_near_duplicates_are_near_by_vectors_and_by_letters():
+def test_of_two_texts_the_one_that_shares_less_counts():
+    assert share(("one two three", "abcdefghijkl"), ("one two three", "abcdefghijklm")) == [pytest.approx(11 / 14)]
+    assert share(("one two three", ""), ("one two three", "left")) == []
+
+
+def test_short_texts_share_all_or_nothing():
+    assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
+    assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
+
+
+def test_near_duplicates_are_leaks_across_splits():
     found = rows(
         ("train", "the old man went home at six", "a"),
         ("train", "the old man went home at seven", "a"),
         ("train", "nothing of the kind", "b"),
         ("dev", "at six the old man went home", "a"),
     )
-    near = duplicates.by_vectors(found, duplicates.keys(found), np.ones([4, 1]), 0.65)
+    near = duplicates.near(found, duplicates.keys(found), 0.65)
     assert sorted((one.problem, one.row.name, one.other) for one in near) == [
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
     ]
-    apart = np.eye(4)
-    assert list(duplicates.by_vectors(found, duplicates.keys(found), apart, 0.65)) == []
+
+
+def test_pairs_are_the_same_in_blocks(monkeypatch):
+    texts = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
+    whole = list(duplicates.similar(texts, 0.5))
+    monkeypatch.setattr(duplicates, "_BLOCK", 100)
+    assert len(whole) > 30
+    assert list(duplicates.similar(texts, 0.5)) == whole
 
 
 def test_a_row_unlike_the_others_is_an_outlier():
     vectors = np.random.default_rng(0).normal(size=(60, 8)) * 0.2 + np.eye(8)[0]
     vectors[20] = -np.eye(8)[0]
     found = rows(*(("train", f"{n:b} {n * n}", "a") for n in range(60)))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    near = duplicates.by_vectors(found, duplicates.keys(found), vectors, 2.0)
-    assert [(one.problem, one.row.name) for one in findings.in_order(near)][:1] == [("outlier", "train:20")]
+    outliers = findings.ranked(duplicates.outliers(found, duplicates.keys(found), vectors))
+    assert (outliers[0].problem, outliers[0].row.name) == ("outlier", "train:20")

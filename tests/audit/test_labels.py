@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from bert_tf.audit import labels
+from bert_tf.head_spec import REGRESSION
+from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.choice.reader import ChoiceExample
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.span.reader import Answer, SpanExample
 from bert_tf.tasks.tags.columns import TagExample
+from bert_tf.tasks.tags.family import TagFamily
 
 
 def test_a_label_is_wrong_if_another_class_is_as_probable_as_for_its_own_rows():
@@ -29,14 +34,14 @@ def test_several_labels_are_judged_one_by_one():
     applies = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
     probabilities = np.array([[0.9, 0.1], [0.9, 0.9], [0.1, 0.9], [0.95, 0.1]])
     # Thresholds of the first label: 0.9 if it applies, (0.9 + 0.05) / 2 if not.
-    assert labels.of_several(applies, probabilities, ("a", "b"), "|") == [labels.Issue(3, pytest.approx(0.05), "a")]
+    assert labels.multi_label_issues(applies, probabilities, ("a", "b"), "|") == [labels.Issue(3, pytest.approx(0.05), "a")]
 
 
 def test_a_number_far_from_its_prediction():
     given = np.arange(20.0)
     predicted = given + np.tile([0.1, -0.1], 10)
     predicted[7] = 1.0
-    (issue,) = labels.of_numbers(given, predicted)
+    (issue,) = labels.number_issues(given, predicted)
     assert (issue.row, issue.suggested) == (7, "1")
 
 
@@ -44,24 +49,46 @@ def test_a_sentence_has_the_score_of_its_worst_word():
     rows = [TagExample("1", ("a", "b"), ("O", "X")), TagExample("2", ("c", "d"), ("X", "O"))]
     predicted = [{"tags": "O X", "scores": "0.9 0.8"}, {"tags": ["O", "O"], "scores": [0.95, 0.9]}]
     # The mean of O is 0.9 (twice 0.9, as the 0.95 is of an X), that of X (0.8 + 0.05) / 2.
-    assert labels.of_tags(rows, predicted) == [labels.Issue(1, pytest.approx(0.05), "O O")]
+    assert labels.tag_issues(rows, predicted) == [labels.Issue(1, pytest.approx(0.05), "O O")]
 
 
 def test_options_and_answers_by_disagreement():
-    asked = [ChoiceExample(str(n), "c", "q", ("x", "y"), n) for n in (0, 1)]
-    cells = {"label": "1", "probabilities": "0.2 0.8"}
-    assert labels.of_answers(asked, [cells, cells]) == [labels.Issue(0, 0.2, "1")]
+    probabilities = np.array([0.2, 0.8])
+    assert labels.option_issues([0, 1], [probabilities, probabilities]) == [labels.Issue(0, 0.2, "1")]
     answered = [SpanExample(str(n), "q", "a red fox", (Answer(text, 2),)) for n, text in enumerate(("red", "Red Fox"))]
-    assert labels.of_answers(answered, [{"answer": "red fox", "probability": "0.75"}] * 2) == [labels.Issue(0, 0.25, "red fox")]
+    cells = {"answer": "red fox", "probability": "0.75"}
+    assert labels.answer_issues(answered, [cells, cells]) == [labels.Issue(0, 0.25, "red fox")]
+
+
+def test_outputs_of_several_runs_are_averaged():
+    options = [ChoiceExample("1", "c", "q", ("x", "y"), 0)]
+    runs = [[{"probabilities": "0.4 0.6"}], [{"probabilities": [0.3, 0.7]}]]
+    assert labels.from_predictions(ChoiceFamily(), options, runs) == [labels.Issue(0, pytest.approx(0.35), "1")]
+    numbers = [SentenceExample(str(n), "t", None, float(n)) for n in range(9)]
+    runs = [[{"score": n + error * (n % 3) + 5 * (n == 4)} for n in range(9)] for error in (0.1, 0.3)]
+    (issue,) = labels.from_predictions(SentenceFamily((), kind=REGRESSION), numbers, runs)
+    assert (issue.row, issue.suggested) == (4, "9.2")
+
+
+def test_tags_of_several_runs_are_refused():
+    with pytest.raises(ValueError, match="only those of one run"):
+        labels.from_predictions(TagFamily(("O", "X")), [], [[], []])
+
+
+def test_predictions_without_a_row_are_those_of_a_model_that_did_not_see_it():
+    from sklearn.linear_model import Ridge
+
+    random = np.random.default_rng(0)
+    inputs, targets = random.normal(size=(12, 3)), random.normal(size=(12, 2))
+    others = np.arange(12) != 5
+    expected = Ridge(alpha=labels._RIDGE).fit(inputs[others], targets[others]).predict(inputs[5:6])[0]
+    assert labels.without_row(inputs, targets)[5] == pytest.approx(expected)
 
 
 def test_a_linear_model_finds_flipped_labels():
-    from bert_tf.tasks.sentence.example import SentenceExample
-    from bert_tf.tasks.sentence.family import SentenceFamily
-
-    vectors = np.random.default_rng(0).normal(size=(100, 4)) * 0.1 + np.repeat([[1.0], [-1.0]], 50, axis=0)
+    vectors = np.random.default_rng(0).normal(size=(100, 4)) * 0.01 + np.repeat([[1.0], [-1.0]], 50, axis=0)
     given = ["a"] * 50 + ["b"] * 50
     given[3], given[70] = "b", "a"
     rows = [SentenceExample(str(n), "t", None, label) for n, label in enumerate(given)]
-    found = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, vectors)
+    found = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, np.stack([vectors, 0 * vectors], axis=1))
     assert [(issue.row, issue.suggested) for issue in found] == [(3, "a"), (70, "b")]

@@ -54,7 +54,6 @@ def test_an_audit_says_what_to_do_with_each_row(file):
         findings.Finding(findings.DUPLICATE, 1.0, rows[1], other="train:train-0"),
         findings.Finding(findings.OUTLIER, 0.2, rows[2]),
         findings.Finding(findings.DUPLICATE, 1.0, rows[3]),
-        findings.Finding(findings.IMBALANCE, 0.05, split="train", label="b: 1 rows"),
     ]
     path = file(findings.table(found, ","))
     assert corrected(path, path) == [("train-0", "b"), ("train-2", "a"), ("train-3", "a")]
