@@ -56,7 +56,7 @@ def multi_label_issues(applies: Ints, probabilities: Floats, names: Sequence[str
     scores = np.where(applies, probabilities, 1.0 - probabilities)
     corrected = np.where(wrong, 1 - applies, applies)
     return [
-        Issue(int(n), float(scores[n][wrong[n]].min()), separator.join(names[k] for k in np.flatnonzero(corrected[n])))
+        Issue(int(n), float(scores[n][wrong[n]].min()), separator.join(names[k] for k in np.flatnonzero(corrected[n]).tolist()))
         for n in np.flatnonzero(wrong.any(axis=1))
     ]
 
