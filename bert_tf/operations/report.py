@@ -33,7 +33,10 @@ class ReportSettings:
         False, "first shorten absolute paths in run_config.json to file names, to share DIR; this cannot be undone"
     )
     explain: int = setting(
-        0, "first score the words of so many of the most confident mistakes of each dev split (docs/explain.md)", lowest=0
+        0,
+        "first score the words of so many of the most confident mistakes of each dev split (docs/explain.md)",
+        lowest=0,
+        highest=50,
     )
     data_dir: str | None = setting(
         None, "with --explain: folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample"

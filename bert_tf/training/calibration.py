@@ -75,8 +75,8 @@ class Calibrated(Printed):
             [
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
-                f"ECE by chance: {self.ece_by_chance:.4f}, the mean of calibrated predictions of this number",
                 f"temperature: {_shown(self.temperatures)}",
+                f"as many calibrated predictions have an ECE of {self.ece_by_chance:.4f} by chance",
                 *rules,
             ]
         )
