@@ -3,7 +3,7 @@
     python -m benchmarks.label_errors TABLE --output=DIR [--noise_seed=1] [--peer=PYTHON] [-- FLAGS OF THE RUN]
 
 TABLE is tab-separated, with a header; its columns are text and label. A tenth of its first 8,000 rows get another label. With
-flags a run with --folds=5 makes the predictions. PYTHON has cleanlab installed, which ranks the same probabilities. In a copy of
+flags a run with --folds=5 makes the predictions. PYTHON has cleanlab installed, for the same probabilities. In a copy of
 the table a row in 40 is an earlier one with a small change.
 """
 
