@@ -1,6 +1,6 @@
 """Precision of label errors, and recall of near duplicates, that `data audit` finds where they were planted.
 
-    python -m benchmarks.label_errors TABLE --output=DIR [--noise_seed=1] [--peer=PYTHON] [-- FLAGS OF THE RUN]
+    python -m benchmarks.label_errors TABLE --output=DIR [--noise_seed=1] [--peer=PYTHON] [FLAGS OF THE RUN]
 
 TABLE is tab-separated, with a header; its columns are text and label. A tenth of its first 8,000 rows get another label. With
 flags a run with --folds=5 makes the predictions. PYTHON has cleanlab installed, for the same probabilities. In a copy of
@@ -34,35 +34,34 @@ print(*(lines[number]["id"] for number in find_label_issues(labels, probabilitie
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("table", type=Path)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--noise_seed", type=int, default=1)
     parser.add_argument("--peer")
-    parser.add_argument("flags", nargs="*")
-    arguments = parser.parse_args()
+    arguments, flags = parser.parse_known_args()
     lines = arguments.table.read_text(encoding="utf-8").splitlines()[1:8001]
     rows = [(text, label) for text, label, *_ in (line.split("\t") for line in lines)]
     arguments.output.mkdir(parents=True, exist_ok=True)
-    _label_errors(rows, arguments)
+    _label_errors(rows, arguments, flags)
     _near_duplicates(rows, arguments)
 
 
-def _label_errors(rows: list[tuple[str, str]], arguments: argparse.Namespace) -> None:
+def _label_errors(rows: list[tuple[str, str]], arguments: argparse.Namespace, flags: list[str]) -> None:
     rng = random.Random(arguments.noise_seed)  # noqa: S311  (chooses rows)
     flipped = set(rng.sample(range(len(rows)), len(rows) // 10))
     names = sorted({label for _, label in rows})
     others = {name: [other for other in names if other != name] for name in names}
     noisy = [(text, rng.choice(others[label]) if n in flipped else label) for n, (text, label) in enumerate(rows)]
     table, run = _write(arguments.output / "noisy.csv", noisy), arguments.output / "run"
-    if arguments.flags:
-        flags = f"--task_name=custom --id_column=id --do_train --do_eval --folds=5 --folds_only --output_dir={run}".split()
-        subprocess.run([sys.executable, "run_classifier.py", f"--train_file={table}", *flags, *arguments.flags], check=True)
-    ranked = _audit(table, arguments.output, predictions=str(run) if arguments.flags else None)
+    if flags:
+        folds = f"--task_name=custom --id_column=id --do_train --do_eval --folds=5 --folds_only --output_dir={run}".split()
+        subprocess.run([sys.executable, "run_classifier.py", f"--train_file={table}", *folds, *flags], check=True)
+    ranked = _audit(table, arguments.output, predictions=str(run) if flags else None)
     ids = {f"n{n}" for n in flipped}
     errors = [one.row.example.guid for one in ranked if one.problem == "label_error"]
     _report("data audit", errors, ids)
-    if arguments.peer and arguments.flags:
+    if arguments.peer and flags:
         command = [arguments.peer, "-c", _CLEANLAB, str(run / "out_of_fold.tsv")]
         _report("cleanlab", subprocess.check_output(command, text=True).split(), ids)
 
