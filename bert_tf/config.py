@@ -130,9 +130,12 @@ class BertConfig:
 
     def to_json(self) -> str:
         """Returns text that `from_json_file` reads back unchanged."""
+        return documents.to_json(self.as_dict(), indent=2, sort_keys=True) + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the fields; those of BERT as runs of earlier versions have recorded them."""
         values = dataclasses.asdict(self)
-        kept = {name: value for name, value in values.items() if name not in _ADDED or value != getattr(BertConfig, name)}
-        return documents.to_json(kept, indent=2, sort_keys=True) + "\n"
+        return {name: value for name, value in values.items() if name not in _ADDED or value != getattr(BertConfig, name)}
 
 
 def _check_value(name: str, value: object, kind: str) -> None:

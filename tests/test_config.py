@@ -135,3 +135,13 @@ def test_damaged_file_is_named_with_its_problem(tmp_path, data, problem):
     with pytest.raises(ConfigError) as caught:
         BertConfig.from_json_file(path)
     assert str(caught.value).startswith(f"{path}{problem}")
+
+
+def test_a_bert_is_recorded_as_by_earlier_versions():
+    fields = BertConfig(vocab_size=9).as_dict()
+    assert not fields.keys() & {"model_type", "embedding_size", "pooler_act"}
+    assert BertConfig(vocab_size=9, model_type="electra", embedding_size=3).as_dict() == {
+        **fields,
+        "model_type": "electra",
+        "embedding_size": 3,
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fnmatch
 import functools
 import hashlib
@@ -205,7 +204,7 @@ def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabul
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
         problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
-    now = dataclasses.asdict(config)
+    now = config.as_dict()
     earlier = {**now, **record.get("bert_config", {}), **{name: now[name] for name in _OF_TRAINING_ONLY}}
     differences = _differences(earlier, now)
     if differences:

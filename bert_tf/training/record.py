@@ -73,7 +73,7 @@ def _determining(job: Job) -> dict[str, Any]:
         "max_seq_length": settings.data.max_seq_length,
         "do_lower_case": settings.data.do_lower_case,
         "long_text": settings.data.long_text,
-        "bert_config": dataclasses.asdict(job.config),
+        "bert_config": job.config.as_dict(),
         "vocabulary_sha256": job.vocabulary.fingerprint,
         "train_examples_sha256": job.digest(job.train_split),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),

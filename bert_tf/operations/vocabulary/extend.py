@@ -187,7 +187,7 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
         (folder / _TOKENIZER_CONFIG).write_text(text, encoding="utf-8")
     record = run_folder.load_record(model.found.folder)
     if record is not None:  # of a trained model: its head is still of use
-        parts = {"vocabulary_sha256": after.vocabulary.fingerprint, "bert_config": dataclasses.asdict(config)}
+        parts = {"vocabulary_sha256": after.vocabulary.fingerprint, "bert_config": config.as_dict()}
         known = {name: value for name, value in parts.items() if name in record[run_folder.DETERMINING]}
         record[run_folder.DETERMINING].update(known)
         text = documents.to_json(record, indent=2, sort_keys=True) + "\n"
