@@ -96,8 +96,7 @@ class BertConfig:
         Raises ConfigError if a key is missing, or the model is not a BERT encoder with absolute positions.
         """
         kind = values.get("model_type", "bert")
-        if kind not in ENCODERS:
-            raise ConfigError(f"model_type is {kind!r}, only {', '.join(ENCODERS)} can be loaded")
+        _check_type(kind)
         row = ENCODERS[kind]
         missing = [row.keys.get(name, name) for name in _REQUIRED if not {name, row.keys.get(name)} & values.keys()]
         if missing:
@@ -138,10 +137,16 @@ class BertConfig:
         return {name: value for name, value in values.items() if name not in _ADDED or value != getattr(BertConfig, name)}
 
 
+def _check_type(kind: object) -> None:
+    if not isinstance(kind, str) or kind not in ENCODERS:
+        raise ConfigError(f"model_type is {kind!r}, only {', '.join(ENCODERS)} can be loaded")
+
+
 def _check_value(name: str, value: object, kind: str) -> None:
     if kind == "str":
         if name == "model_type":
-            return  # `from_dict` has checked it
+            _check_type(value)
+            return
         if value not in ACTIVATIONS:
             raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(ACTIVATIONS)} (or gelu)")
         return

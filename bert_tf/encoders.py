@@ -34,10 +34,6 @@ class Encoder:
             name = name.replace(ours, theirs)
         return name
 
-    def prefixed(self, name: str, prefix: str) -> str:
-        """The name of a weight in a file with a head, where only parts of the encoder have a prefix."""
-        return name if self.pooler != POOLER and name.startswith(self.pooler) else prefix + name
-
 
 ENCODERS: Mapping[str, Encoder] = {
     "bert": Encoder("Bert", "bert."),

@@ -76,6 +76,7 @@ ACTIVATIONS_KNOWN = "gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
             ("hidden_act", one, f"hidden_act is {one!r}, expected one of {ACTIVATIONS_KNOWN}")
             for one in ("swish", None, 1, ["gelu"])
         ),
+        ("model_type", ["bert"], "model_type is ['bert'], only bert"),
         ("model_type", "roberta", "model_type is 'roberta', only bert, electra, distilbert can be loaded"),
         ("vocab_size", 0, "vocab_size is 0, expected at least 1"),
         ("num_hidden_layers", 10**9, "num_hidden_layers is too large, expected at most 1000"),

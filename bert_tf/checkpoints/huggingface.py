@@ -19,7 +19,7 @@ from bert_tf.checkpoints.names import NamePair, encoder_pairs, encoder_shapes, p
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, modern
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
-from bert_tf.encoders import ENCODERS
+from bert_tf.encoders import ENCODERS, POOLER
 from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
@@ -95,17 +95,16 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
 
 
 def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, NamePair]]:
-    """Names of the encoder's weights in a file, where some have a prefix."""
+    """Names of the encoder's weights in a file with or without a head; a pooler of another name than BERT's has no prefix."""
     row = ENCODERS[config.model_type]
     prefix = row.prefix if any(name.startswith(row.prefix) for name in names) else ""
-    pairs = encoder_pairs(config)
-    if row.choice_pooler and f"{row.choice_pooler}.weight" in names:
-        pairs = tuple(pair._replace(huggingface=pair.huggingface.replace(row.pooler, row.choice_pooler)) for pair in pairs)
-        return [
-            (pair.huggingface if pair.huggingface.startswith(row.choice_pooler) else prefix + pair.huggingface, pair)
-            for pair in pairs
-        ]
-    return [(row.prefixed(pair.huggingface, prefix), pair) for pair in pairs]
+    pooler = row.choice_pooler if row.choice_pooler and f"{row.choice_pooler}.weight" in names else row.pooler
+    return [
+        (pair.huggingface.replace(row.pooler, pooler), pair)
+        if row.pooler != POOLER and pair.published.startswith(_POOLER)
+        else (prefix + pair.huggingface, pair)
+        for pair in encoder_pairs(config)
+    ]
 
 
 def _heads(config: BertConfig, names: Collection[str]) -> Iterator[NamePair]:
@@ -142,13 +141,15 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """What a trained head means, as in the record of a run; empty for heads of unnamed labels, which are in a task's order."""
-    architecture = next(iter(values.get("architectures") or ()), "")
-    kind = next((kind for end, kind in _KINDS.items() if str(architecture).endswith(end)), "")
-    kind = _PROBLEMS.get(values.get("problem_type", ""), kind) if kind == CLASSIFICATION else kind
-    names = [name for _, name in sorted((int(number), str(name)) for number, name in (values.get("id2label") or {}).items())]
-    if kind == CLASSIFICATION and len(names) == 1:
+    architecture, problem = str(values.get("architectures")), str(values.get("problem_type"))
+    kind = next((kind for end, kind in _KINDS.items() if end in architecture), "")
+    kind = _PROBLEMS.get(problem, kind) if kind == CLASSIFICATION else kind
+    size = len(weights.get("output_weights", ()))
+    labels = values.get("id2label")
+    names = [str(labels.get(str(number))) for number in range(size)] if isinstance(labels, dict) else []
+    if kind == CLASSIFICATION and size == 1:
         kind = REGRESSION
-    if not kind or "output_weights" not in weights or (kind != REGRESSION and all(map(_UNNAMED.fullmatch, names))):
+    if not kind or not size or (kind != REGRESSION and (len(set(names)) < size or all(map(_UNNAMED.fullmatch, names)))):
         return {}
     return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 

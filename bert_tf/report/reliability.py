@@ -11,6 +11,7 @@ from bert_tf.run_layout import BEST, DECISION
 
 _MEASURES = {"ece": "ECE", "nll": "NLL", "brier": "Brier"}
 _SERIES = {"before": GREY, "after": COLOURS[0]}
+_NAME: Spec = {"field": "series", "type": "nominal", "title": "calibration", "format": "", "formatType": "toString"}
 _Points = Sequence[Sequence[float]]
 
 
@@ -66,7 +67,7 @@ def reliability_diagram(series: Mapping[str, _Points]) -> Spec:
     y = {"field": "y", "type": "quantitative", "title": "accuracy", "scale": {"zero": False}}
     colour = {**NOMINAL, "field": "series", "scale": {"domain": list(_SERIES), "range": list(_SERIES.values())}}
     encoding = {"y": y, "color": colour}
-    lines = [_series_name, told("x", "confidence", ".3f"), told("y", "accuracy", ".3f"), told("size", "predictions", "d")]
+    lines = [_NAME, told("x", "confidence", ".3f"), told("y", "accuracy", ".3f"), told("size", "predictions", "d")]
     diagonal = {
         "data": {"values": [{"x": low, "y": low}, {"x": 1.0, "y": 1.0}]},
         "mark": {"type": "line", "color": "var(--soft)", "strokeDash": [4, 4], "strokeWidth": 1},
@@ -81,9 +82,6 @@ def reliability_diagram(series: Mapping[str, _Points]) -> Spec:
             following({"mark": {"type": "point", "filled": True, "size": 60}, "encoding": encoding}, lines),
         ],
     }
-
-
-_series_name: Spec = {"field": "series", "type": "nominal", "title": "calibration", "format": "", "formatType": "toString"}
 
 
 def risk_chart(points: _Points) -> Spec:

@@ -128,6 +128,17 @@ def test_a_trained_folder_predicts(kind, tmp_path):
     assert list(prediction.probabilities) == ["no", "maybe", "yes"]
 
 
+@pytest.mark.parametrize(
+    "change", [{"id2label": ["no"]}, {"id2label": {"a": 1}}, {"architectures": 3, "problem_type": []}, {"id2label": None}]
+)
+def test_labels_that_are_damaged_are_left_out(change, tmp_path):
+    folder = write_folder(tmp_path / "hf", "distilbert", "SequenceClassification")
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**values, **change}))
+    huggingface.convert(folder, tmp_path / "converted")
+    assert not (tmp_path / "converted" / "run_config.json").exists()
+
+
 def test_words_cannot_be_predicted_from_projected_embeddings():
     config = BertConfig.from_dict(json.loads(str(ORACLE["electra/QuestionAnswering/config"])))
     with pytest.raises(ConfigError, match="embedding_size 8, hidden_size 12; pre-train another model"):
