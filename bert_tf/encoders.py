@@ -7,11 +7,9 @@ activation, and their variables have BERT's published names.
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Mapping
 from typing import Any
 
-_NONE: Mapping[str, Any] = types.MappingProxyType({})
 POOLER = "pooler.dense"  # Hugging Face's name of BERT's
 
 
@@ -19,8 +17,8 @@ POOLER = "pooler.dense"  # Hugging Face's name of BERT's
 class Encoder:
     classes: str  # how the names of transformers' classes begin
     prefix: str  # of the encoder's weights in a file with a head
-    keys: Mapping[str, str] = _NONE  # of config.json, by field of `BertConfig`
-    fixed: Mapping[str, Any] = _NONE  # fields of `BertConfig` that config.json does not have
+    keys: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of config.json, by field of `BertConfig`
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # fields of `BertConfig` that config.json does not have
     parts: tuple[tuple[str, str], ...] = ()  # of BERT's weight names and of theirs, replaced in this order
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless it is BERT's
     choice_pooler: str | None = None  # that of multiple choice, if it has another name

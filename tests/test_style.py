@@ -98,16 +98,20 @@ def test_nobody_calls_functions_of_absl_that_configure_the_log_of_a_program(tree
 
 def test_no_dataclass_has_a_default_that_python_3_11_alone_refuses(trees):
     """It has no hash for a mapping proxy, and takes what has none for mutable; CI runs the oldest Python and the newest."""
-    classes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    fields = [
-        (path, one)
-        for path, node in classes
-        if "dataclass" in " ".join(map(ast.unparse, node.decorator_list))
-        for one in node.body
-    ]
-    found = [
-        f"{path}:{one.lineno}"
-        for path, one in fields
-        if isinstance(one, ast.AnnAssign) and "MappingProxyType(" in ast.unparse(one)
-    ]
+    found = []
+    for path, tree in trees.items():
+        constants = [node for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value]
+        proxies = {
+            ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+            for node in constants
+            if "MappingProxyType(" in ast.unparse(node.value)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and "dataclass" in " ".join(map(ast.unparse, node.decorator_list)):
+                values = {
+                    one.lineno: ast.unparse(one.value) for one in node.body if isinstance(one, ast.AnnAssign) and one.value
+                }
+                found += [
+                    f"{path}:{line}" for line, value in values.items() if value in proxies or "MappingProxyType(" in value
+                ]
     assert found == []
