@@ -20,6 +20,7 @@ from bert_tf.operations.data.audit import audit_data as audit_data
 from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
+from bert_tf.operations.distill import distill as distill
 from bert_tf.operations.encode import encode_file as encode_file
 from bert_tf.operations.encode import encoder as encoder
 from bert_tf.operations.estimators import BertClassifier as BertClassifier

@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
+        "distill": "trains a small model to compute what a trained one does",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "calibrate": "fits temperatures, so that probabilities are the shares of right predictions",
@@ -54,7 +55,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
+    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
 )  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 

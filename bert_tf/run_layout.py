@@ -25,6 +25,7 @@ TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
 PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
 MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
+TEACHER = "teacher.json"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
@@ -53,7 +54,8 @@ OF_TRAINING = (
     Part((f"{PROFILE}/",), "recorded steps (docs/profiling.md)"),
     Part((PLACEMENT,), "device of each operation (docs/devices.md)"),
     Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
-    Part((f"{FEATURES}/",), "cached features"),
+    Part((f"{FEATURES}/",), "cached features, and outputs of a teacher"),
+    Part((TEACHER,), "sizes of teacher and student, metrics of the teacher (docs/distillation.md)"),
     Part((PAGE,), "the report"),
 )
 # Of the text that is pre-trained on, not of the run: it stays where the run is overwritten.

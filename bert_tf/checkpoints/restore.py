@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Container, Iterator, Mapping
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,8 @@ from bert_tf.config import BertConfig
 from bert_tf.host import HOST
 
 tf1 = tf.compat.v1
+
+_LAYER = re.compile(r"/layer_(\d+)/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,11 @@ class RestorePlan:
     misshaped: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]  # (shape in the checkpoint, shape in the model)
     initialized: tuple[str, ...]  # head variables that the checkpoint does not provide
     unexpected: tuple[str, ...]  # in the checkpoint, of no known use
+    sources: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names in the checkpoint that differ, by variable
+
+    def stored(self, name: str) -> str:
+        """The name of a variable in the checkpoint."""
+        return self.sources.get(name, name)
 
     def problems(self) -> list[str]:
         """Returns one line for each kind of mismatch, with its likely cause; empty if the encoder is complete."""
@@ -64,9 +72,19 @@ class RestorePlan:
         return ", ".join([f"{len(self.loaded)} loaded", *new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
 
 
-def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
+def plan_restore(
+    reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...], layers: Sequence[int] = ()
+) -> RestorePlan:
+    """`layers` are those of the checkpoint that the model has, in order, if it has only some; it then keeps their head."""
     found = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
+    sources: dict[str, str] = {}
+    if layers:
+        sources = {name: taken for name in encoder if (taken := _of_layer(name, layers)) != name}
+        found = {
+            name: found[sources.get(name, name)] for name in (*encoder, *head_variables) if sources.get(name, name) in found
+        }
+        head = {name: found[name] for name in head_variables if name in found}
     wanted = {**encoder, **{name: head[name] for name in head_variables if name in head and name in found}}
     misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
     return RestorePlan(
@@ -76,7 +94,13 @@ def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: t
         misshaped=misshaped,
         initialized=tuple(name for name in head_variables if name not in wanted),
         unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
+        sources=sources,
     )
+
+
+def _of_layer(name: str, layers: Sequence[int]) -> str:
+    """The name of a variable of layer i in layer `layers[i]`."""
+    return _LAYER.sub(lambda found: f"/layer_{layers[int(found[1])]}/", name)
 
 
 def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
@@ -109,19 +133,20 @@ def starting_from(plan: RestorePlan | None) -> Iterator[None]:
 def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
     """Returns the checkpoint's values, read by a single operation instead of several for each variable."""
     shapes, names = CheckpointReader(plan.prefix).shapes, list(plan.loaded)
+    stored = [plan.stored(name) for name in names]
     with tf.device(HOST):
         values = tf.raw_ops.RestoreV2(
-            prefix=plan.prefix, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=[tf.float32] * len(names)
+            prefix=plan.prefix, tensor_names=stored, shape_and_slices=[""] * len(names), dtypes=[tf.float32] * len(names)
         )
     for name, value in zip(names, values):
-        value.set_shape(shapes[name])
+        value.set_shape(shapes[plan.stored(name)])
     return dict(zip(names, values))
 
 
 def _replace_initializers(plan: RestorePlan) -> None:
     variables = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
     _refuse_lacking(plan, variables)
-    tf1.train.init_from_checkpoint(plan.prefix, {name: variables[name] for name in plan.loaded})
+    tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): variables[name] for name in plan.loaded})
 
 
 def _refuse_lacking(plan: RestorePlan, made: Container[str]) -> None:

@@ -40,9 +40,10 @@ def help_text(name: str, command: Command | Actions) -> str:
 
 def _help_of(command: Command) -> str:
     lines = [command.title, ""]
-    for title, rows in command.sections.items():
+    sections = {title: [row for row in rows if not row.positional] for title, rows in command.sections.items()}
+    for title, rows in sections.items():
         lines += [f"{title}:", *map(help_line, rows), ""]
-    rest = flags_of(command)[sum(map(len, command.sections.values())) :]
+    rest = flags_of(command)[sum(map(len, sections.values())) :]
     lines += [help_line(row) for row in rest if row.help]
     return "\n".join([*lines, *[command.note] * bool(command.note)]) + "\n"
 

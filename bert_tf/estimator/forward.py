@@ -21,7 +21,6 @@ from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, Rows, eval_batches
-from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
@@ -39,7 +38,7 @@ class Forward:
 
     def __init__(self, model: Model, machine: Machine) -> None:
         """Builds the graphs; `load` must follow."""
-        self._head, self._hidden_size = heads.of(model.head), model.config.hidden_size
+        self._head, self._hidden_size = model.whole_head, model.config.hidden_size
         self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
         self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
 
@@ -118,7 +117,7 @@ class _Tower:
     """
 
     def __init__(self, model: Model, machine: Machine, device: str | DeviceFunction | None) -> None:
-        head = heads.of(model.head)
+        head = model.whole_head
         self._graph = tf.Graph()
         with self._graph.as_default():
             with tf1.device(device):

@@ -49,6 +49,12 @@ class Model:
     restore: RestorePlan | None = None
     max_seq_length: int | None = None  # of the features; batches are shorter where they are cut to their longest row
     check_replicas: bool = False  # adds what `hooks.ReplicaCheckHook` reads
+    around: Callable[[Head], Head] | None = None  # adds to the head, as distillation does
+
+    @property
+    def whole_head(self) -> Head:
+        head = heads.of(self.head)
+        return head if self.around is None else self.around(head)
 
 
 def make_model_fn(model: Model) -> ModelFn:
@@ -56,7 +62,7 @@ def make_model_fn(model: Model) -> ModelFn:
 
     It trains, or computes outputs without padding; metrics are not in the graph.
     """
-    head = heads.of(model.head)
+    head = model.whole_head
 
     @tf.autograph.experimental.do_not_convert  # strategies would take seconds to rewrite what has no need of it
     def build(features: Features, mode: str) -> api.EstimatorSpec:

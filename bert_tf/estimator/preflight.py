@@ -59,7 +59,7 @@ def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
     problems = plan.problems()
     if problems:
         return problems
-    problem = values.problem_of_weights(reader, plan.loaded)
+    problem = values.problem_of_weights(reader, [plan.stored(name) for name in plan.loaded])
     return [problem] if problem else []
 
 

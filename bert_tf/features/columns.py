@@ -118,6 +118,10 @@ class Features:
         del epochs
         return Drawn(self, units)
 
+    def rows_of_examples(self, examples: Numbers) -> Numbers:
+        """Row numbers of examples by their rising numbers [n], one example after the other."""
+        return ranges(self.first_rows[examples], np.diff(self.first_rows, append=len(self))[examples])
+
     @functools.cached_property
     def first_rows(self) -> npt.NDArray[np.int64]:
         """[E] first row of each example."""
@@ -134,13 +138,26 @@ class Features:
 
     def taken(self, examples: Numbers) -> Features:
         """Returns the features of examples by their rising numbers [n]; `truncated` remains that of all."""
-        counts = np.diff(self.first_rows, append=len(self))[examples]
-        rows = ranges(self.first_rows[examples], counts)
+        rows = self.rows_of_examples(examples)
         columns = {name: getattr(self, name)[rows] for name in _OF_ROWS if getattr(self, name) is not None}
         if self.example_ids is not None:
-            columns["example_ids"] = np.repeat(np.arange(len(examples), dtype=np.int32), counts)
+            columns["example_ids"] = np.searchsorted(examples, self.example_ids[rows]).astype(np.int32)
         targets = {field.name: self.targets[field.name][self.places(field.axis, rows)] for field in self.fields}
         return dataclasses.replace(self, token_ids=self.token_ids[self.places(TOKEN, rows)], targets=targets, **columns)
+
+    def followed_by(self, other: Features) -> Features:
+        """Returns the features of the examples of both, which have the same columns."""
+        own, others = self.columns(), other.columns()
+        if self.example_ids is not None or other.example_ids is not None:
+            own["example_ids"], others["example_ids"] = self._numbers, other._numbers + np.int32(self.examples)
+        columns = {name: np.concatenate([own[name], others[name]]) for name in own}
+        truncated = self.truncated + other.truncated
+        return Features.from_columns(columns, self.fields, truncated=truncated, together=self.together)
+
+    @property
+    def _numbers(self) -> IntArray:
+        """[N] number of each row's example."""
+        return np.arange(len(self), dtype=np.int32) if self.example_ids is None else self.example_ids
 
     def columns(self) -> dict[str, Array]:
         arrays = {"token_ids": self.token_ids, **{name: getattr(self, name) for name in _OF_ROWS}, **self.targets}

@@ -21,6 +21,7 @@ from bert_tf.report import (
     run_files,
     scripts,
     settings,
+    teacher,
     wording,
 )
 from bert_tf.report.run_files import Group, Run
@@ -114,6 +115,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "operations": recorded,
         "details": _details(runs),
         "rules": [rule for run in runs[:_COMPARED] if (rule := reliability.of(run)) is not None],
+        "teachers": [pair for run in runs[:_COMPARED] if (pair := teacher.of(run)) is not None],
         "left_out": max(len(runs) - _COMPARED, 0) if len(runs) > 1 else 0,
         "differences": settings.differences(runs) if len(runs) > 1 else {},
         "tables": [settings.tables(run) for run in runs],

@@ -16,6 +16,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime import placement
 from bert_tf.tasks.base import TEST, TRAIN
 from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.training import distillation
 from bert_tf.training.job import Job, find_loss_options, find_metric, find_target
 
 
@@ -26,6 +27,8 @@ def check(job: Job) -> RestorePlan:
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
     find_target(job.settings.train, job.task)  # before the folder is claimed
     problems = job.weights.problems(trains=TRAIN in job.splits)
+    if job.teacher is not None:
+        problems += distillation.problems(job, job.teacher)
     if TRAIN in job.splits:
         find_metric(job.settings.train, job.task)
         find_loss_options(job.settings.train, job.task)
@@ -48,7 +51,7 @@ def _restored(job: Job, problems: list[str]) -> RestorePlan:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         problems += _of_trained(job)
-    plan = plan_restore(reader, job.config, tuple(variables))
+    plan = plan_restore(reader, job.config, tuple(variables), job.layers)
     problems += preflight.check_checkpoint(reader, plan)
     if TRAIN not in job.splits and not problems:
         problems += preflight.check_head(reader, variables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bert_tf.corpus import sentences
@@ -23,6 +23,7 @@ from bert_tf.training.settings import (
     POLYNOMIAL,
     ActionSettings,
     DataSettings,
+    DistillSettings,
     InferenceSettings,
     ModelSettings,
     OutputSettings,
@@ -30,7 +31,7 @@ from bert_tf.training.settings import (
     TrainSettings,
 )
 
-FINE_TUNE, PRETRAIN = "fine-tune", "pretrain"
+FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
 OF_FOLDS = ("group_column", "folds_only", "folds_average")  # settings that need --folds
 
 
@@ -45,8 +46,9 @@ class FineTuneConfig:
     speed: SpeedSettings = group(SpeedSettings, "Speed (exact and on by default; the last four change order or numbers)")
     devices: DeviceSettings = group(DeviceSettings, "Devices and distribution (docs/commands.md: which flags for my machine)")
     output: OutputSettings = group(OutputSettings, "Output")
+    distillation: DistillSettings = group(DistillSettings)
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
-    program: str = FINE_TUNE  # or PRETRAIN
+    program: str = FINE_TUNE  # or PRETRAIN, or DISTILL
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         return replaced(self, values)
@@ -54,6 +56,12 @@ class FineTuneConfig:
 
 SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+# A student has the teacher's task, texts and vocabulary.
+DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
+    "Teacher and student": tuple(settings_of(DistillSettings)),
+    **{title: [row for row in rows if row.name not in ("folds", *OF_FOLDS)] for title, rows in SECTIONS.items()},
+}
+DISTILL_SETTINGS = tuple(row for rows in DISTILL_SECTIONS.values() for row in rows)
 
 _NONE: Mapping[str, Any] = types.MappingProxyType({})
 
@@ -159,6 +167,28 @@ def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
     if re.search(r"[*?[]", folder):
         raise FlagError(f"--output_dir={folder}: TensorFlow takes * ? [ in a name for a pattern; name another")
     return {**values, "output_dir": folder}
+
+
+def configured_distillation(of_teacher: Mapping[str, Any], /, **values: Any) -> FineTuneConfig:
+    """`of_teacher` has settings of its run, which apply unless `values` have others."""
+    given = named(DISTILL_SETTINGS, values)
+    if "teacher" not in given:
+        raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
+    if not any(given.get(name) for name in ("task_name", *tasks.NAMES, "data_dir")):
+        given = {**of_teacher, **given}
+    if not given.get("task_name"):
+        given["task_name"] = of_teacher.get("task_name")
+    if not given["task_name"]:
+        raise FlagError(f"--task_name is required: {given['teacher']} has no record of its task")
+    if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
+        raise FlagError(
+            "--init_checkpoint and --student_layers exclude each other: the student is a model, or layers of the teacher"
+        )
+    if given.keys() >= {"student_layers", "teacher_layers"}:
+        raise FlagError("--student_layers and --teacher_layers exclude each other")
+    name = canonical_name(given["task_name"])
+    reject_unrelated_settings(name, given, given.get("problem"))
+    return _made(given, name, DISTILL)
 
 
 # Pre-training has the settings of training, with the defaults of the published run_pretraining.py, but these of labels.

@@ -62,6 +62,8 @@ class Job:
     examples: Mapping[str, Sequence[Example]]  # by split
     machine: Machine
     decision: Decision = PUBLISHED  # of the weights that are evaluated
+    teacher: Trained | None = None
+    layers: tuple[int, ...] = ()  # of the checkpoint to start from, if not all
 
     @functools.cached_property
     def family(self) -> Family:

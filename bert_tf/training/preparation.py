@@ -28,7 +28,8 @@ from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
-from bert_tf.training.fine_tune_config import FINE_TUNE, PRETRAIN, FineTuneConfig
+from bert_tf.training import distillation
+from bert_tf.training.fine_tune_config import DISTILL, FINE_TUNE, PRETRAIN, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.settings import TrainSettings
@@ -44,6 +45,7 @@ _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"m
 _RECIPES: Mapping[str, Mapping[str, float | str]] = {
     FINE_TUNE: {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
     PRETRAIN: {"adam_bias_correction": True},
+    DISTILL: {"learning_rate": 1e-4, "num_train_epochs": 6.0, "adam_bias_correction": True},
 }
 
 
@@ -55,6 +57,10 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if found:
         record = run_folder.trained(found[1])
         settings = _as_trained(settings, found[0], record)
+    teacher = distillation.find_teacher(settings, environment) if settings.program == DISTILL else None
+    if teacher is not None:
+        record = teacher.record
+        settings = settings.replaced({"init_checkpoint": settings.model.init_checkpoint or teacher.prefix})
     task, data = find_task(settings, task, record, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
     found_examples = read_examples(task, data, [split for names in splits.values() for split in names], settings)
@@ -64,11 +70,18 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     settings = settings if found else _within_positions(settings, source)
     _log_origins(settings, task, data, source, chosen)
     weights = _weights(settings, source, found, chosen)
+    layers: tuple[int, ...] = ()
+    if teacher is not None and "init_checkpoint" not in settings.given:
+        layers = settings.distillation.layers(teacher.config.num_hidden_layers)
+        config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
+        weights = dataclasses.replace(weights, config=config, folder=settings.output.folder)
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
     settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
     examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
+    if teacher is not None and settings.distillation.unlabelled:
+        examples[distillation.UNLABELLED] = distillation.unlabelled_examples(settings, teacher)
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
-    job = Job(settings, task, data, source, weights, splits, examples, machine, decision)
+    job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
@@ -230,7 +243,7 @@ def with_recipe(
 ) -> tuple[FineTuneConfig, dict[str, float | str]]:
     """Fills in unset settings; returns the settings and the values taken from the recipe."""
     recipe = dict(family.usual_settings) if settings.actions.do_train else {}
-    if default_checkpoint:
+    if default_checkpoint or settings.program == DISTILL:
         recipe.update(_RECIPES[settings.program])
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)

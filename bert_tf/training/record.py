@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import home, versions
+from bert_tf.batch.trained import Trained
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
 from bert_tf.tasks.base import DEV, Family
@@ -20,14 +21,19 @@ from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
-from bert_tf.training.fine_tune_config import FINE_TUNE, OF_FOLDS, PRETRAIN, PRETRAIN_SETTINGS
+from bert_tf.training.distillation import UNLABELLED
+from bert_tf.training.fine_tune_config import DISTILL, DISTILL_SETTINGS, FINE_TUNE, OF_FOLDS, PRETRAIN, PRETRAIN_SETTINGS
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE
 
-_PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
-_PRETRAINING_FLAGS = frozenset(row.name for row in PRETRAIN_SETTINGS)
+_PROGRAMS = {
+    FINE_TUNE: ("python", "run_classifier.py"),
+    **{program: ("python", "-m", "bert_tf", program) for program in (PRETRAIN, DISTILL)},
+}
+_ROWS = {PRETRAIN: PRETRAIN_SETTINGS, DISTILL: DISTILL_SETTINGS}
+_FLAGS = {program: frozenset(row.name for row in rows) for program, rows in _ROWS.items()}
 _SECOND = "phase2_"  # how the names of settings of a second phase begin
 _CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
 # What they mean is in other settings by now.
@@ -78,6 +84,8 @@ def _determining(job: Job) -> dict[str, Any]:
         "train_examples_sha256": job.digest(job.train_split),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
+    if job.teacher is not None:
+        determining.update(_distillation(job, job.teacher))
     for phase in job.phases[1:]:
         determining[f"{_SECOND}examples_sha256"] = job.digest(phase.split)
     for name in _CORRECTIONS:
@@ -94,6 +102,14 @@ def _determining(job: Job) -> dict[str, Any]:
         del determining[name]
     determining["freeze"] = sorted(map(str, settings.train.frozen))
     return determining
+
+
+def _distillation(job: Job, teacher: Trained) -> dict[str, Any]:
+    asked = dataclasses.asdict(job.settings.distillation)
+    for name in ("teacher", "student_layers", "unlabelled"):
+        del asked[name]
+    more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
+    return {**asked, "teacher_sha256": teacher.digest, "teacher_layers": list(job.layers), **more}
 
 
 def command(job: Job) -> str:
@@ -114,18 +130,32 @@ def command(job: Job) -> str:
         **training,
         **_values(settings.speed),
         **dataclasses.asdict(settings.actions),
+        **_taught(job),
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
+    if job.layers:
+        del repeat["init_checkpoint"], repeat["bert_config_file"], repeat["vocab_file"]
     program = _PROGRAMS[settings.program] if home.clone() else ("bert-tf", settings.program)
+    program = (*program, str(job.teacher.prefix)) if job.teacher else program
     flags = {name: value for name, value in repeat.items() if value is not None and _is_flag(name, job)}
     return shlex.join([*program, *(f"--{name}={value}" for name, value in flags.items())])
+
+
+def _taught(job: Job) -> dict[str, Any]:
+    """Settings of distillation, without the teacher, which is a word of the command."""
+    if job.teacher is None:
+        return {}
+    values = dataclasses.asdict(job.settings.distillation)
+    unlabelled = values["unlabelled"]
+    absolute = {"teacher": None, "unlabelled": _absolute(unlabelled, several=False) if unlabelled else None}
+    return {**values, **absolute}
 
 
 def _is_flag(name: str, job: Job) -> bool:
     """Whether the job's program takes the setting and it has an effect there."""
     if name.startswith(_SECOND) and len(job.phases) == 1:
         return False
-    return job.settings.program == FINE_TUNE or name in _PRETRAINING_FLAGS
+    return job.settings.program == FINE_TUNE or name in _FLAGS[job.settings.program]
 
 
 def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:

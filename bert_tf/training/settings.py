@@ -10,6 +10,7 @@ import functools
 import re
 from pathlib import Path
 
+from bert_tf.config import MOST_LAYERS
 from bert_tf.engines.names import INT8, NAMES, TENSORFLOW
 from bert_tf.errors import FlagError
 from bert_tf.io.documents import LARGEST_SETTING
@@ -142,6 +143,31 @@ class TrainSettings:
 
 
 @dataclasses.dataclass(frozen=True)
+class DistillSettings:
+    teacher: str | None = setting(None, "folder of the teacher's run, or its checkpoint", positional=True, required=True)
+    student_layers: int | None = setting(
+        None, "layers of the student; default: half of the teacher's", lowest=1, highest=MOST_LAYERS
+    )
+    teacher_layers: str | None = setting(
+        None, "layers of the teacher that the student starts from, such as 0,2,5; default: evenly spaced, with the last"
+    )
+    unlabelled: str | None = setting(None, "file of more texts to learn from, as predict reads it; labels are not used")
+    distill_temperature: float = setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
+    label_weight: float = setting(0.5, "weight of the labels in the loss; the teacher's outputs have 1", lowest=0.0)
+    state_weight: float = setting(1.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
+    relation_weight: float = setting(0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0)
+
+    def layers(self, of_teacher: int) -> tuple[int, ...]:
+        """Layers of the teacher that the student starts from, in order."""
+        if self.teacher_layers is not None:
+            return layer_numbers(self.teacher_layers, of_teacher)
+        count = self.student_layers or -(-of_teacher // 2)
+        if count > of_teacher:
+            raise FlagError(f"--student_layers={count}: the teacher has {of_teacher} layers")
+        return tuple(of_teacher * (number + 1) // count - 1 for number in range(count))
+
+
+@dataclasses.dataclass(frozen=True)
 class RuleSettings:
     threshold: str | None = setting(
         None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
@@ -227,6 +253,15 @@ class OutputSettings:
     @functools.cached_property
     def profiled(self) -> StepRange | None:
         return StepRange.parse("profile_steps", self.profile_steps) if self.profile_steps else None
+
+
+def layer_numbers(text: str, layers: int) -> tuple[int, ...]:
+    """Parses --teacher_layers, such as 0,2,5."""
+    given = [part.strip() for part in text.split(",")]
+    numbers = [int(part) if re.fullmatch(r"\d{1,4}", part, re.ASCII) else layers for part in given]
+    if max(numbers) >= layers or sorted(set(numbers)) != numbers:
+        raise FlagError(f"--teacher_layers={text}: give numbers from 0 to {layers - 1} in rising order, as 0,{layers - 1}")
+    return tuple(numbers)
 
 
 def seed_numbers(text: str) -> tuple[int, ...]:

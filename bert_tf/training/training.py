@@ -31,7 +31,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.training import speed
+from bert_tf.training import distillation, speed
 from bert_tf.training.job import Job, features, training_rows
 from bert_tf.training.record import make_record
 from bert_tf.training.settings import TrainSettings
@@ -48,6 +48,9 @@ def train(
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
     columns = training_rows(job, job.train_split)
+    around = None
+    if job.teacher is not None and isinstance(columns, Features):
+        columns, around = distillation.taught(job, job.teacher, columns)
     schedule, then = job.schedule(columns.units), _then(job)
     steps = schedule.steps + sum(phase.schedule.steps for phase in then)
     if machine.is_chief:
@@ -69,6 +72,8 @@ def train(
         seed=settings.seed,
         optimization=_optimization(job, steps),
         check_replicas=check_every > 0,
+        around=around,
+        dropout=job.teacher is None,  # with it, token vectors cannot match those of a teacher
     )
     training = run.Training(
         schedule,

@@ -26,7 +26,7 @@ from tests import declared, lines
 WITHOUT_FUNCTION = {"export"}  # a method of a model: bert_tf.load(...).export(...)
 OPERATIONS = declared.settings()
 CALLS = {name: rows for name, rows in OPERATIONS.items() if name not in WITHOUT_FUNCTION}
-WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}}  # `task` may be an object; call it for each
+WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}, "distill": {"seeds"}}  # `task` may be an object; call it for each
 WITHOUT_FLAG = {"fine-tune": {"task"}, "data fetch": {"source_dir"}, "vocabulary extend": {"corpus"}}  # two are --from
 OF_TRAINING = {row.name for row in fine_tune_config.SETTINGS}
 
@@ -152,9 +152,10 @@ MAY_BE_NEGATIVE = {"layer_decay", "max_seq_length", "null_score_diff_threshold",
 MAY_BE_NEGATIVE |= {"tag_column", "verbosity", "word_column"}  # those above are looked at where they are used
 MAY_BE_ZERO = set(
     """average_last best check_replicas_every_n_steps early_stopping_patience ema eval_every_n_steps explain grace_s
-    held_out_documents keep_checkpoint_max label_smoothing last learning_rate masked_lm_prob max_delay_ms max_loss_of_metric
-    max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps padding phase2_num_train_steps polynomial_power port
-    random_seed sampled_softmax seed short_seq_prob top unused warmup_proportion word""".split()
+    held_out_documents keep_checkpoint_max label_smoothing label_weight last learning_rate masked_lm_prob max_delay_ms
+    max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps padding phase2_num_train_steps
+    polynomial_power port random_seed relation_weight sampled_softmax seed short_seq_prob state_weight top unused
+    warmup_proportion word""".split()
 )
 
 

@@ -118,6 +118,17 @@ class Head:
         """
         raise NotImplementedError
 
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        """Returns [B], each row's contribution to the loss that compares its outputs with a teacher's, as `losses`.
+
+        Args:
+          outputs: outputs of the head, by name.
+          teacher: the same of the teacher, as float32.
+          features: features of the batch; their targets are undefined in rows without labels.
+          temperature: divides logits before they become probabilities (Hinton et al., 2015).
+        """
+        raise NotImplementedError
+
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """Returns the outputs of an exported model: probabilities instead of logits."""
         raise NotImplementedError
@@ -127,3 +138,12 @@ def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
     """A replica's share of the step's loss: [B] losses of its rows, [] total weight over all replicas."""
     with tf1.name_scope(SCOPE):
         return tf.reduce_sum(losses) / tf.cast(weight, tf.float32)
+
+
+def divergence(logits: tf.Tensor, teacher: tf.Tensor, temperature: float) -> tf.Tensor:
+    """Kullback-Leibler divergence from a teacher's softened distribution over the last axis, times the temperature squared.
+
+    Without the factor gradients would shrink as the temperature rises (Hinton et al., 2015).
+    """
+    wanted = tf.nn.log_softmax(teacher / temperature)
+    return temperature**2 * tf.reduce_sum(tf.exp(wanted) * (wanted - tf.nn.log_softmax(logits / temperature)), axis=-1)

@@ -17,7 +17,7 @@ from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
 
 tf1 = tf.compat.v1
 
@@ -58,6 +58,10 @@ class ClassificationHead(_SentenceHead):
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         return classification_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
 
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        del features
+        return divergence(outputs[_LOGITS], teacher[_LOGITS], temperature)
+
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
 
@@ -69,6 +73,10 @@ class RegressionHead(_SentenceHead):
         del options
         return regression_loss(outputs[_LOGITS], features[_LABELS])
 
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        del features, temperature
+        return regression_loss(outputs[_LOGITS], tf.squeeze(teacher[_LOGITS], axis=-1))
+
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"scores": tf.squeeze(outputs[_LOGITS], axis=-1)}
 
@@ -78,6 +86,11 @@ class MultiLabelHead(_SentenceHead):
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         return multi_label_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
+
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        del features
+        target = tf.sigmoid(teacher[_LOGITS] / temperature)
+        return temperature**2 * multi_label_loss(outputs[_LOGITS] / temperature, target)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"probabilities": tf.sigmoid(outputs[_LOGITS])}
@@ -144,6 +157,11 @@ class ChoiceHead(Head):
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         groups = features[GROUPS.name]
         return choice_loss(outputs[_LOGITS], features[_IS_ANSWER], groups, label_smoothing=options.label_smoothing)
+
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        groups = features[GROUPS.name]
+        target = tf.exp(log_softmax(teacher[_LOGITS] / temperature, groups))
+        return temperature**2 * choice_loss(outputs[_LOGITS] / temperature, target, groups)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """Scores [B] instead of probabilities: only the client knows which rows form a question."""

@@ -16,7 +16,7 @@ from bert_tf.head_spec import HeadMemory, Sizes
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
 from bert_tf.modeling.heads.sentence import classification_loss
 
 tf1 = tf.compat.v1
@@ -75,6 +75,12 @@ class TagHead(Head):
             each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), **dataclasses.asdict(options))
             return tf.reduce_sum(tf.where(tags >= 0, each, tf.zeros_like(each)), axis=1)
 
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        """[B] sums over tagged tokens; tokens of texts without tags count as if they had some."""
+        with tf1.name_scope(SCOPE):
+            each = divergence(outputs[_LOGITS], teacher[_LOGITS], temperature)  # [B, T]
+            return tf.reduce_sum(tf.where(features[_TAGS] >= 0, each, tf.zeros_like(each)), axis=1)
+
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
 
@@ -111,6 +117,15 @@ class SpanHead(Head):
                 for end, name in enumerate(_POSITIONS)
             ]
             return tf.add_n(ends) / len(ends) * features[_COUNTED]
+
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        """[B] means over both ends; 0 for rows without weight."""
+        with tf1.name_scope(SCOPE):
+            logits, wanted = outputs[_SPAN_LOGITS], teacher[_SPAN_LOGITS]  # [B, T, 2]
+            wanted = tf.where(tf.cast(features["input_mask"], tf.bool)[:, :, None], wanted, _PADDING)
+            by_end = (tf.transpose(logits, [0, 2, 1]), tf.transpose(wanted, [0, 2, 1]))  # [B, 2, T] each
+            ends = divergence(*by_end, temperature)  # [B, 2]
+            return tf.reduce_mean(ends, axis=1) * features[_COUNTED]
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         probabilities = tf.nn.softmax(outputs[_SPAN_LOGITS], axis=1)

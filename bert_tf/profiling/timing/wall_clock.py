@@ -16,8 +16,16 @@ from pathlib import Path
 
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, DEVICES, DATA, KERNELS, FEATURES, GRAPH = "start", "devices", "data", "kernels", "features", "graph"
-FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = "first_steps", "steps", "saves", "evaluations", "log", "between"
+START, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "devices", "data", "kernels", "features", "teacher"
+GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
+    "graph",
+    "first_steps",
+    "steps",
+    "saves",
+    "evaluations",
+    "log",
+    "between",
+)
 CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
 
 # The parts in the order of a run, and what people call them.
@@ -27,6 +35,7 @@ PARTS: Mapping[str, str] = {
     DATA: "reading data and settings",
     KERNELS: "building or loading native kernels",
     FEATURES: "features",
+    TEACHER: "outputs of the teacher",
     GRAPH: "graph and session",
     FIRST_STEPS: "first steps",
     STEPS: "steps",

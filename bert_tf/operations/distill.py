@@ -1,0 +1,84 @@
+"""Distill: trains a small model to compute what a trained one does."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.errors import FlagError
+from bert_tf.library.keywords import takes
+from bert_tf.operations import fine_tune
+from bert_tf.settings import checked, named, settings_of
+from bert_tf.tasks.settings import TaskSettings
+from bert_tf.training.fine_tune_config import DISTILL_SECTIONS, DISTILL_SETTINGS, FineTuneConfig, configured_distillation
+from bert_tf.training.settings import DataSettings
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.library.model import Model
+
+_OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
+_BOOLEANS = {"True": True, "False": False}
+
+
+@takes(row for row in DISTILL_SETTINGS if row.name not in ("teacher", "seeds"))
+def distill(teacher: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | None = None, **settings: Any) -> Model:
+    """Trains a student of a trained model; as `python -m bert_tf distill`.
+
+    The student learns from labels, from the teacher's softened outputs (Hinton et al., 2015), from the token vectors that enter
+    its last layer, and on request from the attention relations there (Wang et al., 2021, MiniLMv2). Task, data and text
+    preparation are the teacher's unless settings name others. Repeating the call resumes a stopped training.
+
+        small = bert_tf.distill("out/mrpc", student_layers=3, output_dir="out/mrpc-3")
+
+    Args:
+      teacher: folder of a run (its best or newest checkpoint), or a checkpoint.
+      output_dir: for checkpoints and results; by default out/TASK.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The trained student.
+
+    Raises:
+      BertError: invalid settings or input; the message is one line.
+      KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
+    """
+    if "seeds" in settings:
+        raise FlagError("seeds: call it once for each seed, with an output_dir of its own")
+    done = fine_tune.train(configured(**{**settings, "teacher": teacher, "output_dir": output_dir}))
+    from bert_tf.library.loading import load
+
+    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
+
+
+def configured(**values: Any) -> FineTuneConfig:
+    given = named(DISTILL_SETTINGS, values)  # a mistyped name is said before files are read
+    return configured_distillation(_settings_of(given.get("teacher")), **given)
+
+
+def _settings_of(teacher: Any) -> dict[str, Any]:
+    """Task, data and text preparation that the record of a teacher's run names."""
+    from bert_tf.checkpoints.reader import CheckpointReader
+    from bert_tf.estimator import run_folder
+    from bert_tf.training.sources import checkpoint_of
+
+    if teacher is None:
+        return {}
+    folder = Path(CheckpointReader(checkpoint_of(teacher, environment=os.environ)).prefix).parent
+    record = run_folder.load_record(folder) or {}
+    found: dict[str, Any] = {}
+    for word in shlex.split(record.get("command", "")):
+        name, equals, value = word.removeprefix("--").partition("=")
+        row = _OF_TEACHER.get(name)
+        if row is not None and equals:
+            found[name] = checked(row, _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value))
+    return {**found, **{name: record["training"][name] for name in ("task_name",) if "training" in record}}
+
+
+COMMAND = fine_tune.command(
+    "Distills a trained model to a smaller one: python -m bert_tf distill out/mrpc --student_layers=3 --output_dir=out/mrpc-3",
+    "Task, data and text preparation are the teacher's unless flags name others (docs/distillation.md).",
+    DISTILL_SECTIONS,
+    configured,
+)

@@ -1,0 +1,211 @@
+"""A teacher of a job: its outputs for all rows, computed once and kept on disk, and what a student learns from them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf import run_layout
+from bert_tf.batch import inputs
+from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import DataError, TrainingError
+from bert_tf.estimator import run_folder
+from bert_tf.estimator.failures import readable_errors
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.model_fn import Model
+from bert_tf.features.columns import Array, Features
+from bert_tf.fields import Field
+from bert_tf.io import atomic, documents, progress
+from bert_tf.io.log_form import log
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import Head
+from bert_tf.modeling.heads.distillation import LABELLED, STATES, Lesson, Observed, Taught, observed
+from bert_tf.profiling.timing.wall_clock import TEACHER, WALL
+from bert_tf.tasks.evaluation import summarize
+from bert_tf.training import sources, speed
+from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.job import Job, features
+
+UNLABELLED = "unlabelled"  # name of the split of --unlabelled
+
+_CHUNK = 1024  # examples that are computed, and then on disk
+_DONE = "examples.json"  # how many are
+
+
+def find_teacher(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
+    asked = settings.distillation
+    return sources.find(asked.teacher, ModelOverrides(), environment=environment, task=settings.data.task_name)
+
+
+def unlabelled_examples(settings: FineTuneConfig, teacher: Trained) -> list[Any]:
+    """Reads --unlabelled, as `predict` would for the teacher."""
+    path = settings.distillation.unlabelled or ""
+    reads = inputs.inputs(teacher, Columns(), task_name=None, skip_bad_rows=False)
+    found = [example for chunk in reads.chunks(path) for example in chunk]
+    if not found:
+        raise DataError("no texts", path)
+    return found
+
+
+def problems(job: Job, teacher: Trained) -> Iterator[str]:
+    """Yields what of a teacher does not suit its student."""
+    if teacher.config.num_hidden_layers < 2:
+        yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
+    if teacher.vocabulary.fingerprint != job.vocabulary.fingerprint:
+        yield f"{job.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
+    if job.machine.plan.cluster:
+        yield "distill runs on one machine: leave out the settings of several (TF_CONFIG)"
+    yield from run_folder.misfits(teacher.folder, job.task.family.record())
+
+
+@WALL.span(TEACHER)
+def taught(job: Job, teacher: Trained, columns: Features) -> tuple[Features, Callable[[Head], Head]]:
+    """Returns the rows of training with the teacher's outputs, and what makes a head learn from them.
+
+    Evaluates the teacher on the dev splits, for the page.
+    """
+    columns = _with(columns, LABELLED, np.ones(len(columns), np.float32))
+    if UNLABELLED in job.examples:
+        more = features(job, UNLABELLED)
+        columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
+    fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
+    folder = job.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
+    with contextlib.closing(_Outputs(job, teacher, folder, fields)) as outputs:
+        found = outputs.of(columns)
+        if not (job.output_dir / run_layout.TEACHER).exists():
+            outputs.evaluate()
+    for field in fields:
+        columns = _with(columns, observed(field, teacher.config.hidden_size), found[field.name])
+    return columns, functools.partial(Taught, lesson=_lesson(job, teacher, found[STATES.name]))
+
+
+class _Outputs:
+    """The teacher's outputs on disk; its graph is built if some are missing. Must be closed."""
+
+    def __init__(self, job: Job, teacher: Trained, folder: Path, fields: list[Field]) -> None:
+        self._job, self._teacher, self._folder, self._fields = job, teacher, folder, fields
+
+    @functools.cached_property
+    def _forward(self) -> Forward:
+        job, teacher = self._job, self._teacher
+        execution = speed.execution(job.settings.speed, job.machine)
+        model = Model(
+            teacher.config, teacher.head, execution=execution, around=Observed, max_seq_length=job.settings.data.max_seq_length
+        )
+        forward = Forward(model, job.machine)
+        forward.load(teacher.prefix)
+        return forward
+
+    def _computed(self, columns: Features) -> Mapping[str, Array]:
+        batching = speed.eval_batching(
+            self._job.settings.speed, self._job.settings.data.max_seq_length, self._teacher.config, self._job.machine
+        )
+        return self._forward.outputs(columns, batching=batching)
+
+    def of(self, columns: Features) -> dict[str, Array]:
+        """Maps the outputs for all rows, after computing those that no earlier call has."""
+        with readable_errors(str(self._folder)):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            done = _done(self._folder)
+            arrays = {field.name: _array(self._folder, field, columns, is_new=done == 0) for field in self._fields}
+            if done < columns.examples:
+                self._compute(columns, arrays, done)
+        return arrays
+
+    def _compute(self, columns: Features, arrays: Mapping[str, Any], done: int) -> None:
+        total, size = columns.examples, sum(array.nbytes for array in arrays.values())
+        log.info(
+            "the teacher's outputs: %d of %d examples left to compute, %.0f MB in all, in %s",
+            *(total - done, total, size / 1e6, self._folder),
+        )
+        for first in progress.bar(range(done, total, _CHUNK), desc="teacher", unit="chunk"):
+            numbers = np.arange(first, min(first + _CHUNK, total))
+            part = columns.taken(numbers)
+            found = self._computed(part)
+            rows = columns.rows_of_examples(numbers)
+            for field in self._fields:
+                values = found[field.name]
+                if not np.all(np.isfinite(values.astype(np.float16))):
+                    raise TrainingError(f"{self._teacher.prefix}: its outputs are beyond the range of float16, or no numbers")
+                arrays[field.name][columns.places(field.axis, rows)] = values
+                arrays[field.name].flush()  # before the file below says that they are there
+            atomic.write_text(self._folder / _DONE, documents.to_json({"examples": int(numbers[-1]) + 1}))
+
+    def evaluate(self) -> None:
+        """Writes what the page says of the teacher."""
+        job, family = self._job, self._job.task.family
+        evaluations = {}
+        for split in job.splits.get("dev", ()):
+            columns, examples = features(job, split), job.examples[split]
+            evaluations[split] = family.evaluation(family.predictions(self._computed(columns), columns, examples), examples)
+        metrics = summarize(evaluations) if evaluations else {}
+        student = dataclasses.replace(job.weights, given_head=family.head)
+        said = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
+        atomic.write_text(job.output_dir / run_layout.TEACHER, documents.to_json(said, indent=1) + "\n")
+
+    def close(self) -> None:
+        if "_forward" in self.__dict__:
+            self._forward.close()
+
+
+def _sizes(model: Trained) -> dict[str, Any]:
+    return {
+        "checkpoint": model.prefix,
+        "layers": model.config.num_hidden_layers,
+        "hidden_size": model.config.hidden_size,
+        "weight_bytes": model.weight_bytes,
+    }
+
+
+def _done(folder: Path) -> int:
+    try:
+        return int(documents.json_value((folder / _DONE).read_text())["examples"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _array(folder: Path, field: Field, columns: Features, *, is_new: bool) -> Any:
+    path, shape = folder / f"{field.name}.npy", columns.empty(field).shape
+    if is_new:
+        return np.lib.format.open_memmap(path, "w+", np.float16, shape)
+    return np.lib.format.open_memmap(path, "r+")
+
+
+def _with(columns: Features, field: Field, values: Array) -> Features:
+    return dataclasses.replace(columns, targets={**columns.targets, field.name: values}, fields=(*columns.fields, field))
+
+
+def _key(teacher: Trained, columns: Features) -> str:
+    digest = hashlib.sha256(teacher.digest.encode())
+    for values in (columns.token_ids, columns.lengths, columns.first_lengths):
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _lesson(job: Job, teacher: Trained, states: Array) -> Lesson:
+    asked = job.settings.distillation
+    some = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
+    projections = {}
+    if asked.relation_weight:
+        reader = CheckpointReader(teacher.prefix)
+        scope = f"bert/encoder/layer_{teacher.config.num_hidden_layers - 1}/attention/self"
+        for name in ("query", "key", "value"):
+            kernel, bias = (np.asarray(reader[f"{scope}/{name}/{part}"], np.float32) for part in ("kernel", "bias"))
+            projections[name] = (kernel, bias)
+    return Lesson(
+        asked.distill_temperature,
+        asked.label_weight,
+        asked.state_weight,
+        asked.relation_weight,
+        float(np.mean(np.sum(np.square(some), axis=-1))),
+        projections,
+    )

@@ -1,0 +1,169 @@
+"""Distillation as a command: an ordinary run whose student learned from the outputs of a teacher, computed once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
+from bert_tf.errors import FlagError
+from bert_tf.operations import distill
+from bert_tf.training import distillation, fine_tune
+from bert_tf.training.settings import DistillSettings
+from tests import classifier, lines
+from tests.tiny import HALVES, write_project
+
+WAYS = {"num_train_epochs": 2, "verbosity": -1}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A teacher of four layers, and its student of two; folders, and the project."""
+    folder = tmp_path_factory.mktemp("made")
+    project = write_project(folder / "project", layers=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
+        student = folder / "student"
+        assert lines.run("distill", folder / "teacher", student_layers=2, output_dir=student, **WAYS) == 0
+    return SimpleNamespace(project=project, teacher=folder / "teacher", student=student)
+
+
+def weights(folder, step=None):
+    prefix = max(folder.glob("model.ckpt-*.index"), key=lambda path: int(path.stem.rpartition("-")[2]))
+    reader = CheckpointReader(str(folder / f"model.ckpt-{step}") if step else str(prefix.with_suffix("")))
+    return {name: reader[name] for name in reader.shapes}
+
+
+def test_leaves_an_ordinary_run(made):
+    config = BertConfig.from_json_file(made.student / "bert_config.json")
+    assert config.num_hidden_layers == 2
+    record = json.loads((made.student / "run_config.json").read_text())
+    assert record["training"]["teacher_layers"] == [1, 3]
+    assert record["training"]["task_name"] == "MRPC"
+    with bert_tf.load(made.student) as model:
+        assert {one.label for one in model.predict([("a b", "c d"), ("e", "f")])} <= {"0", "1"}
+    said = json.loads((made.student / "teacher.json").read_text())["teacher"]
+    found = json.loads((made.teacher / "eval_results.json").read_text())
+    assert said["metrics"]["accuracy"] == found["eval_accuracy"]
+    assert said["metrics"]["loss"] == pytest.approx(found["eval_loss"], rel=1e-5)
+
+
+def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
+    ways = {"student_layers": 2, "learning_rate": 0.0, "num_train_steps": 1, "verbosity": -1}
+    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", **ways) == 0
+    found, teacher = weights(tmp_path / "out"), weights(made.teacher)
+    for own, theirs in (("layer_0", "layer_1"), ("layer_1", "layer_3"), ("embeddings", "embeddings"), ("pooler", "pooler")):
+        names = [name for name in found if f"/{own}/" in name]
+        assert names
+        for name in names:
+            np.testing.assert_array_equal(found[name], teacher[name.replace(f"/{own}/", f"/{theirs}/")])
+    np.testing.assert_array_equal(found["output_weights"], teacher["output_weights"])
+
+
+def test_a_student_of_all_layers_that_learns_nothing_has_no_distance_to_its_teacher(made, tmp_path):
+    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0, "verbosity": -1}
+    assert (
+        lines.run("distill", made.teacher, output_dir=tmp_path / "out", log_every_n_steps=1, relation_weight=1.0, **ways) == 0
+    )
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    assert max(losses) < 1e-4  # float16 of what is kept
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many examples each call computes the teacher's outputs of."""
+    calls, compute = [], distillation._Outputs._computed
+
+    def counting(self, columns):
+        calls.append(columns.examples)
+        return compute(self, columns)
+
+    monkeypatch.setattr(distillation._Outputs, "_computed", counting)
+    return calls
+
+
+def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, monkeypatch, counted):
+    monkeypatch.setattr(distillation, "_CHUNK", 16)
+    compute = distillation._Outputs._computed
+
+    def killed(self, columns):
+        if len(counted) == 2:
+            raise KeyboardInterrupt
+        return compute(self, columns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distillation._Outputs, "_computed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS)
+    assert counted == [16, 16]
+    counted.clear()
+    distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS).close()
+    assert counted == [8, 13]  # the rest of 40, and the dev split
+    for name, value in weights(tmp_path / "out").items():
+        np.testing.assert_array_equal(value, weights(made.student)[name])
+
+
+def test_a_run_goes_on_to_the_same_bits(made, tmp_path, counted):
+    folder = shutil.copytree(made.student, tmp_path / "out")
+    steps = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index"))
+    assert lines.run("distill", made.teacher, student_layers=2, output_dir=folder, **WAYS) == 0
+    assert counted == []
+    assert sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index")) == steps
+
+
+def test_another_lesson_is_another_run(made, capsys):
+    assert lines.run("distill", made.teacher, student_layers=2, output_dir=made.student, state_weight=3, **WAYS) == 2
+    assert "state_weight" in capsys.readouterr().err
+
+
+def test_learns_from_texts_without_labels(made, tmp_path, counted):
+    texts = tmp_path / "more.jsonl"
+    texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
+    ways = {"unlabelled": texts, "output_dir": tmp_path / "out", "student_layers": 2, **WAYS}
+    assert lines.run("distill", made.teacher, **ways) == 0
+    assert sum(counted) == 40 + 12 + 13
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"student_layers": 5}, "the teacher has 4 layers"),
+        ({"teacher_layers": "1,4"}, "numbers from 0 to 3"),
+        ({"teacher_layers": "2,1"}, "rising order"),
+        ({"teacher_layers": "1", "student_layers": 1}, "exclude each other"),
+        ({"init_checkpoint": "x", "student_layers": 1}, "exclude each other"),
+        ({"distill_temperature": 0}, "distill_temperature"),
+        ({"unlabelled": "nothing.tsv"}, "nothing.tsv"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_what_is_wrong_is_said_in_a_line(made, tmp_path, capsys, flags, message):
+    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", **WAYS, **flags) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out" / "run_config.json").exists()
+
+
+def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(tmp_path, capsys):
+    assert lines.run("distill", tmp_path / "nothing", output_dir=tmp_path / "out") == 2
+    assert "nothing" in capsys.readouterr().err
+    shallow = write_project(tmp_path / "shallow", layers=1)
+    assert classifier.run(*shallow.flags(tmp_path / "teacher", **WAYS)) == 0
+    assert lines.run("distill", tmp_path / "teacher", output_dir=tmp_path / "out", **WAYS) == 2
+    assert "at least 2 layers" in capsys.readouterr().err
+
+
+def test_layers_are_spaced_evenly_and_end_with_the_last():
+    assert DistillSettings(student_layers=3).layers(6) == (1, 3, 5)
+    assert DistillSettings(student_layers=2).layers(6) == (2, 5)
+    assert DistillSettings().layers(12) == (1, 3, 5, 7, 9, 11)
+    assert DistillSettings(student_layers=4).layers(6) == (0, 2, 3, 5)
+    assert DistillSettings(teacher_layers="0, 5").layers(6) == (0, 5)
+    with pytest.raises(FlagError):
+        DistillSettings(teacher_layers="first").layers(6)
