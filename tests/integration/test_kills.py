@@ -17,8 +17,10 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.batch import inputs
 from bert_tf.modeling.heads import sentence
+from bert_tf.training import distillation
 from tests import processes
 from tests.integration import commands, families
+from tests.tiny import write_project
 
 pytestmark = pytest.mark.several_machines  # dozens of processes
 STEPS, EVERY, CHUNK = 10, 4, 4
@@ -231,3 +233,33 @@ def test_an_encoding_goes_on_to_the_same_bytes(output, project, tmp_path):
     model = [f"--{name}={value}" for name, value in files.items()]
     command = ["encode", f"--checkpoint={project.init_checkpoint}", f"--input={texts}", *model]
     check_killed_job(tmp_path, command, output, Moment("bert_tf.batch.tensorflow_engine", "TensorFlowEngine.outputs"))
+
+
+def in_small_parts(moment=None):
+    distillation._CHUNK = 16
+    if moment is not None:
+        die_at(moment)
+
+
+@pytest.mark.slow  # six processes for each family
+def test_a_student_goes_on_to_the_same_end(flags, data, tmp_path):
+    """It also learns from the texts of test, which have no labels."""
+    steps, deep = 6, write_project(tmp_path / "project", layers=2)
+    model = {"bert_config_file": deep.bert_config_file, "init_checkpoint": deep.init_checkpoint}
+    families.run(flags(tmp_path / "teacher", **model, num_train_steps=2, do_eval=False, do_predict=False))
+    ways = {"teacher_layers": "0,1", "num_train_steps": steps, "save_checkpoints_steps": 2, "log_every_n_steps": 1}
+    more = {"relation_weight": 0.5, "unlabelled": data / "test.jsonl"}
+    given = [tmp_path / "teacher", *(f"--{name}={value}" for name, value in {**ways, **more}.items())]
+    families.batch("distill", *given, f"--output_dir={tmp_path / 'whole'}", before=in_small_parts)
+    computed, between = (
+        Moment("bert_tf.training.distillation", "_Outputs._computed", 2),
+        MOMENTS["between steps"]._replace(call=4),
+    )
+    for moment in (computed, between):
+        arguments = ["-m", "bert_tf", "distill", *given, f"--output_dir={tmp_path / 'parts'}"]
+        killed = processes.finish(processes.start([*map(str, arguments)], before=functools.partial(in_small_parts, moment)))
+        assert -killed.returncode == signal.SIGKILL, killed.stderr
+    families.batch("distill", *given, f"--output_dir={tmp_path / 'parts'}", before=in_small_parts)
+    assert commands.same_bits(commands.weights(tmp_path / "parts", steps), commands.weights(tmp_path / "whole", steps))
+    assert np.isfinite(families.losses(tmp_path / "parts")).all()
+    assert "Teacher and student" in (tmp_path / "parts" / "report.html").read_text(encoding="utf-8")
