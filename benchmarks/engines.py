@@ -64,6 +64,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("run", help="folder of a run that was trained on MRPC")
     parser.add_argument("data_dir", help="folder of MRPC's files")
     parser.add_argument("--peer", help="Python of an environment with benchmarks/peers/transformers.txt")
+    parser.add_argument("--peer_run", help="run that the peer computes, such as the teacher of RUN; default: RUN")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=200, help="pairs that are asked for one at a time")
@@ -92,7 +93,10 @@ def _own(asked: argparse.Namespace, engine: str, precision: str) -> Iterator[Tur
 
 @contextlib.contextmanager
 def _peer(asked: argparse.Namespace) -> Iterator[Turn]:
-    with tempfile.TemporaryDirectory() as folder, bert_tf.load(asked.run, max_seq_length=asked.max_seq_length) as model:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        bert_tf.load(asked.peer_run or asked.run, max_seq_length=asked.max_seq_length) as model,
+    ):
         exported, workload = model.export("huggingface", Path(folder) / "model"), Path(folder) / "workload.json"
         content = {"model": os.fspath(exported), "threads": asked.threads, "clock": asked.clock}
         workload.write_text(documents.to_json(content), encoding="utf-8")

@@ -173,8 +173,12 @@ class Features:
         return ranges(self._starts(axis)[rows], self._lengths(axis)[rows])
 
     def empty(self, field: Field) -> Array:
+        return np.empty(self.shape(field), field.dtype)
+
+    def shape(self, field: Field) -> tuple[int, ...]:
+        """Shape of the column of a field."""
         places = self.size(field.axis)
-        return np.empty(places if field.width is None else [places, field.width], field.dtype)
+        return (places,) if field.width is None else (places, field.width)
 
     def weight(self, rows: npt.NDArray[np.integer[Any]]) -> int:
         if self.weights is not None:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,11 @@ class _Outputs:
         """Maps the outputs for all rows, after computing those that no earlier call has."""
         with readable_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
+            shapes = {field.name: columns.shape(field) for field in self._fields}
             done = _done(self._folder)
-            arrays = {field.name: _array(self._folder, field, columns, is_new=done == 0) for field in self._fields}
+            arrays = _opened(self._folder, shapes) if done else None
+            if arrays is None:
+                done, arrays = 0, {name: _made(self._folder / f"{name}.npy", shape) for name, shape in shapes.items()}
             if done < columns.examples:
                 self._compute(columns, arrays, done)
         return arrays
@@ -173,11 +177,20 @@ def _done(folder: Path) -> int:
         return 0
 
 
-def _array(folder: Path, field: Field, columns: Features, *, is_new: bool) -> Any:
-    path, shape = folder / f"{field.name}.npy", columns.empty(field).shape
-    if is_new:
-        return np.lib.format.open_memmap(path, "w+", np.float16, shape)
-    return np.lib.format.open_memmap(path, "r+")
+def _opened(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any] | None:
+    """Arrays of an earlier call; None if files are missing or damaged."""
+    try:
+        arrays = {name: np.lib.format.open_memmap(folder / f"{name}.npy", "r+") for name in shapes}
+    except (OSError, ValueError):
+        return None
+    return arrays if {name: array.shape for name, array in arrays.items()} == shapes else None
+
+
+def _made(path: Path, shape: tuple[int, ...]) -> Any:
+    array = np.lib.format.open_memmap(path, "w+", np.float16, shape)
+    with path.open("r+b") as file:  # a full disk is an error here; where a page is written it would kill the process
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
 
 
 def _with(columns: Features, field: Field, values: Array) -> Features:

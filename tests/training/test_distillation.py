@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -108,6 +110,26 @@ def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, m
     assert counted == [8, 13]  # the rest of 40, and the dev split
     for name, value in weights(tmp_path / "out").items():
         np.testing.assert_array_equal(value, weights(made.student)[name])
+
+
+@pytest.mark.parametrize("damage", [b"", b"no array", None])
+def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage):
+    folder = shutil.copytree(made.student / "features", tmp_path / "out" / "features")
+    (states,) = folder.glob("teacher-*/states.npy")
+    states.unlink() if damage is None else states.write_bytes(damage)
+    distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS).close()
+    assert counted == [40, 13]
+    for name, value in weights(tmp_path / "out").items():
+        np.testing.assert_array_equal(value, weights(made.student)[name])
+
+
+def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert lines.run("distill", made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS) == 2
+    assert "No space left on device" in capsys.readouterr().err
 
 
 def test_a_run_goes_on_to_the_same_bits(made, tmp_path, counted):
