@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -73,9 +73,17 @@ class RestorePlan:
 
 
 def plan_restore(
-    reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...], layers: Sequence[int] = ()
+    reader: CheckpointReader,
+    config: BertConfig,
+    head_variables: tuple[str, ...],
+    layers: Sequence[int] = (),
+    new: Collection[str] = (),
 ) -> RestorePlan:
-    """`layers` are those of the checkpoint that the model has, in order, if it has only some; it then keeps their head."""
+    """Plans a start from a checkpoint.
+
+    `layers` are those of the checkpoint that the model has, in order, if it has only some; it then keeps their head. Encoder
+    variables in `new` are not taken from the checkpoint.
+    """
     found = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
     sources: dict[str, str] = {}
@@ -89,10 +97,10 @@ def plan_restore(
     misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
     return RestorePlan(
         prefix=reader.prefix,
-        loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape),
+        loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape and name not in new),
         missing=tuple(name for name in wanted if name not in found),
         misshaped=misshaped,
-        initialized=tuple(name for name in head_variables if name not in wanted),
+        initialized=(*new, *(name for name in head_variables if name not in wanted)),
         unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
         sources=sources,
     )

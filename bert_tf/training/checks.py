@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bert_tf import run_layout
+from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
@@ -35,6 +36,10 @@ def check(job: Job) -> RestorePlan:
         problems += _of_training(job)
     placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
     parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
+    if job.settings.train.reinit_layers > job.config.num_hidden_layers:
+        raise FlagError(
+            f"--reinit_layers={job.settings.train.reinit_layers}: the model has {job.config.num_hidden_layers} layers"
+        )
     plan = _restored(job, problems)
     preflight.refuse(problems)
     preflight.refuse(list(_of_files(job)))
@@ -51,11 +56,18 @@ def _restored(job: Job, problems: list[str]) -> RestorePlan:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         problems += _of_trained(job)
-    plan = plan_restore(reader, job.config, tuple(variables), job.layers)
+    plan = plan_restore(reader, job.config, tuple(variables), job.layers, _new(job))
     problems += preflight.check_checkpoint(reader, plan)
     if TRAIN not in job.splits and not problems:
         problems += preflight.check_head(reader, variables)
     return plan
+
+
+def _new(job: Job) -> list[str]:
+    """Variables of --reinit_layers: of the top layers, and of the pooler (Zhang et al., 2021)."""
+    count, layers = job.settings.train.reinit_layers, job.config.num_hidden_layers
+    top = {parts.POOLER, *range(layers - count, layers)} if count else set()
+    return [name for name in encoder_shapes(job.config) if parts.part_of(name) in top]
 
 
 def _of_files(job: Job) -> Iterator[str]:

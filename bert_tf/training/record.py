@@ -172,6 +172,8 @@ def _training(train: TrainSettings) -> dict[str, Any]:
         del values["polynomial_power"]
     if train.optimizer == ADAMW:  # what was begun when there was no other goes on
         del values["optimizer"]
+    if not train.reinit_layers:
+        del values["reinit_layers"]
     return values
 
 

@@ -81,6 +81,12 @@ class TrainSettings:
         1.0, "learning rate of a layer relative to the layer above, at most 1; head and pooler use the full rate"
     )
     freeze: str | None = setting(None, "parts not to train: embeddings,0-5,pooler (layers by number)")
+    reinit_layers: int = setting(
+        0,
+        "top layers to initialize anew, and the pooler with them; helps large models with few examples",
+        lowest=0,
+        highest=MOST_LAYERS,
+    )
     gradient_accumulation_steps: int = setting(1, "micro-batches per step; memory use is that of one micro-batch", lowest=1)
     fit_memory: bool = setting(False, "choose micro-batches that fit into GPU memory; same as --train_batch_size=auto")
     check_memory: bool = setting(True, "reject a run that will not fit into GPU memory before the graph is built")

@@ -42,6 +42,19 @@ def test_a_fitting_checkpoint_is_loaded_whole_and_the_head_newly_initialized(pla
     assert found.summary() == "39 loaded, 2 newly initialized (output_weights, output_bias)"
 
 
+def test_some_layers_are_taken_and_variables_begin_anew(tmp_path):
+    config = resized(num_hidden_layers=4)
+    write_checkpoint(tmp_path / "model.ckpt", {**random_weights(config), "output_weights": np.zeros((2, 16), np.float32)})
+    reader, small = CheckpointReader(tmp_path / "model.ckpt"), resized(num_hidden_layers=2)
+    new = [name for name in encoder_shapes(small) if "/pooler/" in name]
+    found = plan_restore(reader, small, HEAD, (0, 3), new)
+    assert {name for name in encoder_shapes(small) if name not in new} | {"output_weights"} == set(found.loaded)
+    assert found.initialized == (*new, "output_bias")
+    assert found.unexpected == ()
+    assert found.stored("bert/encoder/layer_1/output/dense/bias") == "bert/encoder/layer_3/output/dense/bias"
+    assert found.stored("bert/encoder/layer_0/output/dense/bias") == "bert/encoder/layer_0/output/dense/bias"
+
+
 def test_the_head_of_pretraining_is_loaded_as_far_as_it_is_there(plan):
     head = {name: np.zeros(shape, np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
     words = {name: value for name, value in head.items() if "predictions" in name}

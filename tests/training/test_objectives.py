@@ -18,7 +18,7 @@ from bert_tf.training import fine_tune, sources
 from bert_tf.training.job import find_loss_options, find_metric, find_target
 from tests.classifier import mrpc, run
 from tests.labelled import labelled
-from tests.tiny import write_project
+from tests.tiny import held, write_project
 
 MRPC = TASKS["MRPC"]
 NUMBERS = SimpleNamespace(name="things", family=SentenceFamily((), REGRESSION))
@@ -161,3 +161,21 @@ def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, c
     assert run(*arguments, "--do_train=false", f"--output_dir={tmp_path}/out", "--target_metric=loss:1e9") == 2
     said = f"--target_metric: {tmp_path}/out was not evaluated while it trained (--eval_every_n_steps)"
     assert said in capsys.readouterr().err
+
+
+def test_top_layers_and_pooler_begin_anew(tmp_path):
+    project = write_project(tmp_path / "project")
+    ways = {"num_train_steps": 1, "learning_rate": 0.0, "verbosity": -1}
+    assert run(*project.flags(tmp_path / "out", do_train=True, reinit_layers=1, **ways)) == 0
+    found, start = held(tmp_path / "out" / "model.ckpt-1"), held(project.init_checkpoint)
+    same = {name for name, value in start.items() if np.array_equal(value, found[name])}
+    kernels = {name for name in start if name.endswith("kernel") and ("layer_1" in name or "pooler" in name)}
+    assert same == {name for name in start if "layer_1" not in name and "pooler" not in name}
+    assert all(0.001 < np.std(found[name]) < 0.03 for name in kernels)  # 0.02, truncated
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"]["reinit_layers"] == 1
+
+
+def test_no_more_layers_begin_anew_than_there_are(tmp_path, capsys):
+    assert run(*write_project(tmp_path / "project").flags(tmp_path / "out", reinit_layers=3)) == 2
+    assert "--reinit_layers=3: the model has 2 layers" in capsys.readouterr().err
