@@ -216,6 +216,7 @@ def _lesson(job: Job, teacher: Trained, states: Array) -> Lesson:
             projections[name] = (kernel, bias)
     return Lesson(
         asked.distill_temperature,
+        asked.output_weight,
         asked.label_weight,
         asked.state_weight,
         asked.relation_weight,

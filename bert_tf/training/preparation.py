@@ -45,7 +45,7 @@ _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"m
 _RECIPES: Mapping[str, Mapping[str, float | str]] = {
     FINE_TUNE: {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
     PRETRAIN: {"adam_bias_correction": True},
-    DISTILL: {"learning_rate": 1e-4, "num_train_epochs": 6.0, "adam_bias_correction": True},
+    DISTILL: {"learning_rate": 4e-4, "num_train_epochs": 8.0, "adam_bias_correction": True},
 }
 
 
@@ -150,7 +150,9 @@ def _log_origins(
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
-        log.info("recipe for the default checkpoint: %s", _flags(chosen))
+        log.info(
+            "recipe %s: %s", "of distillation" if settings.program == DISTILL else "for the default checkpoint", _flags(chosen)
+        )
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
     dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
     if dropped:

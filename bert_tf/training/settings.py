@@ -159,9 +159,17 @@ class DistillSettings:
     )
     unlabelled: str | None = setting(None, "file of more texts to learn from, as predict reads it; labels are not used")
     distill_temperature: float = setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
-    label_weight: float = setting(0.5, "weight of the labels in the loss; the teacher's outputs have 1", lowest=0.0)
-    state_weight: float = setting(1.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
+    output_weight: float = setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
+    label_weight: float = setting(0.0, "weight of the labels", lowest=0.0)
+    state_weight: float = setting(
+        30.0, "weight of the token vectors before the last layer; 0: off; without them there is dropout", lowest=0.0
+    )
     relation_weight: float = setting(0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0)
+
+    @property
+    def compares_states(self) -> bool:
+        """Whether vectors within the encoder are compared, which dropout would keep apart."""
+        return self.state_weight > 0 or self.relation_weight > 0
 
     def layers(self, of_teacher: int) -> tuple[int, ...]:
         """Layers of the teacher that the student starts from, in order."""

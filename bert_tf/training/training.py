@@ -73,7 +73,7 @@ def train(
         optimization=_optimization(job, steps),
         check_replicas=check_every > 0,
         around=around,
-        dropout=job.teacher is None,  # with it, token vectors cannot match those of a teacher
+        dropout=job.teacher is None or not job.settings.distillation.compares_states,
     )
     training = run.Training(
         schedule,

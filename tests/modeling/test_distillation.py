@@ -152,19 +152,19 @@ def taught(lesson, teacher_width, labelled=(1.0, 0.0), config=CONFIG):
 
 
 def test_rows_without_labels_learn_from_the_teacher_alone():
-    (losses, logits, *_), teacher = taught(Lesson(T, 0.5, 0.0, 0.0), 16)
+    (losses, logits, *_), teacher = taught(Lesson(T, 1.0, 0.5, 0.0, 0.0), 16)
     soft = kl(logits, teacher["teacher_logits"].astype(np.float64))
     of_label = -special.log_softmax(logits[0])[1]
     np.testing.assert_allclose(losses, [soft[0] + 0.5 * of_label, soft[1]], rtol=1e-3)
 
 
 def test_token_vectors_are_compared_without_padding_in_the_teachers_units():
-    (losses, logits, states, variables), teacher = taught(Lesson(T, 0.0, 3.0, 0.0, squared_length=7.0), CONFIG.hidden_size)
+    (losses, logits, states, variables), teacher = taught(Lesson(T, 1.0, 0.0, 3.0, 0.0, squared_length=7.0), CONFIG.hidden_size)
     distances = np.sum((states - teacher["teacher_states"].astype(np.float32)) ** 2, axis=-1)
     expected = 3.0 / 7.0 * np.array([distances[0].mean(), distances[1, :2].mean()])
     np.testing.assert_allclose(losses - kl(logits, teacher["teacher_logits"].astype(np.float64)), expected, rtol=1e-3)
     assert "head/teacher_states/kernel" not in variables
-    (losses, logits, states, variables), teacher = taught(Lesson(T, 0.0, 1.0, 0.0), 20)
+    (losses, logits, states, variables), teacher = taught(Lesson(T, 1.0, 0.0, 1.0, 0.0), 20)
     mapped = states @ variables["head/teacher_states/kernel"]
     distances = np.sum((mapped - teacher["teacher_states"].astype(np.float32)) ** 2, axis=-1)
     expected = [distances[0].mean(), distances[1, :2].mean()]
@@ -184,7 +184,7 @@ def test_attention_relations_of_the_last_layer():
         name: (random.normal(size=(width, width)).astype(np.float32), random.normal(size=width).astype(np.float32))
         for name in names
     }
-    (losses, logits, states, variables), teacher = taught(Lesson(T, 0.0, 0.0, 2.0, projections=projections), width)
+    (losses, logits, states, variables), teacher = taught(Lesson(T, 1.0, 0.0, 0.0, 2.0, projections=projections), width)
     scope, count = f"bert/encoder/layer_{CONFIG.num_hidden_layers - 1}/attention/self", CONFIG.num_attention_heads
     expected = []
     for row, length in enumerate((3, 2)):

@@ -75,7 +75,8 @@ class Lesson:
     """What a student learns from; weights are factors of terms of the loss."""
 
     temperature: float  # of the probabilities that are compared
-    label_weight: float  # the term of the labels; that of the teacher's outputs has the factor 1
+    output_weight: float  # the teacher's outputs
+    label_weight: float
     state_weight: float  # squared distance of token vectors that enter the last layer, relative to the teacher's length
     relation_weight: float  # attention relations of the last layer (Wang et al., 2021, MiniLMv2)
     squared_length: float = 1.0  # mean of the teacher's token vectors, the unit of their distance
@@ -116,7 +117,7 @@ class Taught(_Around):
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         lesson = self.lesson
         teacher = {field.name: tf.cast(features[_OF_TEACHER + field.name], tf.float32) for field in self.head.outputs}
-        losses = self.head.soft_losses(outputs, teacher, features, lesson.temperature)
+        losses = lesson.output_weight * self.head.soft_losses(outputs, teacher, features, lesson.temperature)
         if lesson.label_weight:
             of_labels = self.head.losses(outputs, features, options) * features[LABELLED.name]
             losses += lesson.label_weight * of_labels
