@@ -11,7 +11,8 @@ import numpy as np
 
 from bert_tf.features.columns import Array, Features, IntArray
 from bert_tf.features.sentences import SIDES
-from bert_tf.tokenization.wordpiece import Piece, Pieces, WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Pieces
+from bert_tf.tokenization.wordpiece import Piece, WordPieceTokenizer
 
 SPECIAL = -1  # word of [CLS], [SEP] and padding
 
