@@ -10,7 +10,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf import run_layout
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
@@ -75,7 +74,10 @@ def rule(family: Family) -> dict[str, Any]:
 
 def write_kept_files(exported: Exported, folder: Path) -> None:
     """Writes the vocabulary and the rules of tokenization."""
-    (folder / run_layout.VOCABULARY).write_text(exported.trained.vocabulary.to_text(), encoding="utf-8")
+    vocabulary = exported.trained.vocabulary
+    (folder / vocabulary.file).write_text(vocabulary.to_text(), encoding="utf-8")
+    if vocabulary.own_rules:
+        return
     rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)
     (folder / tokenizer_json.FILE).write_text(rules + "\n", encoding="utf-8")
 
