@@ -50,8 +50,9 @@ def build(
     question_of = np.repeat(np.arange(len(choices), dtype=np.int32), counts)  # [R]
     context = joined(tokenizer.ids(choice.context) for choice in choices)
     before = joined(tokenizer.ids(choice.before) for choice in choices)
-    after = joined(tokenizer.ids(choice.after) for choice in choices)
-    options = joined(tokenizer.ids(option) for choice in choices for option in choice.options)
+    # As parts of one text: a blank is between them, which other tokenizers than WordPiece see.
+    after = joined(tokenizer.ids(choice.after and f" {choice.after}") for choice in choices)
+    options = joined(tokenizer.ids(f" {one}" if choice.before else one) for choice in choices for one in choice.options)
     separators = tokenizer.vocabulary.separators
     room = max_seq_length - 2 - separators
     kept = np.minimum(options.lengths, most_of_option(room))  # [R]

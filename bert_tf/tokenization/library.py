@@ -58,6 +58,14 @@ class LibraryVocabulary(Vocabulary):
     def to_text(self) -> str:
         return self._text
 
+    def to_text_of_words(self) -> str:
+        """Each word has a blank before it, the first too: RoBERTa knows words so."""
+        content = documents.json_value(self._text)
+        steps = [step for step in _steps(content.get("pre_tokenizer")) if step.get("add_prefix_space") is False]
+        for step in steps:
+            step["add_prefix_space"] = True
+        return documents.to_json(content) if steps else self._text
+
 
 class LibraryTokenizer:
     """Splits texts as `tokenizers` does."""
@@ -65,7 +73,7 @@ class LibraryTokenizer:
     lower_case = False  # the file has rules of its own
 
     def __init__(self, vocabulary: LibraryVocabulary) -> None:
-        self.vocabulary: Vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._library = vocabulary.library
 
     def ids(self, text: str) -> list[int]:
@@ -87,12 +95,8 @@ class LibraryTokenizer:
 
     @functools.cached_property
     def _of_words(self) -> Any:
-        """For single words, which RoBERTa knows with the blank before them."""
-        content = documents.json_value(self.vocabulary.to_text())
-        steps = [step for step in _steps(content.get("pre_tokenizer")) if step.get("add_prefix_space") is False]
-        for step in steps:
-            step["add_prefix_space"] = True
-        return _library(documents.to_json(content)) if steps else self._library
+        text = self.vocabulary.to_text_of_words()
+        return self._library if text == self.vocabulary.to_text() else _library(text)
 
 
 def read(path: str | os.PathLike[str]) -> Vocabulary:

@@ -22,8 +22,11 @@ class Pieces(NamedTuple):
 
 
 class Tokenizer(Protocol):
-    vocabulary: Vocabulary
-    lower_case: bool
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+    @property
+    def lower_case(self) -> bool: ...
 
     def ids(self, text: str) -> list[int]:
         """Ids of a text's pieces, without special ones around them."""

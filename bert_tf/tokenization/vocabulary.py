@@ -93,3 +93,7 @@ class Vocabulary:
 
     def to_text(self) -> str:
         return "\n".join(self.tokens) + "\n"
+
+    def to_text_of_words(self) -> str:
+        """Content of the file for clients that give texts as words."""
+        return self.to_text()
