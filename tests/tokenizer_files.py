@@ -12,14 +12,16 @@ _NO_MERGES: dict[str, Any] = {"dropout": None, "unk_token": None, "continuing_su
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
 
-def byte_level(merges: Sequence[str] = ("w 1", "w 2", f"{_BLANK} w"), special: Sequence[str] = SPECIAL) -> str:
+def byte_level(
+    merges: Sequence[str] = ("w 1", "w 2", f"{_BLANK} w"), special: Sequence[str] = SPECIAL, *, around: bool = True
+) -> str:
     """Returns a byte-level BPE of 23 pieces: special ones, the characters of words as w10, merges, and unused ones."""
     pieces = [*special, "w", *"0123456789", _BLANK, *(merge.replace(" ", "") for merge in merges)]
     pieces += [f"unused{number}" for number in range(23 - len(pieces))]
     model = {"type": "BPE", **_NO_MERGES, "vocab": {piece: n for n, piece in enumerate(pieces)}, "merges": list(merges)}
-    around = {"sep": ["</s>", pieces.index("</s>")], "cls": ["<s>", pieces.index("<s>")]} if len(special) > 2 else {}
-    processor = {"type": "RobertaProcessing", **around, "trim_offsets": True, "add_prefix_space": False}
-    return json.dumps(_whole(pieces, special, model, _BYTE_LEVEL, processor if around else None))
+    ends = {name: [token, pieces.index(token)] for name, token in (("sep", "</s>"), ("cls", "<s>")) if token in pieces}
+    processor = {"type": "RobertaProcessing", **ends, "trim_offsets": True, "add_prefix_space": False}
+    return json.dumps(_whole(pieces, special, model, _BYTE_LEVEL, processor if around and len(ends) == 2 else None))
 
 
 def _whole(

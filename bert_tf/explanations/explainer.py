@@ -31,7 +31,6 @@ from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.settings import Setting, checked
 from bert_tf.tasks.base import Family, Outputs
-from bert_tf.tokenization.library import word_pieces
 
 tf1 = tf.compat.v1
 
@@ -257,7 +256,7 @@ class Explainer(Session):
 
     def _explained_output(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> _ExplainedOutput:
         family, kind, vocabulary = self._family, EXPLAINED[self._family.kind], self.trained.vocabulary
-        tokenizer = TracingTokenizer(word_pieces(self.trained.tokenizer, "explanations"), whole=kind.whole_words)
+        tokenizer = TracingTokenizer(self.trained.tokenizer, whole=kind.whole_words)
         traced = family.features([example], tokenizer, self.trained.limits)
         features = dataclasses.replace(traced, token_ids=tokenizer.piece_ids(traced.token_ids))
         (prediction,) = family.listed(family.predictions(engine.outputs(features), features, [example]), [example])

@@ -21,7 +21,7 @@ from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.io import documents, files
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer, is_punctuation
 
 PAD, UNK, CLS, SEP, MASK = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -93,6 +93,9 @@ class LibraryTokenizer:
         ranges = np.array([_trimmed(text, *offsets) for offsets in found.offsets], np.int32).reshape(-1, 2)
         return Pieces(np.array(found.ids, np.int32), *np.maximum.accumulate(ranges, axis=0).T)
 
+    def begins(self, text: str, pieces: Pieces) -> list[bool]:
+        return [_divided(text, end, start) for end, start in zip([0, *pieces.ends[:-1].tolist()], pieces.starts.tolist())]
+
     @functools.cached_property
     def _of_words(self) -> Any:
         text = self.vocabulary.to_text_of_words()
@@ -156,3 +159,8 @@ def _valid(text: str) -> str:
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     blanks = end - start - len(text[start:end].lstrip())
     return (start + blanks if start + blanks < end else start), end
+
+
+def _divided(text: str, end: int, start: int) -> bool:
+    """Whether what ends and what starts are two words; several pieces may be of one character."""
+    return start > end or (start == end and any(map(is_punctuation, text[max(end - 1, 0) : end + 1])))

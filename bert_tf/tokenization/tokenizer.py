@@ -35,3 +35,6 @@ class Tokenizer(Protocol):
         """Ids of each word's pieces; the words are those of one sentence."""
 
     def pieces(self, text: str) -> Pieces: ...
+
+    def begins(self, text: str, pieces: Pieces) -> list[bool]:
+        """Whether each of a text's pieces begins a word, as people read it; a punctuation mark is one."""

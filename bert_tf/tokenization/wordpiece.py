@@ -128,6 +128,10 @@ class WordPieceTokenizer:
         flat_ids, flat_starts, flat_ends = columns
         return Pieces(flat_ids, (flat_starts + shift).astype(np.int32), (flat_ends + shift).astype(np.int32))
 
+    def begins(self, text: str, pieces: Pieces) -> list[bool]:
+        del text
+        return [not self.vocabulary.tokens[number].startswith("##") for number in pieces.ids]
+
     def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         found = self.tokenize(text)
         if not found:
