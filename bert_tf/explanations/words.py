@@ -40,7 +40,8 @@ class TracingTokenizer:
         self._words: list[str] = []
 
     def ids(self, text: str) -> list[int]:
-        return self.pieces(text).ids.tolist()
+        found: list[int] = self.pieces(text).ids.tolist()
+        return found
 
     def of_words(self, words: Sequence[str]) -> list[list[int]]:
         found = zip(words, self._tokenizer.of_words(words))

@@ -127,7 +127,7 @@ def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, we
         return examples
     output, eval_batch = settings.output.folder, settings.inference.eval_batch_size
     return examples.opened(
-        Opening(word_pieces(weights.tokenizer, "training on texts"), settings.data.max_seq_length, output, eval_batch)
+        Opening(word_pieces(weights.tokenizer, "pre-training"), settings.data.max_seq_length, output, eval_batch)
     )
 
 
