@@ -29,7 +29,7 @@ from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tokenization import casing, library
-from bert_tf.tokenization.tokenizer import Tokenizer
+from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 PRETRAINED = "this is a pretrained model without a task head"
@@ -109,7 +109,7 @@ class Trained:
         }
 
     @functools.cached_property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> WordTokenizer:
         return library.tokenizer_of(self.vocabulary, lower_case=self.lower_case)
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 
 from bert_tf.features.columns import Array, Features, IntArray
 from bert_tf.features.sentences import SIDES
-from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
+from bert_tf.tokenization.tokenizer import Pieces, WordTokenizer
 
 SPECIAL = -1  # word of [CLS], [SEP] and padding
 
@@ -31,7 +31,7 @@ class TracingTokenizer:
     So features made with it show which piece of which text each token is, however a family cuts and arranges texts.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, whole: bool) -> None:
+    def __init__(self, tokenizer: WordTokenizer, *, whole: bool) -> None:
         """A word is a piece with those that continue it; with `whole`, each text is one word."""
         self.vocabulary, self.lower_case = tokenizer.vocabulary, tokenizer.lower_case
         self._tokenizer, self._whole = tokenizer, whole

@@ -19,7 +19,7 @@ import numpy as np
 from bert_tf import extras
 from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.io import documents, files
-from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
+from bert_tf.tokenization.tokenizer import Pieces, Tokenizer, WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer, is_punctuation
 
@@ -117,7 +117,7 @@ def read(path: str | os.PathLike[str]) -> Vocabulary:
     return vocabulary
 
 
-def tokenizer_of(vocabulary: Vocabulary, *, lower_case: bool) -> Tokenizer:
+def tokenizer_of(vocabulary: Vocabulary, *, lower_case: bool) -> WordTokenizer:
     if isinstance(vocabulary, LibraryVocabulary):
         return LibraryTokenizer(vocabulary)
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)

@@ -36,5 +36,9 @@ class Tokenizer(Protocol):
 
     def pieces(self, text: str) -> Pieces: ...
 
+
+class WordTokenizer(Tokenizer, Protocol):
+    """What explanations ask for too."""
+
     def begins(self, text: str, pieces: Pieces) -> list[bool]:
         """Whether each of a text's pieces begins a word, as people read it; a punctuation mark is one."""
