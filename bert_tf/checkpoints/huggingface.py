@@ -100,8 +100,7 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
     """Names of the encoder's weights in a file with or without a head; a pooler of another name than BERT's has no prefix."""
     row = ENCODERS[config.model_type]
     prefix = row.prefix if any(name.startswith(row.prefix) for name in names) else ""
-    has_own = f"{row.pooler}.weight" in names or not row.choice_pooler
-    pooler = row.pooler if has_own or f"{row.choice_pooler}.weight" not in names else str(row.choice_pooler)
+    pooler = next((name for name in (row.pooler, row.choice_pooler) if name and f"{name}.weight" in names), row.pooler)
     return [
         (pair.huggingface.replace(row.pooler, pooler), pair)
         if row.pooler != POOLER and pair.published.startswith(_POOLER)

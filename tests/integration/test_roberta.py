@@ -88,6 +88,16 @@ def test_a_saved_model_takes_ids_alone(run, tmp_path):
     assert sorted(loaded.signature_def) == ["examples", "ids", "serving_default"]
 
 
+def test_an_onnx_file_computes_the_same(run, tmp_path):
+    pytest.importorskip("onnxruntime")
+    with bert_tf.load(run) as model:  # the export compares itself with TensorFlow
+        model.export("onnx", tmp_path / "onnx")
+        expected = [list(one.probabilities.values()) for one in model.predict(TEXTS)]
+    with bert_tf.load(run, engine="onnxruntime") as model:
+        found = [list(one.probabilities.values()) for one in model.predict(TEXTS)]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_words_are_explained(run):
     with bert_tf.load(run) as model:
         (explanation,) = model.explain([("w1 w2", "w3")])

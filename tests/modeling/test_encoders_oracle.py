@@ -90,6 +90,18 @@ def test_logits(model, execution):
     np.testing.assert_allclose(found, expected.reshape(found.shape), atol=1e-5)
 
 
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("kind", ["electra", "roberta"])
+def test_native_kernels_have_the_epsilon_of_the_configuration(kind, tmp_path):
+    """1e-12 of ELECTRA, 1e-5 of RoBERTa."""
+    huggingface.convert(write_folder(tmp_path / "hf", kind, "SequenceClassification"), tmp_path / "converted")
+    reader = CheckpointReader(tmp_path / "converted" / "bert_model.ckpt")
+    config = BertConfig.from_json_file(tmp_path / "converted" / "bert_config.json")
+    weights = {name: reader[name] for name in reader.shapes}
+    found = evaluate(lambda: computed(config, HEADS["SequenceClassification"], Execution(native=True)), weights)
+    np.testing.assert_allclose(found, ORACLE[f"{kind}/SequenceClassification/logits"], atol=1e-5)
+
+
 def test_gradients(model):
     kind, head, config, weights = model
     if head != "SequenceClassification":
