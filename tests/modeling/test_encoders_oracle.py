@@ -99,7 +99,7 @@ def test_native_kernels_have_the_epsilon_of_the_configuration(kind, tmp_path):
     config = BertConfig.from_json_file(tmp_path / "converted" / "bert_config.json")
     weights = {name: reader[name] for name in reader.shapes}
     found = evaluate(lambda: computed(config, HEADS["SequenceClassification"], Execution(native=True)), weights)
-    np.testing.assert_allclose(found, ORACLE[f"{kind}/SequenceClassification/logits"], atol=1e-5)
+    np.testing.assert_allclose(found, ORACLE[f"{kind}/SequenceClassification/logits"], atol=1e-6)  # another changes 6e-6
 
 
 def test_gradients(model):
