@@ -87,10 +87,9 @@ def refuse_taken_name(output: Path) -> None:
         raise OutputError(f"{output}: would be taken for a checkpoint or a part of the run in {folder}; name another --output")
 
 
-def vocabulary_in(folder: Path) -> Path:
-    """Where a model's vocabulary is: beside a vocab.txt, a tokenizer.json only repeats it."""
-    tokenizer, pieces = folder / TOKENIZER, folder / VOCABULARY
-    return tokenizer if tokenizer.is_file() and not pieces.exists() else pieces
+def vocabulary_in(folder: Path, usual: str = VOCABULARY) -> Path:
+    """Where a model's vocabulary is, or would be: beside a vocab.txt, a tokenizer.json only repeats it."""
+    return next((folder / name for name in (VOCABULARY, TOKENIZER) if (folder / name).exists()), folder / usual)
 
 
 def own_folders(output_dir: Path) -> set[Path]:

@@ -16,6 +16,7 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.head_spec import HeadSpec
@@ -169,7 +170,8 @@ def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = 
     trained = {**run_folder.trained(folder), **_decision(prefix)}
     recorded = _recorded(folder / run_layout.RECORD, trained)
     config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
-    path = _file(overrides.vocab_file, run_layout.vocabulary_in(folder), "--vocab_file")
+    beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
+    path = _file(overrides.vocab_file, beside, "--vocab_file")
     vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
     cases = (overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
     lower_case = not vocabulary.own_rules and _first(*cases)

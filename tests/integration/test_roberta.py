@@ -160,6 +160,14 @@ def test_a_folder_without_the_file_is_refused(folder, tmp_path, capsys):
     assert "hf: no tokenizer.json beside the weights; AutoTokenizer of transformers writes it" in error(argv, capsys)
 
 
+def test_a_run_that_lost_the_file_says_which(run, tmp_path, capsys):
+    place = shutil.copytree(run, tmp_path / "run")
+    for path in place.rglob("tokenizer.json"):
+        path.unlink()
+    argv = ["predict", f"--checkpoint={place}", f"--input={place}/none.csv", f"--output={tmp_path}/out.csv"]
+    assert "tokenizer.json: no such file; name it with --vocab_file" in error(argv, capsys)
+
+
 def test_pretraining_is_refused(folder, tmp_path, capsys):
     (tmp_path / "text.txt").write_text("w1 w2\n\nw3\n" * 20)
     argv = ["pretrain", f"--init_checkpoint={folder}", f"--input_file={tmp_path}/text.txt", f"--output_dir={tmp_path}/out"]
