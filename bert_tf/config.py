@@ -26,6 +26,8 @@ _HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_vers
 MOST_LAYERS = 1000
 _LARGEST = 1 << 24  # of other sizes: far beyond any model, and small enough to be multiplied and drawn up
 
+PADDING = "pad_token_id"  # a key of Hugging Face's alone
+
 _LARGEST_NUMBER = 1e30  # a float32 has room for it
 
 _MAY_BE_ZERO = ("type_vocab_size", "embedding_size")
@@ -103,6 +105,9 @@ class BertConfig:
             raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
         if values.get("position_embedding_type", "absolute") != "absolute":
             raise ConfigError("position_embedding_type must be 'absolute'")
+        for key, expected in row.expected.items():
+            if values.get(key, expected) != expected:
+                raise ConfigError(f"{key} is {values[key]!r}, only {expected} can be loaded for model_type {kind}")
         ours = {theirs: name for name, theirs in row.keys.items()}
         names = {field.name for field in dataclasses.fields(cls)}
         chosen = {**row.fixed, **{ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in names}}
@@ -110,6 +115,9 @@ class BertConfig:
         activation = chosen.get("hidden_act", "gelu")
         if isinstance(activation, str):
             chosen["hidden_act"] = _ACTIVATIONS[source].get(activation, activation)
+        positions = chosen.get("max_position_embeddings")
+        if PADDING in values and isinstance(positions, int):  # theirs counts the rows of padding, ours does not
+            chosen["max_position_embeddings"] = positions - row.first_position
         return cls(**chosen)
 
     @classmethod

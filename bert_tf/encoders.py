@@ -23,6 +23,9 @@ class Encoder:
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless it is BERT's
     choice_pooler: str | None = None  # that of multiple choice, if it has another name
     classifier: str = "classifier"  # output layer of the sentence classifier
+    vocabulary: str = "vocab.txt"  # file that says how texts become ids
+    first_position: int = 0  # row of the position table in the file; the rows before it are of padding, and left out
+    expected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # values of config.json that are the only ones known
 
     def weight(self, name: str) -> str:
         """Name of a weight, without prefix, by BERT's."""
@@ -32,6 +35,18 @@ class Encoder:
             name = name.replace(ours, theirs)
         return name
 
+
+# Liu et al. (2019, arXiv 1907.11692): one segment. Their code numbers positions from the id of padding on, which is 1.
+_ROBERTA = Encoder(
+    "Roberta",
+    "roberta.",
+    pooler="classifier.dense",
+    choice_pooler="roberta.pooler.dense",
+    classifier="classifier.out_proj",
+    vocabulary="tokenizer.json",
+    first_position=2,
+    expected={"type_vocab_size": 1, "pad_token_id": 1},
+)
 
 ENCODERS: Mapping[str, Encoder] = {
     "bert": Encoder("Bert", "bert."),
@@ -71,4 +86,7 @@ ENCODERS: Mapping[str, Encoder] = {
         ),
         pooler="pre_classifier",
     ),
+    "roberta": _ROBERTA,
+    "xlm-roberta": dataclasses.replace(_ROBERTA, classes="XLMRoberta"),
+    "camembert": dataclasses.replace(_ROBERTA, classes="Camembert"),
 }

@@ -34,6 +34,7 @@ from bert_tf.settings import Setting, checked
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tokenization.library import word_pieces
 from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.vectors.texts import TextInputs
@@ -104,7 +105,9 @@ class WordFiller(Session):
     def read(self, texts: Sequence[SentenceExample]) -> Features:
         """Makes features; can run in another thread beside `fill_mask`."""
         model = self._masked
-        return features_of([text.text_a for text in texts], model.tokenizer, model.max_seq_length, _SLOTS)
+        return features_of(
+            [text.text_a for text in texts], word_pieces(model.tokenizer, "fill-mask"), model.max_seq_length, _SLOTS
+        )
 
     def _filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
         """Returns the places of each text with `top` words."""

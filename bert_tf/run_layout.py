@@ -18,7 +18,7 @@ BEST, EMA, AVERAGE = "best", "ema", "average"
 AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
 MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own
 DECISION = "decision.json"
-VOCABULARY, CONFIG = "vocab.txt", "bert_config.json"
+VOCABULARY, TOKENIZER, CONFIG = "vocab.txt", "tokenizer.json", "bert_config.json"
 METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
 TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
@@ -46,7 +46,7 @@ OF_TRAINING = (
     Part((RECORD,), "settings of the run, and the command that repeats it"),
     Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
     Part((DECISION,), "decision rule of the calibrated model: temperatures, thresholds (docs/calibration.md)"),
-    Part((VOCABULARY, CONFIG), "copies used in training; a run refuses others"),
+    Part((VOCABULARY, TOKENIZER, CONFIG), "copies used in training; a run refuses others"),
     Part((VARIABLES,), "trained variables, and the source of their initial values"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
     Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "evaluations during training, and when; the same for TensorBoard"),
@@ -87,6 +87,11 @@ def refuse_taken_name(output: Path) -> None:
     is_part = any(fnmatch.fnmatch(output.name, name.partition("/")[0]) for name in parts)
     if is_part or (folder / f"{output.name}.index").is_file():
         raise OutputError(f"{output}: would be taken for a checkpoint or a part of the run in {folder}; name another --output")
+
+
+def vocabulary_in(folder: Path, usual: str = VOCABULARY) -> Path:
+    """Where a model's vocabulary is, or would be: beside a vocab.txt, a tokenizer.json only repeats it."""
+    return next((folder / name for name in (VOCABULARY, TOKENIZER) if (folder / name).exists()), folder / usual)
 
 
 def own_folders(output_dir: Path) -> set[Path]:

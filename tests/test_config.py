@@ -77,7 +77,11 @@ ACTIVATIONS_KNOWN = "gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
             for one in ("swish", None, 1, ["gelu"])
         ),
         ("model_type", ["bert"], "model_type is ['bert'], only bert"),
-        ("model_type", "roberta", "model_type is 'roberta', only bert, electra, distilbert can be loaded"),
+        (
+            "model_type",
+            "gpt2",
+            "model_type is 'gpt2', only bert, electra, distilbert, roberta, xlm-roberta, camembert can be loaded",
+        ),
         ("vocab_size", 0, "vocab_size is 0, expected at least 1"),
         ("num_hidden_layers", 10**9, "num_hidden_layers is too large, expected at most 1000"),
         ("vocab_size", 10**400, "vocab_size is too large, expected at most 16777216"),

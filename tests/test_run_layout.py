@@ -13,7 +13,8 @@ from bert_tf.tasks import families
 ROOT = Path(__file__).resolve().parents[1]
 # Or how they begin; without folders, which have the names of other things, and without what published checkpoints have too.
 OWNED = {name.partition("*")[0] for name in run_layout.names((*OF_TRAINING, *OF_RESULTS)) if "/" not in name}
-OWNED -= {run_layout.VOCABULARY, run_layout.CONFIG, run_layout.LIST, "memory_trace_step"}  # the last is a flag too
+OWNED -= {run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.CONFIG, run_layout.LIST}
+OWNED -= {"memory_trace_step"}  # a flag too
 
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("## The output folder")[2].partition("\n## ")[0]

@@ -16,6 +16,7 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.head_spec import HeadSpec
@@ -28,9 +29,9 @@ from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.in_memory import RowsTask
-from bert_tf.tokenization import casing
+from bert_tf.tokenization import casing, library
+from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 PRETRAINED = "this is a pretrained model without a task head"
 
@@ -109,8 +110,8 @@ class Trained:
         }
 
     @functools.cached_property
-    def tokenizer(self) -> WordPieceTokenizer:
-        return WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
+    def tokenizer(self) -> WordTokenizer:
+        return library.tokenizer_of(self.vocabulary, lower_case=self.lower_case)
 
     @property
     def limits(self) -> Limits:
@@ -169,9 +170,11 @@ def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = 
     trained = {**run_folder.trained(folder), **_decision(prefix)}
     recorded = _recorded(folder / run_layout.RECORD, trained)
     config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
-    path = _file(overrides.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file")
+    beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
+    path = _file(overrides.vocab_file, beside, "--vocab_file")
     vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
-    lower_case = _first(overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
+    cases = (overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
+    lower_case = not vocabulary.own_rules and _first(*cases)
     length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(overrides.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
@@ -225,7 +228,7 @@ def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
 @functools.lru_cache(maxsize=4)
 def _read_vocabulary(path: Path, _: int) -> Vocabulary:
     """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
-    return Vocabulary.from_file(path)
+    return library.read(path)
 
 
 def _file(given: str | None, beside: Path, flag: str) -> Path:

@@ -1,4 +1,4 @@
-"""Converts Hugging Face folders (config.json, model.safetensors, vocab.txt) to TensorFlow checkpoints."""
+"""Converts Hugging Face folders (config.json, model.safetensors, vocab.txt or tokenizer.json) to TensorFlow checkpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import safetensors
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import values as tensors
-from bert_tf.checkpoints.names import NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
+from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, modern
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
@@ -76,6 +76,8 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
                     problems.append(f"{name} is of type {kind}, not floats")
                     continue
                 array = file.get_tensor(names[name]).astype(np.float32)
+                if pair.published == POSITIONS:
+                    array = array[ENCODERS[config.model_type].first_position :]
                 weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
                 if weights[pair.published].shape != shapes.get(pair.published, array.shape):
                     problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
@@ -98,7 +100,7 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
     """Names of the encoder's weights in a file with or without a head; a pooler of another name than BERT's has no prefix."""
     row = ENCODERS[config.model_type]
     prefix = row.prefix if any(name.startswith(row.prefix) for name in names) else ""
-    pooler = row.choice_pooler if row.choice_pooler and f"{row.choice_pooler}.weight" in names else row.pooler
+    pooler = next((name for name in (row.pooler, row.choice_pooler) if name and f"{name}.weight" in names), row.pooler)
     return [
         (pair.huggingface.replace(row.pooler, pooler), pair)
         if row.pooler != POOLER and pair.published.startswith(_POOLER)
@@ -119,11 +121,13 @@ def _heads(config: BertConfig, names: Collection[str]) -> Iterator[NamePair]:
 
 
 def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Writes bert_model.ckpt, bert_config.json, vocab.txt and the text settings into a new folder, atomically."""
+    """Writes bert_model.ckpt, bert_config.json, the vocabulary and the text settings into a new folder, atomically."""
     source = Path(folder)
     config = BertConfig.from_json_file(source / CONFIG_NAME)
-    if not (source / VOCABULARY_NAME).is_file():
-        raise CheckpointError(f"{source}: no {VOCABULARY_NAME} beside the weights")
+    vocabulary = ENCODERS[config.model_type].vocabulary
+    if not (source / vocabulary).is_file():
+        made = "; AutoTokenizer of transformers writes it (save_pretrained)" if vocabulary in TOKENIZER_FILES else ""
+        raise CheckpointError(f"{source}: no {vocabulary} beside the weights{made}")
     weights = read_weights(source / WEIGHTS_NAME, config)
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
@@ -133,7 +137,7 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         if record:
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
-        for name in (VOCABULARY_NAME, *TOKENIZER_FILES):
+        for name in {vocabulary, *TOKENIZER_FILES}:
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
         write_sums(temporary)

@@ -13,8 +13,8 @@ import safetensors.numpy
 
 from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
-from bert_tf.checkpoints.names import NamePair, encoder_pairs
-from bert_tf.config import BertConfig
+from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs
+from bert_tf.config import PADDING, BertConfig
 from bert_tf.encoders import ENCODERS, POOLER
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import (
@@ -127,6 +127,8 @@ def write(
     names = {name: named[name] for name in sorted(weights) if name in named}
     transposed = {name for name in names if name in pairs and pairs[name].transposed}
     tensors = {new: _float32(weights[name].T if name in transposed else weights[name]) for name, new in names.items()}
+    if POSITIONS in names:
+        tensors[names[POSITIONS]] = np.pad(tensors[names[POSITIONS]], [(ENCODERS[config.model_type].first_position, 0), (0, 0)])
     path = folder / WEIGHTS_NAME
     with atomic.as_os_errors(path, safetensors.SafetensorError):
         safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
@@ -163,9 +165,11 @@ def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
     row, values = ENCODERS[config.model_type], dataclasses.asdict(config)
     values["hidden_act"] = _ACTIVATIONS.get(config.hidden_act, config.hidden_act)
     values["embedding_size"] = config.embedding_width
+    values["max_position_embeddings"] += row.first_position
     left_out = {*row.fixed, *([] if config.projects_embeddings else ["embedding_size"]), "pooler_act"}
     return {
         **{row.keys.get(name, name): value for name, value in values.items() if name not in left_out},
+        **({PADDING: row.expected[PADDING]} if PADDING in row.expected else {}),
         "architectures": [architecture.name],
         **({"problem_type": architecture.problem_type} if architecture.problem_type else {}),
     }

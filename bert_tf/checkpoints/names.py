@@ -16,6 +16,7 @@ _LAYER = (
     *("attention/output/dense", "attention/output/LayerNorm"),
     *("intermediate/dense", "output/dense", "output/LayerNorm"),
 )
+POSITIONS = "bert/embeddings/position_embeddings"
 # How the names of both parts of a dense layer and of a LayerNorm end: published and in Hugging Face's layout.
 _DENSE, _LAYER_NORM = (("kernel", "weight"), ("bias", "bias")), (("gamma", "weight"), ("beta", "bias"))
 

@@ -63,7 +63,8 @@ def _embeddings(graph: OnnxGraph, config: BertConfig) -> str:
     total = graph.add("Gather", words, _IDS)
     if config.type_vocab_size:
         segments = graph.weight("bert/embeddings/token_type_embeddings")
-        total = graph.add("Add", total, graph.add("Gather", segments, _SEGMENTS))
+        by_segment = graph.add("Gather", segments, _SEGMENTS) if config.type_vocab_size > 1 else segments  # [B, T, E] or [1, E]
+        total = graph.add("Add", total, by_segment)
     rows = graph.layer_norm(graph.add("Add", total, by_position), "bert/embeddings", config.layer_norm_eps)
     return graph.dense(rows, "bert/embeddings_project") if config.projects_embeddings else rows
 

@@ -11,9 +11,9 @@ from bert_tf.checkpoints import mean, optimizer_state, saved
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import UnreadableError
 from bert_tf.io import atomic, files
-from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, VOCABULARY, of_step
+from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TOKENIZER, VOCABULARY, of_step
 
-BESIDE = (VOCABULARY, CONFIG, RECORD)  # the checkpoint of a model
+BESIDE = (VOCABULARY, TOKENIZER, CONFIG, RECORD)  # the checkpoint of a model
 
 
 def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:

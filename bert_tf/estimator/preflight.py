@@ -30,7 +30,7 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
         multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
         said = f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size}"
         if multiple is None:
-            problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
+            problems.append(f"{said}; take {vocabulary.file} and the configuration from one folder")
         else:
             log.warning("%s: taken for padding to a multiple of %d", said, multiple)
     return problems + check_length("max_seq_length", max_seq_length, config)

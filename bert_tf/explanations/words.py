@@ -5,13 +5,14 @@ Shapes: R rows, T tokens of the longest row, W words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bert_tf.features.columns import Array, Features, IntArray
 from bert_tf.features.sentences import SIDES
-from bert_tf.tokenization.wordpiece import Piece, Pieces, WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Pieces, WordTokenizer
 
 SPECIAL = -1  # word of [CLS], [SEP] and padding
 
@@ -24,38 +25,45 @@ class Words(NamedTuple):
     of_tokens: Array  # [R, T] number of each token's word, or SPECIAL
 
 
-class TracingTokenizer(WordPieceTokenizer):
+class TracingTokenizer:
     """Numbers the pieces of all texts in turn, behind the ids of the vocabulary.
 
     So features made with it show which piece of which text each token is, however a family cuts and arranges texts.
     """
 
-    def __init__(self, tokenizer: WordPieceTokenizer, *, whole: bool) -> None:
-        """A word is a piece with those that continue it (##); with `whole`, each text is one word."""
-        super().__init__(tokenizer.vocabulary, lower_case=tokenizer.lower_case)
-        self._whole = whole
+    def __init__(self, tokenizer: WordTokenizer, *, whole: bool) -> None:
+        """A word is a piece with those that continue it; with `whole`, each text is one word."""
+        self.vocabulary, self.lower_case = tokenizer.vocabulary, tokenizer.lower_case
+        self._tokenizer, self._whole = tokenizer, whole
         self._piece_ids: list[int] = []
         self._word_of: list[int] = []  # number of each piece's word
         self._words: list[str] = []
 
     def ids(self, text: str) -> list[int]:
-        return self._traced(text, self.tokenize(text))
+        found: list[int] = self.pieces(text).ids.tolist()
+        return found
+
+    def of_words(self, words: Sequence[str]) -> list[list[int]]:
+        found = zip(words, self._tokenizer.of_words(words))
+        return [self._traced(ids, [(word, number == 0) for number in range(len(ids))]) for word, ids in found]
 
     def pieces(self, text: str) -> Pieces:
-        pieces = self.tokenize(text)
-        columns = self._traced(text, pieces), [piece.start for piece in pieces], [piece.end for piece in pieces]
-        return Pieces(*(np.array(column, np.int32) for column in columns))
+        pieces, start = self._tokenizer.pieces(text), 0
+        words = []
+        for number, begins in enumerate(self._tokenizer.begins(text, pieces)):
+            is_new = number == 0 or (begins and not self._whole)
+            start = int(pieces.starts[number]) if is_new else start
+            words.append((text[start : pieces.ends[number]], is_new))
+        return pieces._replace(ids=np.array(self._traced(pieces.ids.tolist(), words), np.int32))
 
-    def _traced(self, text: str, pieces: list[Piece]) -> list[int]:
-        first, start = len(self.vocabulary) + len(self._word_of), 0
-        for number, piece in enumerate(pieces):
-            if number == 0 or not (self._whole or piece.token.startswith("##")):
-                self._words.append("")
-                start = piece.start
-            self._words[-1] = text[start : piece.end]
+    def _traced(self, ids: list[int], words: list[tuple[str, bool]]) -> list[int]:
+        """Numbers pieces; `words` are each piece's, up to it, and whether it begins one."""
+        first = len(self.vocabulary) + len(self._word_of)
+        for word, is_new in words:
+            self._words[len(self._words) - (not is_new) :] = [word]
             self._word_of.append(len(self._words) - 1)
-        self._piece_ids += [piece.id for piece in pieces]
-        return list(range(first, first + len(pieces)))
+        self._piece_ids += ids
+        return list(range(first, first + len(ids)))
 
     def piece_ids(self, traced: Array) -> IntArray:
         """Replaces the numbers of pieces by their ids in the vocabulary."""

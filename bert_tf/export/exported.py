@@ -10,12 +10,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf import run_layout
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.export import tokenizer_json
 from bert_tf.export.options import ExportOptions
+from bert_tf.head_spec import TAGS
 from bert_tf.inputs.pipeline import TO_LONGEST
 from bert_tf.io import documents
 from bert_tf.modeling.execution import Execution
@@ -75,7 +75,11 @@ def rule(family: Family) -> dict[str, Any]:
 
 def write_kept_files(exported: Exported, folder: Path) -> None:
     """Writes the vocabulary and the rules of tokenization."""
-    (folder / run_layout.VOCABULARY).write_text(exported.trained.vocabulary.to_text(), encoding="utf-8")
+    vocabulary = exported.trained.vocabulary
+    text = vocabulary.to_text_of_words() if exported.trained.head.kind == TAGS else vocabulary.to_text()
+    (folder / vocabulary.file).write_text(text, encoding="utf-8")
+    if vocabulary.own_rules:
+        return
     rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)
     (folder / tokenizer_json.FILE).write_text(rules + "\n", encoding="utf-8")
 

@@ -14,14 +14,13 @@ import numpy as np
 from bert_tf.features.columns import Features, IntArray, Span, copy, joined, marked_rows, total
 from bert_tf.features.long_text import CUTS, TRUNCATE
 from bert_tf.fields import Field
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 IS_ANSWER = Field("is_answer", dtype=np.float32)  # 1 in rows of the right option
 OPTION_IDS = Field("option_ids", in_batches=False)  # which of all options a row is of, rising
 FIELDS = (IS_ANSWER, OPTION_IDS)
 NO_ANSWER = -1
 
-_SPECIAL = 3  # [CLS] and two [SEP]
 _OF_OTHERS = 4  # an option takes what it needs, up to all but a quarter of a row: something else has to be read too
 
 
@@ -37,7 +36,7 @@ class Choice(NamedTuple):
 def build(
     choices: Sequence[Choice],
     answers: Sequence[int],
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     *,
     max_seq_length: int,
     long_text: str = TRUNCATE,
@@ -51,9 +50,11 @@ def build(
     question_of = np.repeat(np.arange(len(choices), dtype=np.int32), counts)  # [R]
     context = joined(tokenizer.ids(choice.context) for choice in choices)
     before = joined(tokenizer.ids(choice.before) for choice in choices)
-    after = joined(tokenizer.ids(choice.after) for choice in choices)
-    options = joined(tokenizer.ids(option) for choice in choices for option in choice.options)
-    room = max_seq_length - _SPECIAL
+    # As parts of one text: a blank is between them, which other tokenizers than WordPiece see.
+    after = joined(tokenizer.ids(choice.after and f" {choice.after}") for choice in choices)
+    options = joined(tokenizer.ids(f" {one}" if choice.before else one) for choice in choices for one in choice.options)
+    separators = tokenizer.vocabulary.separators
+    room = max_seq_length - 2 - separators
     kept = np.minimum(options.lengths, most_of_option(room))  # [R]
     asked = before.lengths + after.lengths  # [E]
     cut = CUTS[long_text](context.lengths[question_of], asked[question_of], np.int32(room) - kept)
@@ -61,7 +62,7 @@ def build(
     rows = question_of[option_of]  # [N] the question of each row
     own = (Span(np.zeros_like(option_of), kept[option_of]),)
     heads, tails = _around(cut.second, before.lengths[rows])
-    first_lengths = total(cut.first) + np.int32(2)
+    first_lengths = total(cut.first) + np.int32(1 + separators)
     lengths = first_lengths + total(heads) + own[0].lengths + total(tails) + np.int32(1)
     token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
     copy(context.of(rows), cut.first, token_ids, starts + 1)

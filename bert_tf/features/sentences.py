@@ -1,4 +1,4 @@
-"""Features of one sentence or a pair: [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
+"""Features of one sentence or a pair: [CLS] A [SEP] or [CLS] A [SEP] B [SEP], of RoBERTa with two [SEP] between.
 
 A whole split is laid out at once. Shapes: E examples, N rows; equal unless long texts become windows.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from bert_tf.features.columns import Array, Features, copy, joined, marked_rows, total
 from bert_tf.features.long_text import CUTS_OF_LIBRARIES, TRUNCATE
 from bert_tf.fields import Field
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 Texts = tuple[str, "str | None"]
 SIDES = Field("sides")  # 0 in rows of the first text of a pair, 1 in those of the second
@@ -26,7 +26,7 @@ _TEXTS = Field("texts")  # numbers of texts
 def build(
     texts: Iterable[Texts],
     labels: tuple[Field, Array] | None,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     *,
     max_seq_length: int,
     long_text: str = TRUNCATE,
@@ -38,12 +38,13 @@ def build(
     pairs = list(texts)
     first = joined(tokenizer.ids(text) for text, _ in pairs)
     second = joined(tokenizer.ids(text or "") for _, text in pairs)
-    paired = (second.lengths > 0).astype(np.int32)  # [E]; as published, a second text without pieces is none
-    room = np.int32(max_seq_length) - 2 - paired  # [CLS] and one or two [SEP]
+    separators = np.int32(tokenizer.vocabulary.separators)
+    added = np.where(second.lengths > 0, separators, np.int32(0))  # [E]; as published, a second text without pieces is none
+    room = np.int32(max_seq_length) - 2 - added
     cut = CUTS_OF_LIBRARIES[long_text](first.lengths, second.lengths, room)
     rows: Any = slice(None) if cut.example_ids is None else cut.example_ids
-    first_lengths = total(cut.first) + np.int32(2)
-    lengths = first_lengths + total(cut.second) + paired[rows]
+    first_lengths = total(cut.first) + np.where(added > 0, separators + np.int32(1), np.int32(2))[rows]
+    lengths = first_lengths + total(cut.second) + (added > 0)[rows]
     token_ids, starts = marked_rows(lengths, tokenizer.vocabulary)
     copy(first.of(rows), cut.first, token_ids, starts + 1)
     copy(second.of(rows), cut.second, token_ids, starts + first_lengths)
@@ -61,7 +62,7 @@ def build(
 def build_pairs(
     pairs: Iterable[tuple[str, str]],
     scores: Sequence[float],
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     *,
     max_seq_length: int,
     long_text: str = TRUNCATE,

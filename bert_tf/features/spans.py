@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bert_tf.features.columns import Array, Features, IntArray, joined, marked_rows, ranges, starts_of
 from bert_tf.fields import TOKEN, Field
-from bert_tf.tokenization.wordpiece import Pieces, WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
 
 START, END = "start_positions", "end_positions"
 COUNTED = "is_counted"  # 1 of rows that are trained on, else 0
@@ -33,7 +33,6 @@ FIELDS = (
 
 NO_ANSWER, UNUSABLE = (-1, -1), (-2, -2)  # in the place of an answer's characters: it has none; the data are wrong about it
 
-_SPECIAL = 3  # [CLS] and two [SEP]
 _WINDOW_PARTS = 4  # a window has this part of a row at least, however long the question is
 
 Longs = npt.NDArray[np.int64]
@@ -72,19 +71,20 @@ class _Rows(NamedTuple):
     length: IntArray  # pieces of the window
 
 
-def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows: Windows) -> Features:
+def build(questions: Sequence[Question], tokenizer: Tokenizer, windows: Windows) -> Features:
     """Converts E questions to features with the targets of `FIELDS`, in order.
 
     Rows of a question whose answer is in no window, or whose data are faulty, have weight 0.
     """
-    longest = min(windows.max_query_length, longest_question(windows.max_seq_length))
+    separators = tokenizer.vocabulary.separators
+    longest = min(windows.max_query_length, longest_question(windows.max_seq_length, separators))
     uncut = [tokenizer.ids(question.question) for question in questions]
     asked = joined(ids[:longest] for ids in uncut)
     texts = _cut(questions, tokenizer)
-    room = np.int32(windows.max_seq_length - _SPECIAL) - asked.lengths
+    room = np.int32(windows.max_seq_length - 2 - separators) - asked.lengths
     rows = _windows(texts.lengths[texts.number], room, windows.doc_stride)
     question = asked.of(rows.example)
-    first_lengths = question.lengths + np.int32(2)
+    first_lengths = question.lengths + np.int32(1 + separators)
     lengths = first_lengths + rows.length + np.int32(1)
     token_ids, row_starts = marked_rows(lengths, tokenizer.vocabulary)
     token_ids[ranges(row_starts + 1, question.lengths)] = asked.ids[ranges(question.starts, question.lengths)]
@@ -113,12 +113,12 @@ def _of_tokens(total: int, places: Longs, texts: _Texts, source: Longs, rows: _R
     return columns
 
 
-def longest_question(max_seq_length: int) -> int:
-    room = max_seq_length - _SPECIAL
+def longest_question(max_seq_length: int, separators: int = 1) -> int:
+    room = max_seq_length - 2 - separators
     return room - max(1, room // _WINDOW_PARTS)
 
 
-def _cut(questions: Sequence[Question], tokenizer: WordPieceTokenizer) -> _Texts:
+def _cut(questions: Sequence[Question], tokenizer: Tokenizer) -> _Texts:
     numbers: dict[str, int] = {}
     of_question = [numbers.setdefault(question.text, len(numbers)) for question in questions]
     cut = [tokenizer.pieces(text) for text in numbers]

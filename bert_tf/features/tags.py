@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bert_tf.features.columns import Features, IntArray, joined, marked_rows, ranges
 from bert_tf.fields import TOKEN, Field
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 NO_TAG = -1  # of tokens that stand for no word
 TAGS = Field("tag_ids", TOKEN, padding=NO_TAG)
@@ -36,16 +36,14 @@ class _Windows(NamedTuple):
     end: Longs  # [N] one past its last word
 
 
-def build(
-    sentences: Sequence[Sequence[str]], tag_ids: IntArray, tokenizer: WordPieceTokenizer, *, max_seq_length: int
-) -> Features:
+def build(sentences: Sequence[Sequence[str]], tag_ids: IntArray, tokenizer: Tokenizer, *, max_seq_length: int) -> Features:
     """Converts E sentences with tags [W] to features with `FIELDS`; the weight of a row is its number of tags.
 
     A word is read in each of its windows but tagged only in the one with most context on the poorer side. A word longer
     than a row is cut. A word without pieces, as of control characters, is in no row.
     """
     room = max_seq_length - _SPECIAL
-    uncut = [tokenizer.ids(word) for sentence in sentences for word in sentence]
+    uncut = [pieces for sentence in sentences for pieces in tokenizer.of_words(sentence)]
     ids = [pieces[:room] for pieces in uncut]
     counts = np.fromiter(map(len, sentences), np.int64, len(sentences))  # [E]
     begins = np.concatenate([[0], np.cumsum(counts)])  # [E + 1] first word of each sentence

@@ -11,7 +11,7 @@ import numpy as np
 from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Family, Limits
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 ROWS = "rows"  # what messages call them
 _ROW = "row"  # ids are row-0, row-1
@@ -22,7 +22,7 @@ class Reader:
     """How a model reads rows."""
 
     family: Family
-    tokenizer: WordPieceTokenizer
+    tokenizer: Tokenizer
     limits: Limits  # on text lengths
 
     def examples(self, rows: Iterable[Any]) -> Sequence[Any]:

@@ -46,8 +46,9 @@ def embeddings(
         rows = lookup(words, token_ids)  # [N, E]
         if config.type_vocab_size:
             segments = _table("token_type_embeddings", config.type_vocab_size, config)
-            # A product with one-hot rows: the two-row table gets a dense gradient without a scatter.
-            rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments)
+            # A product with one-hot rows: two rows get a dense gradient without a scatter. A single row is that of all tokens.
+            several = config.type_vocab_size > 1
+            rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments) if several else segments
         places = _table("position_embeddings", config.max_position_embeddings, config)
         rows = layers.layer_norm(rows + tf.gather(places, positions), config, execution)
         rows = execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)

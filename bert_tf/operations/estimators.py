@@ -120,8 +120,9 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         for name in (*_STATE, "_close"):
             state.pop(name, None)
         if checkpoint is not None:
-            names = (run_layout.RECORD, run_layout.VOCABULARY, run_layout.CONFIG)
-            paths = [*checkpoint.parent.glob(f"{checkpoint.name}.*"), *(checkpoint.parent / name for name in names)]
+            folder = checkpoint.parent
+            beside = (folder / run_layout.RECORD, run_layout.vocabulary_in(folder), folder / run_layout.CONFIG)
+            paths = [*folder.glob(f"{checkpoint.name}.*"), *beside]
             state["_files"] = {path.name: path.read_bytes() for path in paths}
         return state
 

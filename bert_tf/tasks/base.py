@@ -15,7 +15,7 @@ from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.tables import Report, refuse
 from bert_tf.tasks.text_lines import Source
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 PURPOSES = (TRAIN, DEV, TEST)
@@ -134,7 +134,7 @@ class Family(Protocol):
           DataError: a row has another format; names split and row, counted from 0.
         """
 
-    def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[Any], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Returns the features of examples; targets are undefined if labels are None.
 
         Args:

@@ -63,6 +63,8 @@ class Casing(NamedTuple):
 @functools.lru_cache(maxsize=4)
 def find(vocabulary: Vocabulary) -> Casing:
     """Returns the signs in a vocabulary's pieces, the files beside it and the name of its folder."""
+    if vocabulary.own_rules:
+        return Casing(())
     folder = vocabulary.folder
     said = [] if folder is None else [_of_files(folder), _of_name(folder.name)]
     found = [sign for sign in (_of_pieces(vocabulary.tokens), *said) if sign is not None]

@@ -26,6 +26,11 @@ class Vocabulary:
     `cls_id`, `sep_id` and `mask_id` are the special tokens.
     """
 
+    file = "vocab.txt"  # its name beside a model
+    separators = 1  # [SEP] between two texts
+    special = SPECIAL_TOKENS
+    own_rules = False  # whether the file says, too, how texts are split and whether letters are lowered
+
     def __init__(self, tokens: Sequence[str], *, path: object = "vocabulary") -> None:
         """Raises VocabularyError for blank or repeated pieces, NUL, missing special tokens, or no other pieces."""
         self.tokens = tuple(tokens)
@@ -50,6 +55,8 @@ class Vocabulary:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         """Reads a vocab.txt: UTF-8, one piece per line."""
+        if Path(path).suffix == ".json":
+            raise VocabularyError("only a WordPiece vocabulary will do here, a vocab.txt with one piece a line", path)
         try:
             data = files.read_bytes(path)
         except OSError as error:
@@ -86,3 +93,7 @@ class Vocabulary:
 
     def to_text(self) -> str:
         return "\n".join(self.tokens) + "\n"
+
+    def to_text_of_words(self) -> str:
+        """Content of the file for clients that give texts as words."""
+        return self.to_text()

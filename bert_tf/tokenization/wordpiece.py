@@ -19,11 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from bert_tf.tokenization.tokenizer import Pieces
 from bert_tf.tokenization.vocabulary import UNK, Vocabulary
 
-IntArray = npt.NDArray[np.int32]
 T = TypeVar("T")
 
 MAX_WORD_CHARACTERS = 200  # a longer word becomes [UNK]
@@ -50,14 +49,6 @@ class Piece(NamedTuple):
     id: int
     start: int
     end: int
-
-
-class Pieces(NamedTuple):
-    """The word pieces of a text as columns, each [n]; see `Piece`."""
-
-    ids: IntArray
-    starts: IntArray
-    ends: IntArray
 
 
 class _Characters(NamedTuple):
@@ -122,6 +113,9 @@ class WordPieceTokenizer:
         """
         return list(itertools.chain.from_iterable(map(self._ids_of.__getitem__, text.split(" "))))
 
+    def of_words(self, words: Sequence[str]) -> list[list[int]]:
+        return [self.ids(word) for word in words]
+
     def pieces(self, text: str) -> Pieces:
         """Returns the result of `tokenize` as columns, cached by chunk as in `ids`."""
         chunks = text.split(" ")
@@ -133,6 +127,10 @@ class WordPieceTokenizer:
         columns = (np.fromiter(itertools.chain.from_iterable(column), np.int32, total) for column in (ids, starts, ends))
         flat_ids, flat_starts, flat_ends = columns
         return Pieces(flat_ids, (flat_starts + shift).astype(np.int32), (flat_ends + shift).astype(np.int32))
+
+    def begins(self, text: str, pieces: Pieces) -> list[bool]:
+        del text
+        return [not self.vocabulary.tokens[number].startswith("##") for number in pieces.ids]
 
     def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         found = self.tokenize(text)

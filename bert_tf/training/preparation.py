@@ -28,6 +28,7 @@ from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
+from bert_tf.tokenization.library import word_pieces
 from bert_tf.training import distillation
 from bert_tf.training.fine_tune_config import DISTILL, FINE_TUNE, PRETRAIN, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
@@ -138,7 +139,9 @@ def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, we
     if not isinstance(examples, Unopened):
         return examples
     output, eval_batch = settings.output.folder, settings.inference.eval_batch_size
-    return examples.opened(Opening(weights.tokenizer, settings.data.max_seq_length, output, eval_batch))
+    return examples.opened(
+        Opening(word_pieces(weights.tokenizer, "pre-training"), settings.data.max_seq_length, output, eval_batch)
+    )
 
 
 def _log_origins(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bert_tf import home
+from bert_tf import home, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.io import files
@@ -147,7 +147,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
-    from bert_tf.checkpoints import default, huggingface  # as the next, they import TensorFlow
+    from bert_tf.checkpoints import default  # as the next, they import TensorFlow
     from bert_tf.checkpoints.reader import CHECKPOINT_NAME
 
     named = settings.init_checkpoint
@@ -169,7 +169,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
         raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin})")
     checkpoint = checkpoint_of(path, environment=environment)
-    folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
+    folders = checkpoint.parent if run_layout.vocabulary_in(checkpoint.parent).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
 
 
@@ -192,7 +192,7 @@ def _model(
     checkpoint: Path | None, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False
 ) -> ModelSource:
     config = Path(settings.bert_config_file or folder / "bert_config.json")
-    vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
+    vocabulary = Path(settings.vocab_file or run_layout.vocabulary_in(folder))
     for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
         why = files.missing(path)
         if why:

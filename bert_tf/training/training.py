@@ -137,7 +137,7 @@ def forward_model(job: Job) -> Model:
 def _claim(job: Job) -> None:
     run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.output.overwrite_output_dir)
     # The folder can be evaluated, moved and trained from without the files that it began with.
-    atomic.write_text(job.output_dir / run_layout.VOCABULARY, job.vocabulary.to_text())
+    atomic.write_text(job.output_dir / job.vocabulary.file, job.vocabulary.to_text())
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
 
 

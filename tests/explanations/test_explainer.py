@@ -199,11 +199,12 @@ def test_a_text_in_windows_is_explained_as_a_whole():
 
 
 def test_words_are_written_as_in_their_texts():
-    tokenizer = TracingTokenizer(WordPieceTokenizer(Vocabulary(TOKENS)), whole=False)
+    plain = WordPieceTokenizer(Vocabulary(TOKENS))
+    tokenizer = TracingTokenizer(plain, whole=False)
     read = tokenizer.ids("  Rains\u200b, zebra's"), tokenizer.ids("SOUP")
     traced = sentences.build([("a Rains, zebra's", "SOUP")], None, tokenizer, max_seq_length=8)
     words = tokenizer.words(traced, np.array([0]))
-    assert tokenizer.piece_ids(np.array(read[0])).tolist() == tokenizer.__class__.__mro__[1].ids(tokenizer, "Rains, zebra's")
+    assert tokenizer.piece_ids(np.array(read[0])).tolist() == plain.ids("Rains, zebra's")
     assert words.texts == ("a", "Rains", ",", "SOUP")  # what is cut off is no word
     assert words.segments == (0, 0, 0, 1)
     assert words.of_tokens.tolist() == [[SPECIAL, 0, 1, 1, 2, SPECIAL, 3, SPECIAL]]

@@ -1,10 +1,10 @@
-"""Writes encoders_oracle.npz: outputs of transformers' ELECTRA and DistilBERT for made-up weights and a made-up batch.
+"""Writes encoders_oracle.npz: outputs of transformers' ELECTRA, DistilBERT and RoBERTa for made-up weights and a made-up batch.
 
 Run by hand, in an environment with benchmarks/peers/transformers.txt:
 `.peers/transformers/bin/python tests/modeling/write_encoders_oracle.py`.
 
 By model: its config.json, its weights, logits [B, L], [B, T, L] or [1, B], and, of sentence classifiers, the gradients of
-sum(logits * upstream); weights and gradients by transformers' names.
+sum(logits * upstream) and the losses of steps of training without dropout; weights and gradients by transformers' names.
 """
 
 from __future__ import annotations
@@ -31,17 +31,28 @@ CONFIGS = {
     "distilbert": transformers.DistilBertConfig(
         vocab_size=VOCABULARY, dim=12, n_layers=1, n_heads=3, hidden_dim=20, max_position_embeddings=10
     ),
+    "roberta": transformers.RobertaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=12,
+        num_hidden_layers=1,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=12,
+        type_vocab_size=1,
+        layer_norm_eps=1e-5,
+    ),
 }
-CLASSES = {"electra": "Electra", "distilbert": "DistilBert"}
+CLASSES = {"electra": "Electra", "distilbert": "DistilBert", "roberta": "Roberta"}
 HEADS = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
 LABELS = ("no", "maybe", "yes")
+TRUE_LABELS, STEPS, WARMUP, PEAK = [2, 0, 1], 40, 4, 1e-3
 
 
 def batch() -> dict[str, np.ndarray]:
-    """Returns sequences of random ids of two segments; id 0 has no gradient in transformers."""
+    """Returns sequences of random ids of two segments; 0 and 1 are padding, which has no gradient in transformers."""
     random, shape = np.random.default_rng(0), (len(LENGTHS), TOKENS)
     return {
-        "input_ids": random.integers(1, VOCABULARY, shape),
+        "input_ids": random.integers(2, VOCABULARY, shape),
         "input_mask": (np.arange(TOKENS) < np.array(LENGTHS)[:, None]).astype(np.int64),
         "segment_ids": random.integers(0, 2, shape),
     }
@@ -57,6 +68,25 @@ def logits(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> torch.Tenso
         given = {name: value[None] for name, value in given.items()}
     out = model(**given)
     return torch.stack([out.start_logits, out.end_logits], dim=-1) if "start_logits" in out else out.logits
+
+
+def losses(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """Trains by AdamW and the published schedule; dropout is off."""
+    whole = {False: [], True: []}
+    for name, parameter in model.named_parameters():
+        whole["bias" in name or "LayerNorm" in name or "layer_norm" in name].append(parameter)
+    groups = [{"params": some, "weight_decay": 0.0 if spared else 0.01} for spared, some in whole.items()]
+    optimizer, found = torch.optim.AdamW(groups, eps=1e-6), []
+    for step in range(STEPS):
+        for group in optimizer.param_groups:
+            group["lr"] = PEAK * (step / WARMUP if step < WARMUP else 1 - step / STEPS)
+        loss = torch.nn.functional.cross_entropy(logits(model, inputs), torch.tensor(TRUE_LABELS))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        found.append(loss.item())
+    return np.array(found, np.float32)
 
 
 def main() -> None:
@@ -78,6 +108,7 @@ def main() -> None:
             if head == "SequenceClassification":
                 (found * torch.tensor(upstream)).sum().backward()
                 arrays |= {f"{kind}/gradient/{name}": p.grad.numpy() for name, p in model.named_parameters()}
+                arrays[f"{kind}/losses"] = losses(model, inputs)
     np.savez_compressed(TARGET, **inputs, upstream=upstream, **arrays)
 
 

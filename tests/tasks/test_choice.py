@@ -70,7 +70,7 @@ def test_objects_name_the_right_option_by_number_letter_or_text(written, answer,
 def test_passages_of_race_have_several_questions_in_files_folders_and_lines(written, tmp_path):
     first, second = read(written("high12.txt", PASSAGE))
     assert (first.guid, first.label, second.guid, second.label) == ("high12-0", 0, "high12-1", 2)
-    assert second.rows[2] == ("Rain fell.", "Rain  fell.")
+    assert second.rows[2] == ("Rain fell.", "Rain fell.")
     assert [example.guid for example in read(written("a.jsonl", PASSAGE))] == ["train-1-0", "train-1-1"]
     for name in ("race/middle/2.txt", "race/high/10.json"):
         (tmp_path / name).parent.mkdir(parents=True)

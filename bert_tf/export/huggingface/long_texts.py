@@ -38,11 +38,12 @@ These lines make the ids of the training:
 ```python
 def encode(tokenizer, first, second, length={length}):
     first, second = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (first, second))
-    kept = min(len(second), max((length - 3) // 2, length - 3 - len(first)))
-    first = [tokenizer.cls_token_id, *first[: length - 3 - kept], tokenizer.sep_token_id]
+    kept = min(len(second), max((length - {special}) // 2, length - {special} - len(first)))
+    first = [tokenizer.cls_token_id, *first[: length - {special} - kept], {between}]
     second = [*second[:kept], tokenizer.sep_token_id]
-    return {{"input_ids": first + second, "token_type_ids": [0] * len(first) + [1] * len(second)}}
+    return {{"input_ids": first + second{segments}}}
 ```"""
+_SEGMENTS = ', "token_type_ids": [0] * len(first) + [1] * len(second)'
 
 
 class Difference(NamedTuple):
@@ -65,7 +66,13 @@ def lines(exported: Exported) -> Iterator[str]:
     yield told
     if limits.long_text == TRUNCATE:
         yield ""
-        yield _ENCODE.format(length=limits.max_seq_length)
+        separators, has_segments = exported.trained.vocabulary.separators, exported.trained.config.type_vocab_size > 1
+        yield _ENCODE.format(
+            length=limits.max_seq_length,
+            special=2 + separators,
+            between=", ".join(["tokenizer.sep_token_id"] * separators),
+            segments=_SEGMENTS if has_segments else "",
+        )
 
 
 def _may_read_pairs(exported: Exported) -> bool:
@@ -98,9 +105,12 @@ def _examples(exported: Exported) -> Labelled:
 def _longer(exported: Exported, examples: Sequence[SentenceExample]) -> tuple[Sequence[SentenceExample], int]:
     """Examples that are truncated, and the number of adjacent rows joined to make each long enough."""
     trained, joined = exported.trained, 1
+    separators = trained.vocabulary.separators
     while examples:
         sizes = [[len(trained.tokenizer.ids(text)) for text in example.texts] for example in examples]
-        found = [one for one, size in zip(examples, sizes) if sum(size) + len(size) + 1 > trained.max_seq_length]
+        found = [
+            one for one, size in zip(examples, sizes) if sum(size) + 2 + separators * (len(size) - 1) > trained.max_seq_length
+        ]
         if found:
             return found, joined
         examples, joined = list(map(_joined, examples[::2], examples[1::2])), 2 * joined

@@ -15,11 +15,10 @@ from bert_tf.export.exported import Exported, rule, write_kept_files
 from bert_tf.export.huggingface import long_texts
 from bert_tf.head_spec import MEAN, VECTORS
 from bert_tf.io import documents
-from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 _CARD = "README.md"
 _POOLER = "bert/pooler/"
-_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
+_TOKENS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # as `Vocabulary.special`
 _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
 
 
@@ -60,18 +59,23 @@ def write(exported: Exported, folder: Path) -> None:
 
 
 def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
+    tokens = dict(zip(_TOKENS, trained.vocabulary.special))
+    segments = ["token_type_ids"] if trained.config.type_vocab_size > 1 else []
+    of_word_pieces = {
+        "split_special_tokens": tokenizer_json.splits_special(trained),
+        "do_lower_case": trained.lower_case,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+    }
     return {
         "tokenizer_config.json": {
-            **_TOKENS,
+            **tokens,
             "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer makes rules of its own
-            "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],  # that class has no segments else
-            "split_special_tokens": tokenizer_json.splits_special(trained),
-            "do_lower_case": trained.lower_case,
+            "model_input_names": ["input_ids", *segments, "attention_mask"],  # that class has no segments else
             "model_max_length": trained.max_seq_length,
-            "strip_accents": None,
-            "tokenize_chinese_chars": True,
+            **({} if trained.vocabulary.own_rules else of_word_pieces),
         },
-        "special_tokens_map.json": dict(_TOKENS),
+        "special_tokens_map.json": tokens,
     }
 
 

@@ -12,6 +12,7 @@ from bert_tf.export.exported import Exported
 from bert_tf.export.graph import DEFAULT, Signature, Tensors
 from bert_tf.export.saved_model import sentences
 from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
+from bert_tf.io.log_form import log
 from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tokenization.graph import GraphTokenizer
@@ -33,7 +34,9 @@ def build(exported: Exported) -> dict[str, Signature]:
     trained = exported.trained
     made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
     client = _CLIENTS.get(trained.head.kind)
-    if client is None:
+    if client is not None and trained.vocabulary.own_rules:
+        log.warning("the graph takes ids alone: no operation of TensorFlow splits texts as %s says", trained.vocabulary.file)
+    if client is None or trained.vocabulary.own_rules:
         return {**made, DEFAULT: made[IDS]}
     tokenizer = GraphTokenizer(tables(trained.vocabulary, lower_case=trained.lower_case))
     return {**made, **client(exported, tokenizer), VECTORS: sentences.vectors(exported, tokenizer)}
@@ -59,7 +62,7 @@ def _examples(trained: Trained) -> Signature:
 
 def _outputs(trained: Trained, features: Tensors) -> dict[str, tf.Tensor]:
     """Outputs for clients, and the raw head outputs."""
-    found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], trained.config.type_vocab_size or 2)})
+    found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], max(trained.config.type_vocab_size, 2))})
     return {**{raw(name) if name in found.served else name: logits for name, logits in found.logits.items()}, **found.served}
 
 

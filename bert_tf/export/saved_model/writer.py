@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from bert_tf import run_layout
 from bert_tf.engines.base import Batch, Compute
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported, rule
@@ -90,8 +89,9 @@ def _complete(path: Path, files: Mapping[str, str], tensors: Mapping[str, tf.Ten
 
 
 def _asset_texts(exported: Exported) -> dict[str, str]:
+    vocabulary = exported.trained.vocabulary
     decisions = documents.to_json(_decisions(exported.family), ensure_ascii=False, indent=2) + "\n"
-    return {run_layout.VOCABULARY: exported.trained.vocabulary.to_text(), _DECISIONS: decisions}
+    return {vocabulary.file: vocabulary.to_text(), _DECISIONS: decisions}
 
 
 def _decisions(family: Family) -> dict[str, Any]:

@@ -165,7 +165,8 @@ def _scores(vectors: tf.Tensor, heads: int) -> tf.Tensor:
     shape = tf.shape(vectors)
     width = cast(int, vectors.shape[-1]) // heads
     cut = tf.transpose(tf.reshape(vectors, [shape[0], shape[1], heads, width]), [0, 2, 1, 3])
-    return tf.matmul(cut, cut, transpose_b=True) * width**-0.5
+    scores: tf.Tensor = tf.matmul(cut, cut, transpose_b=True) * width**-0.5
+    return scores
 
 
 def _mean(values: tf.Tensor, real: tf.Tensor) -> tf.Tensor:

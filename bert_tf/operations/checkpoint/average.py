@@ -20,7 +20,7 @@ from bert_tf.metrics import ranking
 from bert_tf.operations.checkpoint.rewrite import StripSettings
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read, same, setting
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization import library
 
 _ALL = 1 << 62  # steps
 _MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
@@ -190,9 +190,9 @@ def _meaning(checkpoint: str) -> dict[str, Any]:
     CheckpointReader(checkpoint)  # says it where there is none
     record = run_folder.trained(Path(checkpoint).parent)
     found = {name: record[name] for name in _SAME if name in record}
-    vocabulary = Path(checkpoint).with_name(run_layout.VOCABULARY)
+    vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
     if "vocabulary_sha256" not in found and vocabulary.is_file():
-        found["vocabulary_sha256"] = Vocabulary.from_file(vocabulary).fingerprint
+        found["vocabulary_sha256"] = library.read(vocabulary).fingerprint
     return found
 
 

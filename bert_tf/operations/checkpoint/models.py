@@ -71,7 +71,7 @@ class PublishedModel:
         """Files that are None are looked for beside the weights."""
         self.found = found
         self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
-        self.vocabulary_file = self._file("vocab_file", vocabulary_file, run_layout.VOCABULARY)
+        self.vocabulary_file = self._file("vocab_file", vocabulary_file, run_layout.VOCABULARY, run_layout.TOKENIZER)
         numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
         published = other_names.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
@@ -160,5 +160,6 @@ def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
         log.warning("%s: no vocabulary beside the weights, so none beside those that are written", model.found.folder)
     else:
-        (folder / run_layout.VOCABULARY).write_bytes(model.vocabulary_file.read_bytes())
+        name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY
+        (folder / name).write_bytes(model.vocabulary_file.read_bytes())
     copy(folder, model.found.folder, TOKENIZER_FILES)

@@ -28,6 +28,7 @@ from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.survey import survey
+from bert_tf.tokenization.library import word_pieces
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 TABLE, PAGE = "audit.csv", "audit.html"
@@ -153,10 +154,10 @@ def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, Word
     numbers = {text: n for n, text in enumerate(dict.fromkeys(text for row in rows for text in row.texts if text.strip()))}
     began = time.monotonic()
     with encoder(settings.checkpoint, max_seq_length=settings.max_seq_length) as model:
+        tokenizer = word_pieces(model.trained.tokenizer, "data audit")
         depth = model.trained.config.num_hidden_layers
         layers = sorted({0, depth // 2, depth - 1})
         vectors = np.asarray(model.encode(list(numbers), layers=layers))
-        tokenizer = model.trained.tokenizer
     log.info("%d texts encoded in %.0f s", len(numbers), time.monotonic() - began)
     vectors = vectors.reshape(len(vectors), len(layers), -1)
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True) * np.sqrt(len(layers))

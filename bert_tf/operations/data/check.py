@@ -28,9 +28,7 @@ from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_se
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import PATHS, TaskSettings
 from bert_tf.tasks.survey import LIMITS, Survey, survey
-from bert_tf.tokenization import casing
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization import casing, library
 
 _BAR = 40  # characters of a full one
 _NAMED = 20  # labels that are listed
@@ -87,8 +85,8 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> tuple[
     path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
     if path == default and not path.is_file():
         return "words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split())
-    vocabulary = Vocabulary.from_file(path)
-    tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
+    vocabulary = library.read(path)
+    tokenizer = library.tokenizer_of(vocabulary, lower_case=casing.find(vocabulary).lower_case)
     return f"word pieces of {path}", lambda text: len(tokenizer.ids(text))
 
 

@@ -76,7 +76,7 @@ def show_vocabulary(vocabulary: str | os.PathLike[str], **settings: Any) -> Show
 
 def show(settings: ShowSettings) -> Shown:
     path, lower_case = Path(settings.vocabulary), settings.do_lower_case
-    vocabulary = Vocabulary.from_file(path / run_layout.VOCABULARY if path.is_dir() else path)
+    vocabulary = Vocabulary.from_file(run_layout.vocabulary_in(path) if path.is_dir() else path)
     reason = "--do_lower_case"
     if lower_case is None:
         signs = casing.find(vocabulary)

@@ -33,7 +33,7 @@ from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.tables import FORMATS
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 SWAG = "SWAG"
 SETTINGS = frozenset(("problem", "label_column", "id_column", "file_format"))  # of custom questions, besides files
@@ -75,7 +75,7 @@ class ChoiceFamily(Family):
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
         return read_rows(rows, split, labelled=labelled)
 
-    def features(self, examples: Sequence[ChoiceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         asked = [Choice(example.context, *example.around, example.options) for example in examples]
         answers = [NO_ANSWER if example.label is None else example.label for example in examples]
         return choices.build(asked, answers, tokenizer, max_seq_length=limits.max_seq_length, long_text=limits.long_text)

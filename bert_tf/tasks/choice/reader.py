@@ -46,7 +46,7 @@ class ChoiceExample:
     def around(self) -> tuple[str, str]:
         """Text before and after the option: the parts of a question with one blank, otherwise the whole question and ""."""
         parts = _BLANK.split(self.question)
-        return (parts[0], parts[1]) if len(parts) == 2 else (self.question, "")
+        return (parts[0].strip(), parts[1].strip()) if len(parts) == 2 else (self.question, "")
 
 
 LABEL = "label"

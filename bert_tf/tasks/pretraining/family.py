@@ -28,8 +28,8 @@ from bert_tf.tasks.pretraining.opening import SplitFiles
 from bert_tf.tasks.pretraining.rows import FIELDS, TextRows
 from bert_tf.tasks.pretraining.settings import OF_ROWS, PretrainingSettings
 from bert_tf.tasks.tables import JSONL
+from bert_tf.tokenization.tokenizer import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _HELD_OUT = "held_out_documents"
 TASK = "Pretraining"
@@ -89,7 +89,7 @@ class PretrainingFamily(Family):
         del rows, split, labelled
         raise DataError(NO_LABELS, TASK)
 
-    def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[Any], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Returns the rows for evaluation; raises `DataError` if they are not rows of files."""
         del tokenizer, limits
         if not isinstance(examples, OnDisk):

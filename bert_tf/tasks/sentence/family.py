@@ -28,7 +28,7 @@ from bert_tf.tasks.sentence.predictions import Prediction
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
 from bert_tf.tasks.sentence.scores import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.tables import TSV
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 _LABELS = {
     CLASSIFICATION: Field(FIELD),
@@ -103,7 +103,7 @@ class SentenceFamily(Family):
             refuse_unknown_labels(examples, split, self.labels)
         return examples
 
-    def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Gives every window the label of its text; raises `DataError` if the number of texts differs from training."""
         for example in examples:
             self._refuse_other_texts(example, example.guid)

@@ -25,7 +25,7 @@ from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.similarity import predictions as pairs_of
 from bert_tf.tasks.similarity.predictions import COLUMNS, SCORED, UNSCORED, Prediction, Vectors, listed, of_label
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 BELONG = True  # label of a pair without a score
 
@@ -74,7 +74,7 @@ class SimilarityFamily(Family):
                 raise DataError(f"row {number}: the label {example.label:g} is outside 0 to {self.highest_score:g}", split)
         return examples
 
-    def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         return build_pairs(
             [(example.text_a, example.text_b or "") for example in examples],
             [of_label(example) / self.highest_score for example in examples],

@@ -32,7 +32,7 @@ from bert_tf.tasks.span.predictions import (
 )
 from bert_tf.tasks.span.reader import Reader, SpanExample, read_rows
 from bert_tf.tasks.tables import JSONL
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 _OF_ANSWERS = tuple(field.name for field in dataclasses.fields(SpanSettings) if field.name != "predict_file")
 _OF_WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
@@ -82,7 +82,7 @@ class SpanFamily(Family):
     def from_rows(self, given: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
         return read_rows(given, split, labelled=labelled, may_be_none=self.version_2_with_negative)
 
-    def features(self, examples: Sequence[SpanExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Always splits long texts into windows."""
         windows = spans.Windows(limits.max_seq_length, self.doc_stride, self.max_query_length)
         return spans.build([_question(example) for example in examples], tokenizer, windows)

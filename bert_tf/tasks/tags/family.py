@@ -32,7 +32,7 @@ from bert_tf.tasks.tags import predictions, schemes
 from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
 from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
 from bert_tf.tasks.tags.predictions import TagLayout, TagPrediction, TagPredictions
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from bert_tf.tokenization.tokenizer import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class TagFamily(Family):
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[TagExample]:
         return read_rows(rows, split, labels=self.labels if labelled else None)
 
-    def features(self, examples: Sequence[TagExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+    def features(self, examples: Sequence[TagExample], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Every word is read, even if `limits` would cut long texts."""
         number_of = {label: number for number, label in enumerate(self.labels)}
         numbers = [number_of[tag] for example in examples for tag in example.label or self.labels[:1] * len(example.words)]

@@ -1,0 +1,147 @@
+"""Tokenizers of a tokenizer.json beside transformers; `write_library_oracle.py` wrote library_oracle.json."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import FlagError, VocabularyError
+from bert_tf.features import sentences
+from bert_tf.features.long_text import LONGEST_FIRST
+from bert_tf.tokenization import casing, library
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tests import tokenizer_files
+
+pytest.importorskip("tokenizers")
+
+ORACLE = json.loads(Path(__file__).with_name("library_oracle.json").read_text(encoding="utf-8"))
+TEXTS = ORACLE["texts"]
+
+
+@pytest.fixture(scope="module", params=["byte level", "unigram"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def tokenizer(kind):
+    return library.tokenizer_of(library.LibraryVocabulary(ORACLE[kind]["file"]), lower_case=True)
+
+
+def rows(features) -> list[list[int]]:
+    return [part.tolist() for part in np.split(features.token_ids, np.cumsum(features.lengths))[:-1]]
+
+
+def built(texts, tokenizer, length: int) -> list[list[int]]:
+    return rows(sentences.build(texts, None, tokenizer, max_seq_length=length, long_text=LONGEST_FIRST))
+
+
+def test_ids(kind, tokenizer):
+    assert built([(text, None) for text in TEXTS], tokenizer, 16) == ORACLE[kind]["ids"]
+
+
+def test_ids_of_pairs(kind, tokenizer):
+    """A second text without pieces is none, as published."""
+    pairs = list(zip(TEXTS[-1:] + TEXTS, TEXTS))
+    expected = ORACLE[kind]["pairs"]
+    found = built(pairs, tokenizer, 20)
+    kept = [number for number, (_, second) in enumerate(pairs) if tokenizer.ids(second)]
+    assert len(kept) > len(TEXTS) - 5
+    assert [found[number] for number in kept] == [expected[number] for number in kept]
+
+
+def test_ids_of_words(kind, tokenizer):
+    for text, (ids, word_ids) in zip(TEXTS, ORACLE[kind]["words"]):
+        words = text.split()
+        expected = [[one for one, word in zip(ids, word_ids) if word == number] for number in range(len(words))]
+        assert tokenizer.of_words(words) == expected, text
+
+
+def test_ranges_have_no_blank_before_the_piece(kind, tokenizer):
+    for text, expected in zip(TEXTS, ORACLE[kind]["ranges"]):
+        pieces = tokenizer.pieces(text)
+        assert pieces.ids.tolist() == tokenizer.ids(text)
+        for start, end, (first, after) in zip(pieces.starts, pieces.ends, expected):
+            assert (text[start:end], end) == (text[first:after].lstrip() or text[first:after], after)
+
+
+def test_lone_surrogates_are_read(tokenizer):
+    """JSON can escape them; of BERT's rules they are characters like others."""
+    assert tokenizer.ids("a \ud800 b") == tokenizer.ids("a \ufffd b")
+    assert tokenizer.pieces("\udfff mill").ends[-1] == 6
+
+
+def test_letters_keep_their_case_and_nothing_speaks_against_it(tokenizer):
+    assert not tokenizer.lower_case
+    assert tokenizer.ids("Mill") != tokenizer.ids("mill")
+    assert casing.find(tokenizer.vocabulary).signs == ()
+
+
+def test_a_file_of_padding_and_truncation_does_neither(kind, tokenizer):
+    whole = {**json.loads(ORACLE[kind]["file"])}
+    whole["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    other = library.tokenizer_of(library.LibraryVocabulary(json.dumps(whole)), lower_case=False)
+    assert other.ids(TEXTS[3]) == tokenizer.ids(TEXTS[3])
+
+
+def test_other_processes_get_the_same(tokenizer):
+    again = pickle.loads(pickle.dumps(tokenizer))  # noqa: S301 of our own
+    assert again.ids(TEXTS[3]) == tokenizer.ids(TEXTS[3])
+    assert again.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
+
+
+def test_special_tokens_are_found_by_name(tmp_path):
+    special = ("</s>", "<mask>", "<unk>", "<s>", "<pad>")
+    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level(special=special))
+    vocabulary = library.read(tmp_path / "tokenizer.json")
+    assert [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id] == [4, 2, 3, 0, 1]
+    assert (len(vocabulary), vocabulary.folder) == (23, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"a": 1}', "not a tokenizer that `tokenizers` reads"),
+        (b"{", "not a tokenizer that `tokenizers` reads"),
+        (b"\xff", "not UTF-8 at byte 0"),
+        (tokenizer_files.byte_level(special=("<s>", "</s>", "<unk>", "<mask>")).encode(), "<pad> missing; is this a tokenizer"),
+        (tokenizer_files.byte_level(special=("<unk>",)).encode(), "<pad>, <s>, </s>, <mask> missing"),
+        (tokenizer_files.byte_level(around=False).encode(), "puts 0 special tokens around a text and 0 around a pair"),
+    ],
+)
+def test_damaged_files_end_in_one_line(content, expected, tmp_path):
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(VocabularyError) as caught:
+        library.read(tmp_path / "tokenizer.json")
+    assert expected in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path}/tokenizer.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(VocabularyError, match="tokenizer.json: cannot read the tokenizer: No such file"):
+        library.read(tmp_path / "tokenizer.json")
+
+
+def test_without_the_library_its_command_is_shown(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(FlagError, match="tokenizer.json needs tokenizers: pip install 'tokenizers>="):
+        library.LibraryVocabulary(tokenizer_files.byte_level())
+
+
+def test_what_needs_word_pieces_says_so(tokenizer):
+    with pytest.raises(FlagError, match=r"fill-mask: only for models with a WordPiece vocabulary \(vocab.txt\)"):
+        library.word_pieces(tokenizer, "fill-mask")
+    own = library.tokenizer_of(Vocabulary([*SPECIAL_TOKENS, "a"]), lower_case=True)
+    assert library.word_pieces(own, "fill-mask") is own
+
+
+def test_the_file_is_no_list_of_pieces(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level())
+    with pytest.raises(VocabularyError, match="only a WordPiece vocabulary will do here"):
+        Vocabulary.from_file(tmp_path / "tokenizer.json")
