@@ -12,18 +12,31 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import checked, named, settings_of
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.training.fine_tune_config import DISTILL_SECTIONS, DISTILL_SETTINGS, FineTuneConfig, configured_distillation
+from bert_tf.training.fine_tune_config import (
+    DISTILL_SECTIONS,
+    DISTILL_SETTINGS,
+    OF_ALL_TASKS,
+    FineTuneConfig,
+    configured_distillation,
+)
 from bert_tf.training.settings import DataSettings
 
 if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
     from bert_tf.library.model import Model
+    from bert_tf.tasks.base import Task
 
 _OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
 _BOOLEANS = {"True": True, "False": False}
 
 
 @takes(row for row in DISTILL_SETTINGS if row.name not in ("teacher", "seeds"))
-def distill(teacher: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | None = None, **settings: Any) -> Model:
+def distill(
+    teacher: str | os.PathLike[str],
+    task: Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Model:
     """Trains a student of a trained model; as `python -m bert_tf distill`.
 
     The student learns from labels, from the teacher's softened outputs (Hinton et al., 2015), from the token vectors that enter
@@ -34,6 +47,7 @@ def distill(teacher: str | os.PathLike[str], *, output_dir: str | os.PathLike[st
 
     Args:
       teacher: folder of a run (its best or newest checkpoint), or a checkpoint.
+      task: of a teacher that was trained on rows in memory: an object such as a `SentenceTask`, with the same labels.
       output_dir: for checkpoints and results; by default out/TASK.
       **settings: the command's flags, by name.
 
@@ -46,19 +60,19 @@ def distill(teacher: str | os.PathLike[str], *, output_dir: str | os.PathLike[st
     """
     if "seeds" in settings:
         raise FlagError("seeds: call it once for each seed, with an output_dir of its own")
-    done = fine_tune.train(configured(**{**settings, "teacher": teacher, "output_dir": output_dir}))
+    done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 
     return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
 
 
-def configured(**values: Any) -> FineTuneConfig:
+def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     given = named(DISTILL_SETTINGS, values)  # a mistyped name is said before files are read
-    return configured_distillation(_settings_of(given.get("teacher")), **given)
+    return configured_distillation(_settings_of(given.get("teacher")), task, **given)
 
 
 def _settings_of(teacher: Any) -> dict[str, Any]:
-    """Task, data and text preparation that the record of a teacher's run names."""
+    """Task, data and text preparation of a teacher, by the record of its run."""
     from bert_tf.checkpoints.reader import CheckpointReader
     from bert_tf.estimator import run_folder
     from bert_tf.training.sources import checkpoint_of
@@ -66,14 +80,14 @@ def _settings_of(teacher: Any) -> dict[str, Any]:
     if teacher is None:
         return {}
     folder = Path(CheckpointReader(checkpoint_of(teacher, environment=os.environ)).prefix).parent
-    record = run_folder.load_record(folder) or {}
-    found: dict[str, Any] = {}
+    record, trained = run_folder.load_record(folder) or {}, run_folder.trained(folder)
+    found = {name: trained[name] for name in OF_ALL_TASKS if name in trained}
     for word in shlex.split(record.get("command", "")):
         name, equals, value = word.removeprefix("--").partition("=")
         row = _OF_TEACHER.get(name)
         if row is not None and equals:
             found[name] = checked(row, _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value))
-    return {**found, **{name: record["training"][name] for name in ("task_name",) if "training" in record}}
+    return found
 
 
 COMMAND = fine_tune.command(

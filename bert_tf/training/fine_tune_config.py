@@ -56,7 +56,7 @@ class FineTuneConfig:
 
 SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-# A student has the teacher's task, texts and vocabulary.
+OF_ALL_TASKS = ("task_name", "max_seq_length", "do_lower_case", "long_text")  # settings that a student has from its teacher
 DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
     "Teacher and student": tuple(settings_of(DistillSettings)),
     **{title: [row for row in rows if row.name not in ("folds", *OF_FOLDS)] for title, rows in SECTIONS.items()},
@@ -169,16 +169,18 @@ def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
     return {**values, "output_dir": folder}
 
 
-def configured_distillation(of_teacher: Mapping[str, Any], /, **values: Any) -> FineTuneConfig:
+def configured_distillation(of_teacher: Mapping[str, Any], task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     """`of_teacher` has settings of its run, which apply unless `values` have others."""
     given = named(DISTILL_SETTINGS, values)
     if "teacher" not in given:
         raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
-    if not any(given.get(name) for name in ("task_name", *tasks.NAMES, "data_dir")):
-        given = {**of_teacher, **given}
-    if not given.get("task_name"):
-        given["task_name"] = of_teacher.get("task_name")
-    if not given["task_name"]:
+    if task is not None:
+        _refuse_for_objects(given)
+        of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
+    elif given.keys() & {*tasks.NAMES, "task_name", "data_dir"}:  # other data
+        of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
+    given = {**of_teacher, **given}
+    if "task_name" not in given:
         raise FlagError(f"--task_name is required: {given['teacher']} has no record of its task")
     if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
         raise FlagError(
@@ -186,6 +188,8 @@ def configured_distillation(of_teacher: Mapping[str, Any], /, **values: Any) -> 
         )
     if given.keys() >= {"student_layers", "teacher_layers"}:
         raise FlagError("--student_layers and --teacher_layers exclude each other")
+    if task is not None:
+        return _made(given, task.name, DISTILL)
     name = canonical_name(given["task_name"])
     reject_unrelated_settings(name, given, given.get("problem"))
     return _made(given, name, DISTILL)

@@ -26,12 +26,13 @@ from tests import declared, lines
 WITHOUT_FUNCTION = {"export"}  # a method of a model: bert_tf.load(...).export(...)
 OPERATIONS = declared.settings()
 CALLS = {name: rows for name, rows in OPERATIONS.items() if name not in WITHOUT_FUNCTION}
-WITHOUT_ARGUMENT = {
-    "fine-tune": {"task_name"},
-    "pretrain": {"seeds"},
-    "distill": {"seeds"},
-}  # `task` may be an object; call it for each
-WITHOUT_FLAG = {"fine-tune": {"task"}, "data fetch": {"source_dir"}, "vocabulary extend": {"corpus"}}  # two are --from
+# `task` may be an object; others are called for each seed.
+WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}, "distill": {"seeds"}}
+WITHOUT_FLAG = {
+    **dict.fromkeys(("fine-tune", "distill"), {"task"}),
+    "data fetch": {"source_dir"},
+    "vocabulary extend": {"corpus"},
+}  # two are --from
 OF_TRAINING = {row.name for row in fine_tune_config.SETTINGS}
 
 

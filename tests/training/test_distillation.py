@@ -14,7 +14,7 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.errors import FlagError
+from bert_tf.errors import BertError, FlagError
 from bert_tf.operations import distill
 from bert_tf.training import distillation, fine_tune
 from bert_tf.training.settings import DistillSettings
@@ -179,6 +179,24 @@ def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(tmp_path, cap
     assert classifier.run(*shallow.flags(tmp_path / "teacher", **WAYS)) == 0
     assert lines.run("distill", tmp_path / "teacher", output_dir=tmp_path / "out", **WAYS) == 2
     assert "at least 2 layers" in capsys.readouterr().err
+
+
+def test_rows_in_memory(made, tmp_path):
+    rows = [(f"rain {word}", f"the {word}", label) for word, label in zip(HALVES[0] * 4, "01" * 8)]
+    task = bert_tf.SentenceTask(train=rows, dev=rows)
+    model = {"init_checkpoint": made.project.init_checkpoint, "max_seq_length": 12, "train_batch_size": 4}
+    bert_tf.fine_tune(task, output_dir=tmp_path / "teacher", **model, **WAYS).close()
+    small = {"student_layers": 2, "output_dir": tmp_path / "out", "train_batch_size": 4}
+    with pytest.raises(BertError, match="give|task"):
+        distill.distill(tmp_path / "teacher", **small, **WAYS)
+    with distill.distill(tmp_path / "teacher", task, **small, **WAYS) as student:
+        assert student.evaluate("dev").metrics.keys() >= {"accuracy"}
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"]["max_seq_length"] == 12
+    others = [(*texts, f"x{label}") for *texts, label in rows]
+    other = bert_tf.SentenceTask(train=others, dev=others)
+    with pytest.raises(BertError, match="labels"):
+        distill.distill(tmp_path / "teacher", other, student_layers=2, output_dir=tmp_path / "other", **WAYS)
 
 
 def test_layers_are_spaced_evenly_and_end_with_the_last():
