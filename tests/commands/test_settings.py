@@ -29,7 +29,8 @@ CALLS = {name: rows for name, rows in OPERATIONS.items() if name not in WITHOUT_
 # `task` may be an object; others are called for each seed.
 WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}, "distill": {"seeds"}}
 WITHOUT_FLAG = {
-    **dict.fromkeys(("fine-tune", "distill"), {"task"}),
+    "fine-tune": {"task"},
+    "distill": {"task"},
     "data fetch": {"source_dir"},
     "vocabulary extend": {"corpus"},
 }  # two are --from
