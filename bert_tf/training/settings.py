@@ -161,9 +161,7 @@ class DistillSettings:
     distill_temperature: float = setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
     output_weight: float = setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
     label_weight: float = setting(0.0, "weight of the labels", lowest=0.0)
-    state_weight: float = setting(
-        30.0, "weight of the token vectors before the last layer; 0: off; without them there is dropout", lowest=0.0
-    )
+    state_weight: float = setting(30.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
     relation_weight: float = setting(0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0)
 
     @property
