@@ -18,6 +18,8 @@ from bert_tf.host import HOST
 tf1 = tf.compat.v1
 
 _LAYER = re.compile(r"/layer_(\d+)/")
+_BERT, _ELECTRA = "bert/", "electra/"  # scopes of the encoder, the second in Google's checkpoints of ELECTRA
+_WORDS = f"{_BERT}embeddings/word_embeddings"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,29 +88,32 @@ def plan_restore(
     """
     found = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
-    sources: dict[str, str] = {}
+    scope = _ELECTRA if _WORDS not in found and _WORDS.replace(_BERT, _ELECTRA) in found else _BERT
+    sources = {name: stored for name in encoder if (stored := _stored(name, scope, layers)) != name}
+    if sources or layers:
+        names = (*encoder, *head_variables)
+        found = {name: found[stored] for name in names if (stored := sources.get(name, name)) in found}
     if layers:
-        sources = {name: taken for name in encoder if (taken := _of_layer(name, layers)) != name}
-        found = {
-            name: found[sources.get(name, name)] for name in (*encoder, *head_variables) if sources.get(name, name) in found
-        }
         head = {name: found[name] for name in head_variables if name in found}
+    if scope == _ELECTRA:  # it has no pooler
+        new = {*new, *(name for name in encoder if name not in found and name.startswith(f"{_BERT}pooler/"))}
     wanted = {**encoder, **{name: head[name] for name in head_variables if name in head and name in found}}
     misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
     return RestorePlan(
         prefix=reader.prefix,
         loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape and name not in new),
-        missing=tuple(name for name in wanted if name not in found),
+        missing=tuple(name for name in wanted if name not in found and name not in new),
         misshaped=misshaped,
-        initialized=(*new, *(name for name in head_variables if name not in wanted)),
+        initialized=(*(name for name in encoder if name in new), *(name for name in head_variables if name not in wanted)),
         unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
         sources=sources,
     )
 
 
-def _of_layer(name: str, layers: Sequence[int]) -> str:
-    """The name of a variable of layer i in layer `layers[i]`."""
-    return _LAYER.sub(lambda found: f"/layer_{layers[int(found[1])]}/", name)
+def _stored(name: str, scope: str, layers: Sequence[int]) -> str:
+    """The name of an encoder variable in a checkpoint: of layer i, that of layer `layers[i]`."""
+    name = name.replace(_BERT, scope, 1)
+    return _LAYER.sub(lambda found: f"/layer_{layers[int(found[1])]}/", name) if layers else name
 
 
 def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:

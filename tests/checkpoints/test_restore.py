@@ -55,6 +55,19 @@ def test_some_layers_are_taken_and_variables_begin_anew(tmp_path):
     assert found.stored("bert/encoder/layer_0/output/dense/bias") == "bert/encoder/layer_0/output/dense/bias"
 
 
+def test_a_checkpoint_of_electra_as_google_publishes_it(tmp_path):
+    """Names as in model/modeling.py of google-research/electra; the generator shares the embeddings."""
+    config = resized(embedding_size=4, model_type="electra")
+    stored = {name.replace("bert/", "electra/"): np.zeros(shape) for name, shape in encoder_shapes(config).items()}
+    entries = {name: value for name, value in stored.items() if "pooler" not in name}
+    others = {"generator/embeddings_project/bias": np.zeros(2), "discriminator_predictions/dense/bias": np.zeros(2)}
+    write_checkpoint(tmp_path / "model.ckpt", {**entries, **others, "global_step": np.int64(1)})
+    found = plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, HEAD)
+    assert found.problems() == []
+    assert {found.stored(name) for name in found.loaded} == set(entries)
+    assert found.initialized == ("bert/pooler/dense/kernel", "bert/pooler/dense/bias", *HEAD)
+
+
 def test_the_head_of_pretraining_is_loaded_as_far_as_it_is_there(plan):
     head = {name: np.zeros(shape, np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
     words = {name: value for name, value in head.items() if "predictions" in name}
