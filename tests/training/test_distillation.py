@@ -18,7 +18,7 @@ from bert_tf.errors import BertError, FlagError
 from bert_tf.operations import distill
 from bert_tf.training import distillation, fine_tune
 from bert_tf.training.settings import DistillSettings
-from tests import classifier, lines
+from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, write_project
 
 WAYS = {"num_train_epochs": 2, "verbosity": -1}
@@ -179,6 +179,21 @@ def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(tmp_path, cap
     assert classifier.run(*shallow.flags(tmp_path / "teacher", **WAYS)) == 0
     assert lines.run("distill", tmp_path / "teacher", output_dir=tmp_path / "out", **WAYS) == 2
     assert "at least 2 layers" in capsys.readouterr().err
+
+
+def test_a_narrower_model_learns_by_a_map(made, tmp_path):
+    narrow = pretrained.write(tmp_path / "narrow", sizes={"hidden_size": 4, "num_attention_heads": 2, "intermediate_size": 8})
+    ways = {"init_checkpoint": narrow, "relation_weight": 1.0, "log_every_n_steps": 1, "save_checkpoints_steps": 100}
+    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", **ways, **{**WAYS, "num_train_epochs": 6}) == 0
+    assert weights(tmp_path / "out")["head/teacher_states/kernel"].shape == (4, 8)
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    with bert_tf.load(tmp_path / "out") as model:
+        expected = [one.probabilities for one in model.predict([("rain a", "the storm")])]
+        model.export("huggingface", tmp_path / "hf", pairs=True)
+    with bert_tf.load(tmp_path / "hf") as exported:
+        (found,) = exported.predict([("rain a", "the storm")])
+    assert list(found.probabilities.values()) == pytest.approx(list(expected[0].values()), abs=1e-6)
 
 
 def test_rows_in_memory(made, tmp_path):
