@@ -7,7 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import run_layout
 from bert_tf.errors import FlagError
+from bert_tf.io import documents, files
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import checked, named, settings_of
@@ -71,23 +73,27 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     return configured_distillation(_settings_of(given.get("teacher")), task, **given)
 
 
-def _settings_of(teacher: Any) -> dict[str, Any]:
-    """Task, data and text preparation of a teacher, by the record of its run."""
-    from bert_tf.checkpoints.reader import CheckpointReader
-    from bert_tf.estimator import run_folder
-    from bert_tf.training.sources import checkpoint_of
-
-    if teacher is None:
-        return {}
-    folder = Path(CheckpointReader(checkpoint_of(teacher, environment=os.environ)).prefix).parent
-    record, trained = run_folder.load_record(folder) or {}, run_folder.trained(folder)
-    found = {name: trained[name] for name in OF_ALL_TASKS if name in trained}
-    for word in shlex.split(record.get("command", "")):
+def _settings_of(teacher: str | None) -> dict[str, Any]:
+    """Task, data and text preparation of a teacher, by the record of its run; what is damaged is said when it is loaded."""
+    record = _record(Path(teacher or ""))
+    trained = record.get(run_layout.DETERMINING)
+    found = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
+    for word in shlex.split(str(record.get("command", ""))):
         name, equals, value = word.removeprefix("--").partition("=")
         row = _OF_TEACHER.get(name)
         if row is not None and equals:
             found[name] = checked(row, _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value))
     return found
+
+
+def _record(teacher: Path) -> dict[str, Any]:
+    """Reads run_config.json without TensorFlow, whose import waits for the log to be set up."""
+    folder = teacher if teacher.is_dir() else teacher.parent
+    try:
+        found = documents.json_value(files.read_text(folder / run_layout.RECORD))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 COMMAND = fine_tune.command(

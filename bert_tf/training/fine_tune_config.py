@@ -181,7 +181,9 @@ def configured_distillation(of_teacher: Mapping[str, Any], task: Task | None = N
         of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
     given = {**of_teacher, **given}
     if "task_name" not in given:
-        raise FlagError(f"--task_name is required: {given['teacher']} has no record of its task")
+        raise FlagError(
+            f"{given['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
+        )
     if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
         raise FlagError(
             "--init_checkpoint and --student_layers exclude each other: the student is a model, or layers of the teacher"
