@@ -41,9 +41,9 @@ def distill(
 ) -> Model:
     """Trains a student of a trained model; as `python -m bert_tf distill`.
 
-    The student learns from labels, from the teacher's softened outputs (Hinton et al., 2015), from the token vectors that enter
-    its last layer, and on request from the attention relations there (Wang et al., 2021, MiniLMv2). Task, data and text
-    preparation are the teacher's unless settings name others. Repeating the call resumes a stopped training.
+    The student learns from the softened outputs of the teacher (Hinton et al., 2015), and from the token vectors that enter its
+    last layer; on request from labels, and from attention relations there (Wang et al., 2021, MiniLMv2). Task, data and text
+    preparation are those of the teacher unless settings name others. Repeating the call resumes a stopped training.
 
         small = bert_tf.distill("out/mrpc", student_layers=3, output_dir="out/mrpc-3")
 

@@ -29,8 +29,9 @@ from bert_tf.io import atomic, documents, progress
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head
-from bert_tf.modeling.heads.distillation import LABELLED, STATES, Lesson, Observed, Taught, observed
+from bert_tf.modeling.heads.distillation import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
 from bert_tf.profiling.timing.wall_clock import TEACHER, WALL
+from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
 from bert_tf.training import sources, speed
 from bert_tf.training.fine_tune_config import FineTuneConfig
@@ -148,7 +149,7 @@ class _Outputs:
         """Writes what the page says of the teacher."""
         job, family = self._job, self._job.task.family
         evaluations = {}
-        for split in job.splits.get("dev", ()):
+        for split in job.splits.get(DEV, ()):
             columns, examples = features(job, split), job.examples[split]
             evaluations[split] = family.evaluation(family.predictions(self._computed(columns), columns, examples), examples)
         metrics = summarize(evaluations) if evaluations else {}
@@ -211,7 +212,7 @@ def _lesson(job: Job, teacher: Trained, states: Array) -> Lesson:
     if asked.relation_weight:
         reader = CheckpointReader(teacher.prefix)
         scope = f"bert/encoder/layer_{teacher.config.num_hidden_layers - 1}/attention/self"
-        for name in ("query", "key", "value"):
+        for name in RELATED:
             kernel, bias = (np.asarray(reader[f"{scope}/{name}/{part}"], np.float32) for part in ("kernel", "bias"))
             projections[name] = (kernel, bias)
     return Lesson(

@@ -58,7 +58,8 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if found:
         record = run_folder.trained(found[1])
         settings = _as_trained(settings, found[0], record)
-    teacher = distillation.find_teacher(settings, environment) if settings.program == DISTILL else None
+    distills = settings.program == DISTILL and settings.actions.do_train
+    teacher = distillation.find_teacher(settings, environment) if distills else None
     if teacher is not None:
         record = teacher.record
         settings = settings.replaced({"init_checkpoint": settings.model.init_checkpoint or teacher.prefix})

@@ -22,7 +22,7 @@ from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.inputs.pipeline import Phase, Schedule
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.modeling.heads.base import Head, LossOptions
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -47,10 +47,7 @@ def train(
             _claim(job)
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
-    columns = training_rows(job, job.train_split)
-    around = None
-    if job.teacher is not None and isinstance(columns, Features):
-        columns, around = distillation.taught(job, job.teacher, columns)
+    columns, around = _rows(job)
     schedule, then = job.schedule(columns.units), _then(job)
     steps = schedule.steps + sum(phase.schedule.steps for phase in then)
     if machine.is_chief:
@@ -94,6 +91,14 @@ def train(
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
         return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
+
+
+def _rows(job: Job) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
+    """Rows to train on, and with a teacher what its outputs add to the head."""
+    columns = training_rows(job, job.train_split)
+    if job.teacher is None or not isinstance(columns, Features):
+        return columns, None
+    return distillation.taught(job, job.teacher, columns)
 
 
 def _then(job: Job) -> tuple[Phase, ...]:

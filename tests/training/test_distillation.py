@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
+from bert_tf.estimator import run
 from bert_tf.operations import distill
 from bert_tf.training import distillation, fine_tune
 from bert_tf.training.settings import DistillSettings
 from tests import classifier, lines, pretrained
-from tests.tiny import HALVES, write_project
+from tests.tiny import HALVES, held, write_project
 
 WAYS = {"num_train_epochs": 2, "verbosity": -1}
 
@@ -37,10 +37,8 @@ def made(tmp_path_factory):
     return SimpleNamespace(project=project, teacher=folder / "teacher", student=student)
 
 
-def weights(folder, step=None):
-    prefix = max(folder.glob("model.ckpt-*.index"), key=lambda path: int(path.stem.rpartition("-")[2]))
-    reader = CheckpointReader(str(folder / f"model.ckpt-{step}") if step else str(prefix.with_suffix("")))
-    return {name: reader[name] for name in reader.shapes}
+def weights(folder):
+    return held(folder / f"model.ckpt-{run.last_step(folder)}")
 
 
 def test_leaves_an_ordinary_run(made):
@@ -138,6 +136,14 @@ def test_a_run_goes_on_to_the_same_bits(made, tmp_path, counted):
     assert lines.run("distill", made.teacher, student_layers=2, output_dir=folder, **WAYS) == 0
     assert counted == []
     assert sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index")) == steps
+
+
+def test_a_student_is_evaluated_by_the_same_command(made, tmp_path, counted):
+    folder = shutil.copytree(made.student, tmp_path / "out")
+    found = json.loads((folder / "eval_results.json").read_text())
+    assert lines.run("distill", made.teacher, "--do_eval", output_dir=folder, student_layers=2, verbosity=-1) == 0
+    assert counted == []
+    assert json.loads((folder / "eval_results.json").read_text())["eval_loss"] == pytest.approx(found["eval_loss"], rel=1e-6)
 
 
 def test_another_lesson_is_another_run(made, capsys):

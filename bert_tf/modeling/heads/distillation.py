@@ -21,7 +21,7 @@ from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, HIDDEN, INPUTS, TOKEN, Fi
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
 
 tf1 = tf.compat.v1
 
@@ -29,7 +29,7 @@ STATES = Field("states", TOKEN, np.float16, width=HIDDEN)  # [B, T, E] token vec
 LABELLED = Field("is_labelled", dtype=np.float32)  # 1 in rows with labels, 0 in others
 _OF_TEACHER = "teacher_"  # how the names of observed outputs begin among the features
 _MAP = "head/teacher_states/kernel"  # [D, E]
-_RELATED = ("query", "key", "value")
+RELATED = ("query", "key", "value")
 _MASKED = -1e9
 _, _MASK, _ = INPUTS
 
@@ -47,9 +47,8 @@ def _inner(name: str) -> property:
     return property(lambda self: getattr(self.head, name))
 
 
-for _name in ("outputs", "inputs", "targets", "reads_pooled", "reads_tokens", "reads_places", "reads_word_table", "memory"):
-    setattr(_Around, _name, _inner(_name))
-for _name in ("fewest_examples", "loss_options"):
+_READS = ("inputs", "targets", "reads_pooled", "reads_tokens", "reads_places", "reads_word_table")
+for _name in ("outputs", *_READS, "fewest_examples", "memory", "loss_options"):
     setattr(_Around, _name, _inner(_name))
 
 
@@ -107,7 +106,7 @@ class Taught(_Around):
             if lesson.relation_weight:
                 last = config.num_hidden_layers - 1
                 found["relation_losses"] = _relation_losses(
-                    {name: _projected(states, name, last) for name in _RELATED},
+                    {name: _projected(states, name, last) for name in RELATED},
                     {name: tf.matmul(wanted, kernel) + bias for name, (kernel, bias) in lesson.projections.items()},
                     real,
                     config.num_attention_heads,
@@ -153,10 +152,9 @@ def _relation_losses(found: Mapping[str, tf.Tensor], wanted: Mapping[str, tf.Ten
     """[B] mean divergence of the relations of queries, of keys and of values, over tokens and `heads`."""
     bias = (1.0 - real)[:, None, None, :] * _MASKED  # [B, 1, 1, T]
     terms = []
-    for name in _RELATED:
-        ours, theirs = (tf.nn.log_softmax(_scores(vectors[name], heads) + bias) for vectors in (found, wanted))
-        divergence = tf.reduce_sum(tf.exp(theirs) * (theirs - ours), axis=-1)  # [B, H, T]
-        terms.append(_mean(tf.reduce_mean(divergence, axis=1), real))
+    for name in RELATED:
+        ours, theirs = (_scores(vectors[name], heads) + bias for vectors in (found, wanted))
+        terms.append(_mean(tf.reduce_mean(divergence(ours, theirs, 1.0), axis=1), real))
     return tf.add_n(terms) / len(terms)
 
 

@@ -110,9 +110,12 @@ class _PairsHead(Head):
         with tf1.name_scope(SCOPE):
             found, wanted = (tf.nn.l2_normalize(vectors[OUTPUT], axis=-1) for vectors in (outputs, teacher))
             if found.shape[-1] == wanted.shape[-1]:
-                return _shared(tf.reduce_sum(tf.math.squared_difference(found, wanted), axis=-1), features)
-            cosines = (tf.matmul(vectors, vectors, transpose_b=True) for vectors in (found, wanted))  # [B, B]
-            return _shared(tf.reduce_mean(tf.math.squared_difference(*cosines), axis=-1), features)
+                losses = tf.reduce_sum(tf.math.squared_difference(found, wanted), axis=-1)  # [B]
+            else:
+                cosines = (tf.matmul(vectors, vectors, transpose_b=True) for vectors in (found, wanted))  # [B, B]
+                losses = tf.reduce_mean(tf.math.squared_difference(*cosines), axis=-1)
+            groups = features[GROUPS.name]
+            return _over_rows(tf.math.segment_mean(losses, groups), groups)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """[B, D] vectors of length 1, whose products are cosines."""
@@ -179,9 +182,3 @@ def _over_rows(losses: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
     """Divides the [G] losses of pairs evenly among their [B] rows."""
     rows = tf.math.segment_sum(tf.ones_like(groups, tf.float32), groups)  # [G]
     return tf.gather(losses / rows, groups)
-
-
-def _shared(losses: tf.Tensor, features: Features) -> tf.Tensor:
-    """Divides the [B] losses of rows by the number of rows of their pair."""
-    groups = features[GROUPS.name]
-    return losses / tf.gather(tf.math.segment_sum(tf.ones_like(losses), groups), groups)
