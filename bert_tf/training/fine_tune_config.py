@@ -57,9 +57,10 @@ class FineTuneConfig:
 SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 OF_ALL_TASKS = ("task_name", "max_seq_length", "do_lower_case", "long_text")  # settings that a student has from its teacher
+_NOT_DISTILLED = ("folds", *OF_FOLDS, "contrastive_weight", "few_labels")  # rows without labels have no class
 DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
     "Teacher and student": tuple(settings_of(DistillSettings)),
-    **{title: [row for row in rows if row.name not in ("folds", *OF_FOLDS)] for title, rows in SECTIONS.items()},
+    **{title: [row for row in rows if row.name not in _NOT_DISTILLED] for title, rows in SECTIONS.items()},
 }
 DISTILL_SETTINGS = tuple(row for rows in DISTILL_SECTIONS.values() for row in rows)
 
@@ -206,6 +207,8 @@ _OF_LABELS = {
     "do_predict",
     "class_weights",
     "label_smoothing",
+    "contrastive_weight",
+    "few_labels",
     *("folds", *OF_FOLDS),
     "predict_batch_size",
     "submission_zip",

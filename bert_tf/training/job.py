@@ -254,14 +254,17 @@ def find_target(train: TrainSettings, task: Task) -> Target | None:
 def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
     """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
     taken = heads.of(task.family.head).loss_options
-    for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
+    shares = {name: getattr(train, name) for name in ("label_smoothing", "contrastive_weight")}
+    for flag, given in {"class_weights": train.class_weights, **shares}.items():
         if given and flag not in taken:
-            raise FlagError(f"--{flag}={given}: {task.name} has no classes, its kind is {task.family.kind}")
-    if train.label_smoothing >= 1.0:
-        raise FlagError(f"--label_smoothing={train.label_smoothing}: must be below 1")
+            named = "few_labels" if train.few_labels and flag == "contrastive_weight" else f"{flag}={given}"
+            raise FlagError(f"--{named}: not for {task.name}, whose kind is {task.family.kind}")
+    for flag, given in shares.items():
+        if given >= 1.0:
+            raise FlagError(f"--{flag}={given}: must be below 1")
     if train.class_weights == _BALANCED:
-        return lambda features: LossOptions(task.family.class_weights(features), train.label_smoothing)
-    options = LossOptions(_listed(train.class_weights, task), train.label_smoothing)
+        return lambda features: LossOptions(task.family.class_weights(features), **shares)
+    options = LossOptions(_listed(train.class_weights, task), **shares)
     return lambda _: options
 
 

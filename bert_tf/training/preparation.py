@@ -48,6 +48,15 @@ _RECIPES: Mapping[str, Mapping[str, float | str]] = {
     PRETRAIN: {"adam_bias_correction": True},
     DISTILL: {"learning_rate": 4e-4, "num_train_epochs": 8.0, "adam_bias_correction": True},
 }
+# Of --few_labels, for any checkpoint; measured in docs/few_labels.md.
+_FEW_LABELS: Mapping[str, float | str] = {
+    "contrastive_weight": 0.9,  # Gunel et al. (2021)
+    "reinit_layers": 1,  # this, bias correction and longer training: Zhang et al. (2021)
+    "adam_bias_correction": True,
+    "num_train_steps": 100,
+    "train_batch_size": 16,
+    "learning_rate": 5e-5,
+}
 
 
 @WALL.span(DATA)
@@ -154,9 +163,8 @@ def _log_origins(
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
-        log.info(
-            "recipe %s: %s", "of distillation" if settings.program == DISTILL else "for the default checkpoint", _flags(chosen)
-        )
+        default = "of distillation" if settings.program == DISTILL else "for the default checkpoint"
+        log.info("recipe %s: %s", "of --few_labels" if settings.train.few_labels else default, _flags(chosen))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
     dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
     if dropped:
@@ -253,6 +261,8 @@ def with_recipe(
         recipe.update(_RECIPES[settings.program])
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
+    if settings.train.few_labels:
+        recipe = {**family.usual_settings, **_FEW_LABELS}
     chosen = _left_open(settings, recipe)
     return settings.replaced(chosen), chosen
 

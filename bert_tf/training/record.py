@@ -37,7 +37,7 @@ _FLAGS = {program: frozenset(row.name for row in rows) for program, rows in _ROW
 _SECOND = "phase2_"  # how the names of settings of a second phase begin
 _CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
 # What they mean is in other settings by now.
-_RESOLVED = ("fit_memory", "check_memory", "seeds", "folds", *OF_FOLDS, "published_layout")
+_RESOLVED = ("few_labels", "fit_memory", "check_memory", "seeds", "folds", *OF_FOLDS, "published_layout")
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -172,8 +172,9 @@ def _training(train: TrainSettings) -> dict[str, Any]:
         del values["polynomial_power"]
     if train.optimizer == ADAMW:  # what was begun when there was no other goes on
         del values["optimizer"]
-    if not train.reinit_layers:
-        del values["reinit_layers"]
+    for name in ("reinit_layers", "contrastive_weight"):
+        if not values[name]:
+            del values[name]
     return values
 
 

@@ -87,6 +87,7 @@ class TrainSettings:
         lowest=0,
         highest=MOST_LAYERS,
     )
+    few_labels: bool = setting(False, "recipe for 8 to 64 examples per class (docs/few_labels.md)")
     gradient_accumulation_steps: int = setting(1, "micro-batches per step; memory use is that of one micro-batch", lowest=1)
     fit_memory: bool = setting(False, "choose micro-batches that fit into GPU memory; same as --train_batch_size=auto")
     check_memory: bool = setting(True, "reject a run that will not fit into GPU memory before the graph is built")
@@ -95,6 +96,9 @@ class TrainSettings:
     adam_bias_correction: bool = setting(False, "bias correction of Adam; off in published BERT")
     class_weights: str | None = setting(None, "per-class loss weights: balanced, or one number per label, comma-separated")
     label_smoothing: float = setting(0.0, "label smoothing factor", lowest=0.0)
+    contrastive_weight: float = setting(
+        0.0, "share of the loss that moves texts of a class together and others apart (Gunel et al., 2021), below 1", lowest=0.0
+    )
     seed: int = setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
     seeds: str | None = setting(
         None, "several seeds in sequence: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv"

@@ -30,6 +30,7 @@ class LossOptions:
 
     class_weights: tuple[float, ...] = ()  # a factor for each label; empty for 1
     label_smoothing: float = 0.0  # share of the target spread over all labels
+    contrastive_weight: float = 0.0  # share of the loss that compares the rows of a batch with each other
 
 
 class Head:
