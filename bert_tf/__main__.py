@@ -21,6 +21,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
         "distill": "trains a small model to compute what a trained one does",
+        "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "calibrate": "fits temperatures, so that probabilities are the shares of right predictions",

@@ -35,6 +35,7 @@ LAYERS = (
     ("filling", "explanations"),
     ("cluster",),
     ("training",),
+    ("sweeps",),
     ("library",),
     ("service",),
     ("operations",),

@@ -204,6 +204,7 @@ _OF_LABELS = {
     "long_text",
     "exclude_rows",
     "relabel",
+    "max_train_examples",
     "do_predict",
     "class_weights",
     "label_smoothing",

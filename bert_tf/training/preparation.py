@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,18 +98,19 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
-    """Reads splits; of those to train on rows are left out and relabelled as --exclude_rows and --relabel say."""
+    """Reads splits; --exclude_rows, --relabel and --max_train_examples change those to train on."""
     try:
         found = {split: task.examples(data.folder, split) for split in splits}
     except BadRowsError as error:
         *others, last = error.problems
         raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
-    exclude, relabel = settings.data.exclude_rows, settings.data.relabel
-    if not exclude and not relabel:
-        return found
-    trained_on = task.splits(data.folder, TRAIN) if settings.actions.do_train else ()
-    correct = functools.partial(corrections.apply, family=task.family, exclude=exclude, relabel=relabel)
-    return {split: correct(rows) if split in trained_on else rows for split, rows in found.items()}
+    exclude, relabel, most = settings.data.exclude_rows, settings.data.relabel, settings.data.max_train_examples
+    for split in task.splits(data.folder, TRAIN) if settings.actions.do_train else ():
+        if split in found and (exclude or relabel):
+            found[split] = corrections.apply(found[split], family=task.family, exclude=exclude, relabel=relabel)
+        if split in found and most:
+            found[split] = found[split][:most]
+    return found
 
 
 def find_task(

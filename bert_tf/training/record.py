@@ -127,6 +127,7 @@ def command(job: Job) -> str:
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
         **{name: _absolute(path, several=False) for name in _CORRECTIONS if (path := getattr(settings.data, name))},
+        "max_train_examples": settings.data.max_train_examples,
         **training,
         **_values(settings.speed),
         **dataclasses.asdict(settings.actions),

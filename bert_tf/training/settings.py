@@ -45,6 +45,7 @@ class DataSettings:
         "truncate", f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)", choices=LONG_TEXTS
     )
     do_lower_case: bool = setting(True, "lower-case the text, as uncased models require")
+    max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1)
     exclude_rows: str | None = setting(
         None, "training rows to leave out: audit.csv of `data audit` as edited, or a file of ids, one per line"
     )

@@ -1,0 +1,91 @@
+"""Sweep: trains tasks x seeds x settings on every device, and tabulates the results."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.errors import FlagError
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import read, setting
+
+if TYPE_CHECKING:
+    from bert_tf.sweeps.table import Result
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepSettings:
+    file: str = setting(None, "sweep file: tasks, seeds, settings (docs/sweeps.md)", positional=True, required=True)
+    output_dir: str = setting(None, "folder for the runs and their table", required=True)
+    slots: int | None = setting(
+        None, "runs at a time; default: one for each GPU, or for each core with 4 GB of memory", lowest=1, highest=1000
+    )
+    from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """A finished sweep.
+
+    Attributes:
+      folder: of the runs.
+      table: sweep.tsv, a row for each run.
+      results: of the runs, in the order of the file.
+    """
+
+    folder: Path
+    table: Path
+    results: tuple[Result, ...]
+
+
+@takes(SweepSettings)
+def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str], **settings: Any) -> Sweep:
+    """Trains the runs of a sweep file; as `python -m bert_tf sweep`.
+
+    Runs that a stopped or killed call left are continued by the same call.
+
+    Args:
+      file: sweep file, YAML or JSON, with tasks, seeds and settings.
+      output_dir: for the runs and their table.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: the file is invalid; what fails in a run is in its result.
+      KeyboardInterrupt: Ctrl-C; the runs have saved checkpoints.
+    """
+    return run_all(read(SweepSettings, {"file": file, "output_dir": output_dir, **settings}))
+
+
+def run_all(settings: SweepSettings) -> Sweep:
+    from bert_tf.sweeps import leader, plan, table
+
+    folder = Path(settings.output_dir)
+    file = plan.read(settings.file)
+    runs = plan.runs(file, folder, from_mnli=settings.from_mnli)
+    costs = {run.name: plan.cost(run.config, os.environ) for run in runs}
+    table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli})
+    table.forget_failures(folder, runs)
+    results = leader.Leader(runs, costs, folder, leader.slots(settings.slots, os.environ)).lead()
+    return Sweep(folder, table.write_table(folder, results), tuple(results))
+
+
+def _run(call: Call) -> int:
+    from bert_tf.sweeps import table
+
+    done = run_all(call.settings)
+    print("\n".join(table.summary(done.results)))
+    errors = [result for result in done.results if result.error]
+    if errors:
+        raise FlagError(f"{len(errors)} of {len(done.results)} runs failed, the first: {errors[0].name}: {errors[0].error}")
+    return 0
+
+
+COMMAND = Command(
+    "Trains tasks x seeds x settings: python -m bert_tf sweep FILE.yaml --output_dir=DIR",
+    SweepSettings,
+    _run,
+    stopped="stopped; the same command continues",
+)

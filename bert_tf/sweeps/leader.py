@@ -1,0 +1,216 @@
+"""Trains the runs of a plan on the slots of this machine, the longest first, beside leaders of other machines.
+
+A lock in the shared folder claims a run. It ends with the process that trains the run, so that the run of a killed process is
+free again, and resumes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf.io.log_form import log
+from bert_tf.runtime import diagnosis, nvidia
+from bert_tf.sweeps import table
+from bert_tf.sweeps.plan import PlannedRun
+
+_PATIENCE_S = 2.0  # until a run that another process has is tried again
+_ATTEMPTS = 3  # of a run whose process is killed
+_MEMORY_MB = 4096  # that a run on a CPU may take
+
+
+class Slot(NamedTuple):
+    """A part of the machine for one run at a time."""
+
+    environment: Mapping[str, str]  # in addition to that of the leader
+    threads: int | None = None  # of the CPU
+
+
+def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
+    """One slot for each visible GPU, or `count` of them in turn; without a GPU the cores are divided among `count` slots.
+
+    By default a slot has a core and 4 GB of memory at least.
+    """
+    gpus = nvidia.listed(nvidia.survey().offered, environment.get(diagnosis.HIDING))
+    if gpus:
+        names = [gpu.uuid or str(gpu.number) for gpu in gpus]
+        return [Slot({diagnosis.HIDING: names[number % len(names)]}) for number in range(count or len(names))]
+    cores = len(os.sched_getaffinity(0))
+    memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    count = count or max(1, min(cores, memory_mb // _MEMORY_MB))
+    return [Slot({}, max(1, cores // count)) for _ in range(count)]
+
+
+@dataclasses.dataclass
+class _Started:
+    run: PlannedRun
+    process: BaseProcess
+    since: float
+
+
+class Leader:
+    """Starts processes, follows them, and says how far the sweep is."""
+
+    def __init__(
+        self,
+        runs: Sequence[PlannedRun],
+        costs: Mapping[str, float],
+        folder: Path,
+        slots: Sequence[Slot],
+        start: Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess] | None = None,
+    ) -> None:
+        """`start` begins the process of a run; by default a fork server does."""
+        self._runs, self._costs, self._folder, self._slots = {run.name: run for run in runs}, costs, folder, slots
+        ordered = sorted(runs, key=lambda run: -costs[run.name])  # of equals the first of the file
+        self._waiting = {run.name: run for run in ordered}
+        self._started: dict[int, _Started] = {}  # by slot
+        self._results: dict[str, table.Result] = {}
+        self._not_before: dict[str, float] = {}  # of runs that another process has
+        self._killed: dict[str, int] = {}
+        self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
+        self._start_process = start or _forked()
+
+    def lead(self) -> list[table.Result]:
+        """Returns the results of all runs; after Ctrl-C or SIGTERM it raises when the processes have saved and ended."""
+        with _interrupted_by_sigterm():
+            try:
+                self._read_results(said=False)
+                if self._results:
+                    log.info("%d of %d runs have a result already", len(self._results), len(self._runs))
+                while True:
+                    self._read_results()
+                    if not self._waiting and not self._started:
+                        return [self._results[name] for name in self._runs]
+                    self._start()
+                    connection.wait([started.process.sentinel for started in self._started.values()], timeout=1.0)
+                    self._collect()
+            except KeyboardInterrupt:
+                self._stop()
+                raise
+
+    def _read_results(self, *, said: bool = True) -> None:
+        """Notes new results, of this leader, of others and of earlier commands."""
+        new = [name for name in table.finished(self._folder) if name in self._runs and name not in self._results]
+        for name in new:
+            found = table.read(self._folder, name)
+            if found is not None:
+                self._results[name] = found
+                self._waiting.pop(name, None)
+        for name in new if said else ():
+            self._say(self._runs[name], self._results[name])
+        if new:
+            table.write_table(self._folder, [self._results[name] for name in self._runs if name in self._results])
+
+    def _start(self) -> None:
+        for number, slot in enumerate(self._slots):
+            run = None if number in self._started else self._next()
+            if run is None:
+                continue
+            del self._waiting[run.name]
+            given = run.config.devices
+            threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
+            threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
+            run_here = dataclasses.replace(run, config=run.config.replaced(threads))
+            process = self._start_process(run_here, self._folder, slot.environment)
+            self._started[number] = _Started(run, process, time.monotonic())
+
+    def _next(self) -> PlannedRun | None:
+        now = time.monotonic()
+        for run in self._waiting.values():
+            if self._not_before.get(run.name, 0.0) > now:
+                continue
+            if run.after is None or run.after in self._results:
+                return run
+        return None
+
+    def _collect(self) -> None:
+        for number, started in list(self._started.items()):
+            if started.process.exitcode is None:
+                continue
+            del self._started[number]
+            run, status = started.run, started.process.exitcode
+            if status in (table.DONE, table.FAILED):
+                if status == table.DONE:
+                    self._speeds.append((time.monotonic() - started.since) / self._costs[run.name])
+                continue
+            self._waiting[run.name] = run
+            if status == table.TAKEN:
+                self._not_before[run.name] = time.monotonic() + _PATIENCE_S
+            else:
+                self._note_killed(run, status)
+
+    def _note_killed(self, run: PlannedRun, status: int) -> None:
+        self._killed[run.name] = self._killed.get(run.name, 0) + 1
+        log.warning("%s: its process ended with status %d; it is continued", run.title, status)
+        if self._killed[run.name] == _ATTEMPTS:
+            said = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
+            table.write(self._folder, table.failed(run, said))
+
+    def _say(self, run: PlannedRun, found: table.Result) -> None:
+        text = f"failed: {found.error}" if found.error else _outcome(found)
+        log.info("%d of %d: %s: %s%s", len(self._results), len(self._runs), run.title, text, self._rest())
+
+    def _rest(self) -> str:
+        """Estimates the time that is left, by the runs that were trained here."""
+        left = [*self._waiting.values(), *(started.run for started in self._started.values())]
+        if not self._speeds or not left:
+            return ""
+        seconds = sum(self._costs[run.name] for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
+        return f"; about {seconds / len(self._slots) / 60:.0f} min are left"
+
+    def _stop(self) -> None:
+        processes = [started.process for started in self._started.values()]
+        log.warning("stopping: %d runs save a checkpoint after their step", len(processes))
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def _outcome(found: table.Result) -> str:
+    metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in found.metrics.items()]
+    return f"{', '.join(metrics)} in {found.seconds:.0f} s{' (collapsed)' if found.collapsed else ''}"
+
+
+def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:
+    """Processes from a fork server, in which TensorFlow is imported once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["bert_tf.sweeps.preload"])
+
+    def start(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> BaseProcess:
+        process = context.Process(target=_work, args=(run, folder, dict(environment)), name=run.name)
+        process.start()
+        return process
+
+    return start
+
+
+def _work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
+    from bert_tf.sweeps import worker  # imports TensorFlow, in the fork server
+
+    worker.work(run, folder, environment)
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

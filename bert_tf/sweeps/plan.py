@@ -1,0 +1,195 @@
+"""The runs of a sweep file: tasks x seeds x settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import BertError, DataError, FlagError, unknown_name
+from bert_tf.io import documents, files
+from bert_tf.settings import Setting, checked, unknown_setting
+from bert_tf.tasks.base import DEV, TRAIN, Task
+from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.training import sources
+from bert_tf.training.fine_tune_config import SETTINGS, FineTuneConfig, configured
+from bert_tf.training.settings import seed_numbers
+
+GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
+FROM_MNLI = ("RTE", "MRPC", "STS-B")  # start better from a model of MNLI (Liu et al., 2019)
+MNLI = "MNLI"
+
+_KEYS = ("tasks", "seeds", "settings")
+_RANGE = ("low", "high", "log")
+# What the sweep itself decides for each run.
+_DECIDED = {"task_name": "tasks", "seed": "seeds", "seeds": "seeds", "output_dir": "--output_dir", "folds": "no key"}
+_ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
+_BYTES_PER_TOKEN = 5.0  # of English, with its columns
+_SAMPLE = 1 << 16  # bytes by which the length of rows is estimated
+_START = 2e4  # cost of starting a run, in trained tokens: some seconds
+_FORWARD = 3.0  # a trained token costs as much as so many evaluated ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Values between two numbers, to search."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFile:
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    fixed: Mapping[str, Any]  # settings with one value
+    grid: Mapping[str, tuple[Any, ...]]  # with several
+    ranges: Mapping[str, Range]
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    name: str  # of its folder
+    task: str
+    seed: int
+    varying: Mapping[str, Any]  # values of the settings that differ between runs
+    config: FineTuneConfig
+    after: str | None = None  # name of the run whose model it starts from
+
+    @property
+    def title(self) -> str:
+        return " ".join([self.task, *(f"{name}={_text(value)}" for name, value in self.varying.items()), f"seed {self.seed}"])
+
+
+def read(path: str | os.PathLike[str]) -> SweepFile:
+    """Reads a sweep file, YAML or JSON; DataError names what is wrong."""
+    try:
+        found = documents.parse_yaml(files.read_text(Path(path)))
+    except OSError as error:
+        raise DataError(f"cannot be read: {files.reason(error)}", str(path)) from error
+    except ValueError as error:
+        raise DataError(str(error), str(path)) from error
+    try:
+        return _parsed(found)
+    except BertError as error:
+        raise DataError(str(error), str(path)) from error
+
+
+def _parsed(found: Any) -> SweepFile:
+    if not isinstance(found, dict) or "tasks" not in found:
+        raise FlagError("write the keys tasks, seeds and settings, as tasks: [MRPC, RTE]")
+    for key in found:
+        if key not in _KEYS:
+            raise FlagError(unknown_name("key", str(key), _KEYS))
+    tasks = found["tasks"] if isinstance(found["tasks"], list) else [found["tasks"]]
+    wanted = [name for task in tasks for name in (GLUE if str(task).lower() == "glue" else (canonical_name(str(task)),))]
+    seeds = found.get("seeds", 1)
+    text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
+    values = found.get("settings") or {}
+    if not isinstance(values, dict):
+        raise FlagError("settings: write names and values, as learning_rate: [2e-5, 5e-5]")
+    fixed, grid, ranges = {}, {}, {}
+    for name, value in values.items():
+        row = _row(name)
+        if isinstance(value, dict):
+            ranges[row.name] = _range(row, value)
+        elif isinstance(value, list):
+            if not value:
+                raise FlagError(f"{name}: an empty list")
+            grid[row.name] = tuple(_value(row, one) for one in value)
+        else:
+            fixed[row.name] = _value(row, value)
+    return SweepFile(tuple(dict.fromkeys(wanted)), seed_numbers(text), fixed, grid, ranges)
+
+
+def _row(name: Any) -> Setting:
+    if name in _DECIDED:
+        raise FlagError(f"settings: {name} is given by {_DECIDED[name]}")
+    if name not in _ROWS:
+        raise FlagError(unknown_setting("setting", str(name), _ROWS))
+    return _ROWS[name]
+
+
+def _value(row: Setting, value: Any) -> Any:
+    if row.kind in (int, float) and isinstance(value, str):  # 2e-5 is a text to YAML
+        try:
+            value = row.kind(value)
+        except ValueError:
+            raise FlagError(f"{row.name}: {value!r} is not a number") from None
+    if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    return checked(row, value)
+
+
+def _range(row: Setting, value: Mapping[str, Any]) -> Range:
+    if row.kind not in (int, float) or not {"low", "high"} <= value.keys() <= set(_RANGE):
+        raise FlagError(f"{row.name}: a range is a number's, as {{low: 1e-5, high: 1e-4, log: true}}")
+    low, high = (_value(row, value[key]) for key in ("low", "high"))
+    log = value.get("log", False)
+    if not isinstance(log, bool) or low >= high or (log and low <= 0):
+        raise FlagError(f"{row.name}: low must be below high, and above 0 with log")
+    return Range(low, high, log)
+
+
+def runs(file: SweepFile, folder: Path, *, from_mnli: bool = False) -> list[PlannedRun]:
+    """The grid's runs in the order of the file; FlagError if a setting does not fit a task."""
+    if file.ranges:
+        raise FlagError(f"settings: {', '.join(file.ranges)} has a range, which --search=tpe or --search=random draws from")
+    grid = [dict(zip(file.grid, values)) for values in itertools.product(*file.grid.values())]
+    tasks = sorted(file.tasks, key=lambda task: task != MNLI) if from_mnli else file.tasks
+    if from_mnli and MNLI not in file.tasks:
+        raise FlagError("--from_mnli: MNLI is not among the tasks")
+    return [
+        planned(file, folder, task, seed, varying, from_mnli=from_mnli)
+        for task in tasks
+        for varying in grid
+        for seed in file.seeds
+    ]
+
+
+def planned(
+    file: SweepFile, folder: Path, task: str, seed: int, varying: Mapping[str, Any], *, from_mnli: bool = False, name: str = ""
+) -> PlannedRun:
+    said = "".join(f"-{key}={_text(value)}" for key, value in varying.items())
+    end = f"{re.sub(r'[^A-Za-z0-9_.,=+-]', '_', said)}-seed{seed}"
+    after = f"{MNLI}{end}" if from_mnli and task in FROM_MNLI else None
+    values = {"do_train": True, "do_eval": True, **file.fixed, **varying, "seed": seed}
+    if after:
+        values["init_checkpoint"] = str(folder / after)
+    config = configured(task_name=task, output_dir=str(folder / (name or f"{task}{end}")), **values)
+    return PlannedRun(name or f"{task}{end}", task, seed, dict(varying), config, after)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def cost(config: FineTuneConfig, environment: Mapping[str, str]) -> float:
+    """Estimates the work of a run, in trained tokens, from the sizes of its files; DataError if there are none."""
+    data, train = config.data, config.train
+    task = get_task(data.task_name or "", config.of_task)
+    folder = sources.find_data(task, data.data_dir, environment=environment).folder
+    (rows, tokens), (dev_rows, dev_tokens) = (_extent(task, folder, purpose) for purpose in (TRAIN, DEV))
+    rows = min(rows, data.max_train_examples or rows)
+    trained = train.num_train_steps * train.train_batch_size if train.num_train_steps else train.num_train_epochs * rows
+    longest = float(data.max_seq_length)
+    return _START + trained * min(tokens, longest) + dev_rows * min(dev_tokens, longest) / _FORWARD
+
+
+def _extent(task: Task, folder: Path, purpose: str) -> tuple[float, float]:
+    """Estimates the rows of a purpose's files, and the tokens of a row."""
+    rows, size = 0.0, 0
+    for split in task.splits(folder, purpose):
+        path = task.file(folder, split)
+        try:
+            with files.open_plain(path) as file:
+                sample, length = file.read(_SAMPLE), os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise DataError(f"cannot be read: {files.reason(error)}", path) from error
+        rows, size = rows + length * max(sample.count(b"\n"), 1) / max(len(sample), 1), size + length
+    return rows, size / max(rows, 1.0) / _BYTES_PER_TOKEN

@@ -1,0 +1,128 @@
+"""Results of the runs of a sweep: a file for each, their table, and means over seeds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import DataError, OutputError
+from bert_tf.io import atomic, documents, text_table
+from bert_tf.sweeps.plan import PlannedRun
+from bert_tf.tasks.registry import get_task
+
+TABLE = "sweep.tsv"
+_ENDING = ".json"  # of a result
+DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
+SETTINGS = "sweep.json"  # that all runs share
+RESULTS, LOGS = "results", "logs"  # folders beside those of the runs
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    name: str
+    task: str
+    seed: int
+    varying: Mapping[str, Any]  # settings that differ between runs
+    steps: int = 0
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of dev, as eval_accuracy; the first selects
+    seconds: float = 0.0  # of the last process that trained it
+    collapsed: str | None = None  # why nothing was learned; None if it was
+    error: str | None = None  # why there is no result
+
+
+def failed(run: PlannedRun, error: str) -> Result:
+    return Result(run.name, run.task, run.seed, dict(run.varying), error=error)
+
+
+def log_file(folder: Path, name: str) -> Path:
+    return folder / LOGS / f"{name}.txt"
+
+
+def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
+    """Notes the settings that all runs share; OutputError if the folder's runs have others."""
+    path = atomic.make_folder(folder) / SETTINGS
+    if not path.exists():
+        atomic.write_text(path, documents.to_json(dict(fixed), indent=1) + "\n")
+        return
+    try:
+        earlier = documents.json_value(path.read_text(encoding="utf-8"))
+        names = [name for name in {**earlier, **fixed} if earlier.get(name) != fixed.get(name)]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise OutputError(f"{path}: unreadable; name another --output_dir") from error
+    if names:
+        said = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
+        raise OutputError(f"{folder}: holds runs with other settings ({said}); name another --output_dir")
+
+
+def write(folder: Path, result: Result) -> None:
+    path = atomic.make_folder(folder / RESULTS) / f"{result.name}{_ENDING}"
+    atomic.write_text(path, documents.to_json(dataclasses.asdict(result), indent=1) + "\n")
+
+
+def read(folder: Path, name: str) -> Result | None:
+    """Returns the result of a run; None while there is none."""
+    path = folder / RESULTS / f"{name}{_ENDING}"
+    try:
+        return Result(**documents.json_value(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"damaged result of a run: {error}; delete it", path) from error
+
+
+def finished(folder: Path) -> list[str]:
+    """Names of the runs that have a result."""
+    with contextlib.suppress(FileNotFoundError):
+        return [path[: -len(_ENDING)] for path in os.listdir(folder / RESULTS) if path.endswith(_ENDING)]
+    return []
+
+
+def is_done(folder: Path, name: str) -> bool:
+    found = read(folder, name)
+    return found is not None and found.error is None
+
+
+def forget_failures(folder: Path, runs: Sequence[PlannedRun]) -> None:
+    """Deletes results of failed runs, which a new command tries again."""
+    for run in runs:
+        found = read(folder, run.name)
+        if found is not None and found.error is not None:
+            (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
+
+
+def write_table(folder: Path, results: Sequence[Result]) -> Path:
+    """Writes sweep.tsv, a row for each run."""
+    settings = list(dict.fromkeys(name for result in results for name in result.varying))
+    metrics = list(dict.fromkeys(name for result in results for name in result.metrics))
+    rows = [["task", "seed", *settings, *metrics, "steps", "collapsed", "error", "folder"]]
+    for r in results:
+        values = [r.varying.get(name, "") for name in settings] + [r.metrics.get(name, "") for name in metrics]
+        rows.append([r.task, *map(str, (r.seed, *values, r.steps or "")), r.collapsed or "", r.error or "", r.name])
+    path = folder / TABLE
+    atomic.write_text(path, "".join("\t".join(map(text_table.cell, row)) + "\n" for row in rows))
+    return path
+
+
+def summary(results: Sequence[Result]) -> Iterator[str]:
+    """Yields a table of means over seeds of each task's first metric, by task and settings."""
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
+    rows = []
+    for (task, settings), found in groups.items():
+        first = get_task(task).family.metrics[0]
+        metric = f"eval_{first}"
+        values = [result.metrics[metric] for result in found if metric in result.metrics]
+        mean = f"{statistics.fmean(values):.4f}" if values else "-"
+        sd = f"{statistics.stdev(values):.4f}" if len(values) > 1 else "-"
+        collapsed, errors = (sum(map(bool, of)) for of in zip(*((r.collapsed, r.error) for r in found)))
+        said = " ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings)
+        seconds = sum(result.seconds for result in found)
+        rows.append([task, said, first, mean, sd, *map(str, (len(values), collapsed, errors)), f"{seconds:.0f}"])
+    head = ["task", "settings", "metric", "mean", "sd", "runs", "collapsed", "failed", "seconds"]
+    yield from text_table.table(head, rows, left=(0, 1, 2))

@@ -1,0 +1,59 @@
+"""Trains one run of a sweep in a process of its own, which a fork server starts with its modules loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+from bert_tf.errors import BertError
+from bert_tf.io import lock
+from bert_tf.sweeps import table
+from bert_tf.sweeps.plan import PlannedRun
+from bert_tf.sweeps.table import DONE, FAILED, STOPPED, TAKEN
+from bert_tf.training import fine_tune, seeds
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
+    """Trains and evaluates unless another process does; writes the log and the result, and exits with a status.
+
+    Ends with its leader: after the step, with a checkpoint.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    os.environ.update(environment)
+    log = table.log_file(folder, run.name)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    with lock.claiming(folder / run.name) as other:
+        sys.exit(TAKEN if other else _trained(run, folder))
+
+
+def _trained(run: PlannedRun, folder: Path) -> int:
+    if table.is_done(folder, run.name):  # by another leader, meanwhile
+        return DONE
+    began = time.monotonic()
+    try:
+        done = fine_tune.fine_tune(run.config, environment=os.environ)
+    except BertError as error:
+        table.write(folder, table.failed(run, str(error)))
+        return FAILED
+    except Exception as error:
+        traceback.print_exc()
+        said = f"{type(error).__name__}: unexpected; {table.log_file(folder, run.name)} has the traceback"
+        table.write(folder, table.failed(run, said))
+        return FAILED
+    if done.stopped_by is not None:
+        return STOPPED
+    steps, metrics, collapsed = seeds.outcome(done)
+    seconds = time.monotonic() - began
+    table.write(folder, table.Result(run.name, run.task, run.seed, dict(run.varying), steps, metrics, seconds, collapsed))
+    return DONE

@@ -1,0 +1,136 @@
+"""Which runs a leader starts, when, and what it makes of their ends; processes are fakes that end at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+
+import pytest
+
+from bert_tf.errors import OutputError
+from bert_tf.sweeps import table
+from bert_tf.sweeps.leader import Leader, Slot
+from bert_tf.sweeps.plan import PlannedRun
+from tests.classifier import mrpc
+
+CONFIG = mrpc()
+ONE_SLOT = (Slot({}),)
+
+
+def planned(name, after=None):
+    return PlannedRun(name, "MRPC", 1, {}, CONFIG, after)
+
+
+def result(run, **values):
+    return table.Result(run.name, run.task, run.seed, {}, 5, {"eval_accuracy": 0.5}, 1.0, **values)
+
+
+class Ended:
+    """A process that has ended: its sentinel is ready at once."""
+
+    def __init__(self, status):
+        self.exitcode = status
+        self.sentinel = os.open(os.devnull, os.O_RDONLY)
+
+    def __del__(self):
+        os.close(self.sentinel)
+
+
+class Machine:
+    """Ends runs at once with a status: 0 writes a result."""
+
+    def __init__(self, *statuses):
+        self.statuses = list(statuses)
+        self.started = []
+
+    def __call__(self, run, folder, environment):
+        status = self.statuses.pop(0) if self.statuses else table.DONE
+        self.started.append((run.name, environment.get("CUDA_VISIBLE_DEVICES"), run.config.devices.intra_op_threads))
+        if status == table.DONE:
+            table.write(folder, result(run))
+        return Ended(status)
+
+
+def lead(folder, runs, machine, costs=None, slots=ONE_SLOT):
+    costs = costs or dict.fromkeys((run.name for run in runs), 1.0)
+    return Leader(runs, costs, folder, slots, machine).lead()
+
+
+def test_the_longest_run_is_started_first_and_results_keep_the_order_of_the_file(tmp_path):
+    machine, runs = Machine(), [planned("short"), planned("long"), planned("middle")]
+    found = lead(tmp_path, runs, machine, {"short": 1.0, "long": 9.0, "middle": 3.0})
+    assert [name for name, *_ in machine.started] == ["long", "middle", "short"]
+    assert [one.name for one in found] == ["short", "long", "middle"]
+    rows = (tmp_path / table.TABLE).read_text().splitlines()
+    assert [row.split("\t")[-1] for row in rows] == ["folder", "short", "long", "middle"]
+
+
+def test_a_slot_says_which_gpu_a_run_has_and_how_many_threads(tmp_path):
+    machine = Machine()
+    lead(tmp_path, [planned("a"), planned("b")], machine, slots=[Slot({"CUDA_VISIBLE_DEVICES": "0"}), Slot({}, threads=3)])
+    assert sorted(machine.started, key=str) == [("a", "0", None), ("b", None, 3)]
+
+
+def test_a_run_that_starts_from_another_waits_for_it(tmp_path):
+    machine = Machine()
+    lead(tmp_path, [planned("second", after="first"), planned("first")], machine, {"second": 9.0, "first": 1.0}, [Slot({})] * 2)
+    assert [name for name, *_ in machine.started] == ["first", "second"]
+
+
+def test_a_killed_run_is_continued_but_not_for_ever(tmp_path):
+    machine = Machine(-9, -9)
+    (found,) = lead(tmp_path, [planned("a")], machine)
+    assert len(machine.started) == 3
+    assert found.error is None
+
+    (found,) = lead(tmp_path / "other", [planned("a")], Machine(-9, 137, -9))
+    assert found.error.startswith("its process ended 3 times, with status -9")
+
+
+def test_a_run_that_another_leader_has_is_left_to_it(tmp_path):
+    """The process finds it taken; its result comes from elsewhere."""
+
+    def start(run, folder, _):
+        table.write(folder, result(run))  # the other leader's
+        return Ended(table.TAKEN)
+
+    (found,) = lead(tmp_path, [planned("a")], start)
+    assert found.metrics == {"eval_accuracy": 0.5}
+
+
+def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):
+    runs = [planned("done"), planned("failed")]
+    table.write(tmp_path, result(runs[0]))
+    table.write(tmp_path, table.failed(runs[1], "no memory"))
+    table.forget_failures(tmp_path, runs)
+    machine = Machine()
+    lead(tmp_path, runs, machine)
+    assert [name for name, *_ in machine.started] == ["failed"]
+
+
+def test_ten_thousand_runs_on_two_hundred_slots_take_seconds(tmp_path):
+    runs = [planned(f"r{number}") for number in range(10_000)]
+    machine, began = Machine(), time.monotonic()
+    found = lead(tmp_path, runs, machine, {run.name: float(len(run.name)) for run in runs}, [Slot({})] * 200)
+    assert len(found) == len(machine.started) == 10_000
+    assert time.monotonic() - began < 60
+
+
+def test_a_folder_is_of_one_set_of_settings(tmp_path):
+    table.keep_settings(tmp_path, {"num_train_steps": 20})
+    table.keep_settings(tmp_path, {"num_train_steps": 20})
+    with pytest.raises(OutputError, match="holds runs with other settings \\(num_train_steps was 20, now 30\\)"):
+        table.keep_settings(tmp_path, {"num_train_steps": 30})
+
+
+def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs():
+    accuracies = (0.5, 0.75, None)
+    results = [
+        dataclasses.replace(result(planned(str(n))), metrics={"eval_accuracy": a} if a else {})
+        for n, a in enumerate(accuracies)
+    ]
+    results[1] = dataclasses.replace(results[1], collapsed="all the same")
+    results[2] = dataclasses.replace(results[2], error="no memory")
+    _, row = table.summary(results)
+    assert row.split() == ["MRPC", "accuracy", "0.6250", "0.1768", "2", "1", "1", "3"]
