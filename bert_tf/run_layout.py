@@ -29,6 +29,7 @@ TEACHER = "teacher.json"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
+SWEEP = "sweep.tsv"  # of a folder of runs
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
 # What killed processes, or a save that failed, leave half-written.

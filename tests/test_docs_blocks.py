@@ -36,6 +36,7 @@ LINES = {
     "lines": "It rained all night.\nThe street was wet.\n" * 4,
     "masks": "It rained all [MASK].\n" * 4,
     "words": "mill\nstorm\n",
+    "sweep": "tasks: [MRPC]\nsettings: {num_train_steps: 6, learning_rate: [2e-5, 5e-5]}\n",
 }
 ROWS = {  # what a suffix and a part of a name cannot say: the rows of files that a reader would have
     "choice": [QUESTION] * 40,

@@ -60,7 +60,8 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str], *
 
 
 def run_all(settings: SweepSettings) -> Sweep:
-    from bert_tf.sweeps import leader, plan, table
+    from bert_tf.sweeps import leader, plan, score, table
+    from bert_tf.training import results as run_results
 
     folder = Path(settings.output_dir)
     file = plan.read(settings.file)
@@ -69,14 +70,19 @@ def run_all(settings: SweepSettings) -> Sweep:
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli})
     table.forget_failures(folder, runs)
     results = leader.Leader(runs, costs, folder, leader.slots(settings.slots, os.environ)).lead()
+    score.submit(folder, results)
+    run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
 
 
 def _run(call: Call) -> int:
-    from bert_tf.sweeps import table
+    from bert_tf.sweeps import score, table
 
     done = run_all(call.settings)
     print("\n".join(table.summary(done.results)))
+    glue = score.line(done.results)
+    if glue:
+        print(glue)
     errors = [result for result in done.results if result.error]
     if errors:
         raise FlagError(f"{len(errors)} of {len(done.results)} runs failed, the first: {errors[0].name}: {errors[0].error}")

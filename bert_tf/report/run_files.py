@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.io import documents, files
-from bert_tf.run_layout import EVALUATIONS, EXPLANATIONS, METRICS, RECORD, RESULTS, WRONG_EXAMPLES
+from bert_tf.run_layout import EVALUATIONS, EXPLANATIONS, METRICS, RECORD, RESULTS, SWEEP, WRONG_EXAMPLES
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard  # in Python 3.10 and newer it is `typing`'s
@@ -104,7 +104,7 @@ def _end(path: str, keep: int) -> str:
 
 
 def read(folders: Sequence[Path]) -> list[Run]:
-    """Reads runs; a seed series' folder stands for its seeds. Raises OutputError if a folder holds no readable run."""
+    """Reads runs; the folder of seeds or a sweep stands for its runs. Raises OutputError if a folder holds no readable run."""
     try:
         found: dict[Path, Path | None] = {}
         for folder in folders:
@@ -121,6 +121,8 @@ def _runs(folder: Path) -> Iterator[Path]:
         yield folder
     elif seeds:
         yield from seeds
+    elif (folder / SWEEP).is_file():
+        yield from sorted(path for path in folder.iterdir() if (path / RECORD).is_file())
     else:
         what = files.missing_folder(folder) or f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}"
         raise OutputError(f"{folder}: {what}; name the --output_dir of a training")

@@ -21,7 +21,7 @@ from bert_tf.training.settings import seed_numbers
 
 GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
 FROM_MNLI = ("RTE", "MRPC", "STS-B")  # start better from a model of MNLI (Liu et al., 2019)
-MNLI = "MNLI"
+MNLI, AX = "MNLI", "AX"
 
 _KEYS = ("tasks", "seeds", "settings")
 _RANGE = ("low", "high", "log")
@@ -144,12 +144,21 @@ def runs(file: SweepFile, folder: Path, *, from_mnli: bool = False) -> list[Plan
     tasks = sorted(file.tasks, key=lambda task: task != MNLI) if from_mnli else file.tasks
     if from_mnli and MNLI not in file.tasks:
         raise FlagError("--from_mnli: MNLI is not among the tasks")
-    return [
+    found = [
         planned(file, folder, task, seed, varying, from_mnli=from_mnli)
         for task in tasks
         for varying in grid
         for seed in file.seeds
     ]
+    return [*found, *(_diagnostic(run, folder) for run in found if run.task == MNLI and run.config.actions.do_predict)]
+
+
+def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:
+    """Predictions of AX, GLUE's diagnostic examples, by a model of MNLI."""
+    name = of_mnli.name.replace(MNLI, AX, 1)
+    values = {"init_checkpoint": str(folder / of_mnli.name), "output_dir": str(folder / name)}
+    config = configured(task_name=AX, do_predict=True, **values)
+    return PlannedRun(name, AX, of_mnli.seed, of_mnli.varying, config, of_mnli.name)
 
 
 def planned(
@@ -174,6 +183,8 @@ def cost(config: FineTuneConfig, environment: Mapping[str, str]) -> float:
     data, train = config.data, config.train
     task = get_task(data.task_name or "", config.of_task)
     folder = sources.find_data(task, data.data_dir, environment=environment).folder
+    if not config.actions.do_train:
+        return _START
     (rows, tokens), (dev_rows, dev_tokens) = (_extent(task, folder, purpose) for purpose in (TRAIN, DEV))
     rows = min(rows, data.max_train_examples or rows)
     trained = train.num_train_steps * train.train_batch_size if train.num_train_steps else train.num_train_epochs * rows

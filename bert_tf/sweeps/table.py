@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf import run_layout
 from bert_tf.errors import DataError, OutputError
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.tasks.registry import get_task
 
-TABLE = "sweep.tsv"
 _ENDING = ".json"  # of a result
 DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
 SETTINGS = "sweep.json"  # that all runs share
@@ -103,7 +103,7 @@ def write_table(folder: Path, results: Sequence[Result]) -> Path:
     for r in results:
         values = [r.varying.get(name, "") for name in settings] + [r.metrics.get(name, "") for name in metrics]
         rows.append([r.task, *map(str, (r.seed, *values, r.steps or "")), r.collapsed or "", r.error or "", r.name])
-    path = folder / TABLE
+    path = folder / run_layout.SWEEP
     atomic.write_text(path, "".join("\t".join(map(text_table.cell, row)) + "\n" for row in rows))
     return path
 

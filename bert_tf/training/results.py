@@ -97,9 +97,10 @@ def write_predictions(
     return written
 
 
-def zip_submissions(output_dir: str | os.PathLike[str]) -> Path:
-    """Packs the files of `submission` into submission.zip beside it, without folders, as the server requires."""
-    files = sorted(Path(output_dir, run_layout.SUBMISSION).glob("*.tsv"))
+def zip_submissions(output_dir: str | os.PathLike[str], runs: Sequence[Path] = ()) -> Path:
+    """Packs the files of `submission`, or those of `runs`, into submission.zip, without folders, as the server requires."""
+    folders = runs or (Path(output_dir),)
+    files = sorted(file for folder in folders for file in (folder / run_layout.SUBMISSION).glob("*.tsv"))
     if not files:
         raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a task of GLUE")
     target = Path(output_dir, run_layout.SUBMISSION_ZIP)

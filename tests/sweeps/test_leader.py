@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.sweeps import table
 from bert_tf.sweeps.leader import Leader, Slot
@@ -62,7 +63,7 @@ def test_the_longest_run_is_started_first_and_results_keep_the_order_of_the_file
     found = lead(tmp_path, runs, machine, {"short": 1.0, "long": 9.0, "middle": 3.0})
     assert [name for name, *_ in machine.started] == ["long", "middle", "short"]
     assert [one.name for one in found] == ["short", "long", "middle"]
-    rows = (tmp_path / table.TABLE).read_text().splitlines()
+    rows = (tmp_path / run_layout.SWEEP).read_text().splitlines()
     assert [row.split("\t")[-1] for row in rows] == ["folder", "short", "long", "middle"]
 
 

@@ -1,0 +1,129 @@
+"""Sweeps in real processes that are killed: no run is lost, none is trained twice, the table is the same."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import write_project
+
+pytestmark = pytest.mark.several_machines  # dozens of processes
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = 6
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    project = write_project(folder / "project")
+    model = {name: str(getattr(project, name)) for name in ("data_dir", "vocab_file", "bert_config_file", "init_checkpoint")}
+    fixed = {"num_train_steps": 30, "save_checkpoints_steps": 7, "max_seq_length": 24, "train_batch_size": 8, **model}
+    path = folder / "sweep.json"
+    path.write_text(json.dumps({"tasks": "MRPC", "seeds": "1-3", "settings": {**fixed, "learning_rate": [1e-3, 1e-2]}}))
+    return path
+
+
+def begin(file, folder):
+    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=2"]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def finished(file, folder):
+    process = begin(file, folder)
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    return (folder / "sweep.tsv").read_text()
+
+
+@pytest.fixture(scope="module")
+def table(file, tmp_path_factory):
+    """Of a sweep that nobody disturbed; each run was trained once."""
+    folder = tmp_path_factory.mktemp("whole")
+    text = finished(file, folder)
+    assert len(text.splitlines()) == RUNS + 1
+    assert trainings(folder) == [1] * RUNS
+    return text
+
+
+def trainings(folder):
+    return [path.read_text().count("Running training") for path in sorted((folder / "logs").iterdir())]
+
+
+def workers(folder):
+    """Process numbers of the runs that are being trained; a killed process leaves its note."""
+    found = []
+    for path in folder.glob(".*.claim.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(json.loads(path.read_text())["pid"])
+    return [pid for pid in found if Path(f"/proc/{pid}").exists()]
+
+
+def wait_for(condition, seconds=120.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def test_killed_workers_are_replaced(file, table, tmp_path):
+    process, killed = begin(file, tmp_path), 0
+    for delay in (0.0, 0.3, 0.8, 1.5, 2.5):  # after a run has been claimed: imports are done, then graph, steps, evaluation
+        pid = wait_for(lambda: workers(tmp_path) or process.poll() is not None and [0])[0]
+        time.sleep(delay)
+        if pid in workers(tmp_path):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+    _, said = process.communicate(timeout=240)
+    assert process.returncode == 0, said
+    assert killed >= 3
+    assert said.count("it is continued") == killed
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.0, 4.0])
+def test_a_killed_leader_is_followed_by_the_next(file, table, tmp_path, delay):
+    process = begin(file, tmp_path)
+    wait_for(lambda: workers(tmp_path))
+    time.sleep(delay)
+    process.kill()
+    process.communicate()
+    assert finished(file, tmp_path) == table
+
+
+def test_two_leaders_share_the_runs_and_one_takes_over_those_of_the_other(file, table, tmp_path):
+    first, second = begin(file, tmp_path), begin(file, tmp_path)
+    for process in (first, second):
+        _, said = process.communicate(timeout=240)
+        assert process.returncode == 0, said
+    assert trainings(tmp_path) == [1] * RUNS
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+    shared = tmp_path / "again"
+    first, second = begin(file, shared), begin(file, shared)
+    wait_for(lambda: len(workers(shared)) >= 3)
+    first.kill()
+    first.communicate()
+    _, said = second.communicate(timeout=240)
+    assert second.returncode == 0, said
+    assert (shared / "sweep.tsv").read_text() == table
+
+
+def test_ctrl_c_stops_after_a_step_and_the_same_command_continues(file, table, tmp_path):
+    process = begin(file, tmp_path)
+    wait_for(lambda: workers(tmp_path))
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "error: stopped; the same command continues"
+    wait_for(lambda: not workers(tmp_path))
+    assert finished(file, tmp_path) == table
