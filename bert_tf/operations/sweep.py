@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from bert_tf.sweeps.table import Result
 
 
+SEARCHES = GRID, RANDOM, TPE = "grid", "random", "tpe"
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+
+
 @dataclasses.dataclass(frozen=True)
 class SweepSettings:
     file: str = setting(None, "sweep file: tasks, seeds, settings (docs/sweeps.md)", positional=True, required=True)
@@ -23,6 +28,11 @@ class SweepSettings:
     slots: int | None = setting(
         None, "runs at a time; default: one for each GPU, or for each core with 4 GB of memory", lowest=1, highest=1000
     )
+    search: str = setting(
+        "grid", "grid: each combination of the lists; random or tpe (Optuna): draw from lists and ranges", choices=SEARCHES
+    )
+    trials: int = setting(20, "with --search=random or tpe: runs for each task", lowest=1, highest=100_000)
+    budget: str | None = setting(None, "with --search=random or tpe: time after which no run starts, as 2h, 30m or 90s")
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
 
 
@@ -61,18 +71,31 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str], *
 
 def run_all(settings: SweepSettings) -> Sweep:
     from bert_tf.sweeps import leader, plan, score, table
+    from bert_tf.sweeps.search import Search
     from bert_tf.training import results as run_results
 
     folder = Path(settings.output_dir)
     file = plan.read(settings.file)
-    runs = plan.runs(file, folder, from_mnli=settings.from_mnli)
-    costs = {run.name: plan.cost(run.config, os.environ) for run in runs}
+    grid, search = settings.search == GRID, None
+    if grid and (settings.budget or settings.trials != SweepSettings.trials):
+        raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
+    runs = plan.runs(file, folder, os.environ, from_mnli=settings.from_mnli) if grid else []
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli})
     table.forget_failures(folder, runs)
-    results = leader.Leader(runs, costs, folder, leader.slots(settings.slots, os.environ)).lead()
+    if not grid:
+        seconds = None if settings.budget is None else _seconds(settings.budget)
+        search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
+    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
+
+
+def _seconds(budget: str) -> float:
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([hms])", budget, re.ASCII)
+    if not found:
+        raise FlagError(f"--budget={budget}: write hours, minutes or seconds, as 2h, 30m or 90s")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 def _run(call: Call) -> int:

@@ -22,6 +22,7 @@ from bert_tf.io.log_form import log
 from bert_tf.runtime import diagnosis, nvidia
 from bert_tf.sweeps import table
 from bert_tf.sweeps.plan import PlannedRun
+from bert_tf.sweeps.search import Search, pruned
 
 _PATIENCE_S = 2.0  # until a run that another process has is tried again
 _ATTEMPTS = 3  # of a run whose process is killed
@@ -63,19 +64,20 @@ class Leader:
     def __init__(
         self,
         runs: Sequence[PlannedRun],
-        costs: Mapping[str, float],
         folder: Path,
         slots: Sequence[Slot],
+        search: Search | None = None,
         start: Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess] | None = None,
     ) -> None:
-        """`start` begins the process of a run; by default a fork server does."""
-        self._runs, self._costs, self._folder, self._slots = {run.name: run for run in runs}, costs, folder, slots
-        ordered = sorted(runs, key=lambda run: -costs[run.name])  # of equals the first of the file
+        """`search` has more runs; `start` begins the process of a run, by default a fork server does."""
+        self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
+        ordered = sorted(runs, key=lambda run: -run.cost)  # of equals the first of the file
         self._waiting = {run.name: run for run in ordered}
         self._started: dict[int, _Started] = {}  # by slot
         self._results: dict[str, table.Result] = {}
         self._not_before: dict[str, float] = {}  # of runs that another process has
         self._killed: dict[str, int] = {}
+        self._pruned: set[str] = set()
         self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
         self._start_process = start or _forked()
 
@@ -85,17 +87,22 @@ class Leader:
             try:
                 self._read_results(said=False)
                 if self._results:
-                    log.info("%d of %d runs have a result already", len(self._results), len(self._runs))
+                    log.info("%d of %d runs have a result already", len(self._results), self._total)
                 while True:
                     self._read_results()
+                    self._start()
                     if not self._waiting and not self._started:
                         return [self._results[name] for name in self._runs]
-                    self._start()
                     connection.wait([started.process.sentinel for started in self._started.values()], timeout=1.0)
                     self._collect()
+                    self._prune()
             except KeyboardInterrupt:
                 self._stop()
                 raise
+
+    @property
+    def _total(self) -> int:
+        return self._search.total if self._search else len(self._runs)
 
     def _read_results(self, *, said: bool = True) -> None:
         """Notes new results, of this leader, of others and of earlier commands."""
@@ -105,6 +112,8 @@ class Leader:
             if found is not None:
                 self._results[name] = found
                 self._waiting.pop(name, None)
+                if self._search:
+                    self._search.tell(found)
         for name in new if said else ():
             self._say(self._runs[name], self._results[name])
         if new:
@@ -112,7 +121,7 @@ class Leader:
 
     def _start(self) -> None:
         for number, slot in enumerate(self._slots):
-            run = None if number in self._started else self._next()
+            run = None if number in self._started else self._next() or self._asked()
             if run is None:
                 continue
             del self._waiting[run.name]
@@ -132,6 +141,24 @@ class Leader:
                 return run
         return None
 
+    def _asked(self) -> PlannedRun | None:
+        """A run of the search: one that nobody seems to train, else a new one."""
+        if self._search is None:
+            return None
+        for run in self._search.unfinished():
+            if run.name not in self._runs:
+                self._runs[run.name] = self._waiting[run.name] = run
+        found = self._next() or self._search.ask()
+        if found is not None:
+            self._runs[found.name] = self._waiting[found.name] = found
+        return found
+
+    def _prune(self) -> None:
+        for started in self._started.values():
+            if self._search and started.run.name not in self._pruned and self._search.lags(started.run):
+                self._pruned.add(started.run.name)
+                started.process.terminate()
+
     def _collect(self) -> None:
         for number, started in list(self._started.items()):
             if started.process.exitcode is None:
@@ -140,7 +167,10 @@ class Leader:
             run, status = started.run, started.process.exitcode
             if status in (table.DONE, table.FAILED):
                 if status == table.DONE:
-                    self._speeds.append((time.monotonic() - started.since) / self._costs[run.name])
+                    self._speeds.append((time.monotonic() - started.since) / run.cost)
+                continue
+            if run.name in self._pruned:
+                table.write(self._folder, pruned(run, self._folder))
                 continue
             self._waiting[run.name] = run
             if status == table.TAKEN:
@@ -157,14 +187,14 @@ class Leader:
 
     def _say(self, run: PlannedRun, found: table.Result) -> None:
         text = f"failed: {found.error}" if found.error else _outcome(found)
-        log.info("%d of %d: %s: %s%s", len(self._results), len(self._runs), run.title, text, self._rest())
+        log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, self._rest())
 
     def _rest(self) -> str:
         """Estimates the time that is left, by the runs that were trained here."""
         left = [*self._waiting.values(), *(started.run for started in self._started.values())]
         if not self._speeds or not left:
             return ""
-        seconds = sum(self._costs[run.name] for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
+        seconds = sum(run.cost for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
         return f"; about {seconds / len(self._slots) / 60:.0f} min are left"
 
     def _stop(self) -> None:

@@ -59,6 +59,7 @@ class PlannedRun:
     seed: int
     varying: Mapping[str, Any]  # values of the settings that differ between runs
     config: FineTuneConfig
+    cost: float  # estimate, in trained tokens
     after: str | None = None  # name of the run whose model it starts from
 
     @property
@@ -136,8 +137,8 @@ def _range(row: Setting, value: Mapping[str, Any]) -> Range:
     return Range(low, high, log)
 
 
-def runs(file: SweepFile, folder: Path, *, from_mnli: bool = False) -> list[PlannedRun]:
-    """The grid's runs in the order of the file; FlagError if a setting does not fit a task."""
+def runs(file: SweepFile, folder: Path, environment: Mapping[str, str], *, from_mnli: bool = False) -> list[PlannedRun]:
+    """The grid's runs in the order of the file; FlagError if a setting does not fit a task, DataError without its data."""
     if file.ranges:
         raise FlagError(f"settings: {', '.join(file.ranges)} has a range, which --search=tpe or --search=random draws from")
     grid = [dict(zip(file.grid, values)) for values in itertools.product(*file.grid.values())]
@@ -145,7 +146,7 @@ def runs(file: SweepFile, folder: Path, *, from_mnli: bool = False) -> list[Plan
     if from_mnli and MNLI not in file.tasks:
         raise FlagError("--from_mnli: MNLI is not among the tasks")
     found = [
-        planned(file, folder, task, seed, varying, from_mnli=from_mnli)
+        planned(file, folder, task, seed, varying, environment, from_mnli=from_mnli)
         for task in tasks
         for varying in grid
         for seed in file.seeds
@@ -158,12 +159,21 @@ def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:
     name = of_mnli.name.replace(MNLI, AX, 1)
     values = {"init_checkpoint": str(folder / of_mnli.name), "output_dir": str(folder / name)}
     config = configured(task_name=AX, do_predict=True, **values)
-    return PlannedRun(name, AX, of_mnli.seed, of_mnli.varying, config, of_mnli.name)
+    return PlannedRun(name, AX, of_mnli.seed, of_mnli.varying, config, _START, of_mnli.name)
 
 
 def planned(
-    file: SweepFile, folder: Path, task: str, seed: int, varying: Mapping[str, Any], *, from_mnli: bool = False, name: str = ""
+    file: SweepFile,
+    folder: Path,
+    task: str,
+    seed: int,
+    varying: Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    from_mnli: bool = False,
+    name: str = "",
 ) -> PlannedRun:
+    """A run of some settings; its name says those that vary unless it is given."""
     said = "".join(f"-{key}={_text(value)}" for key, value in varying.items())
     end = f"{re.sub(r'[^A-Za-z0-9_.,=+-]', '_', said)}-seed{seed}"
     after = f"{MNLI}{end}" if from_mnli and task in FROM_MNLI else None
@@ -171,7 +181,7 @@ def planned(
     if after:
         values["init_checkpoint"] = str(folder / after)
     config = configured(task_name=task, output_dir=str(folder / (name or f"{task}{end}")), **values)
-    return PlannedRun(name or f"{task}{end}", task, seed, dict(varying), config, after)
+    return PlannedRun(name or f"{task}{end}", task, seed, dict(varying), config, cost(config, environment), after)
 
 
 def _text(value: Any) -> str:
@@ -183,8 +193,6 @@ def cost(config: FineTuneConfig, environment: Mapping[str, str]) -> float:
     data, train = config.data, config.train
     task = get_task(data.task_name or "", config.of_task)
     folder = sources.find_data(task, data.data_dir, environment=environment).folder
-    if not config.actions.do_train:
-        return _START
     (rows, tokens), (dev_rows, dev_tokens) = (_extent(task, folder, purpose) for purpose in (TRAIN, DEV))
     rows = min(rows, data.max_train_examples or rows)
     trained = train.num_train_steps * train.train_batch_size if train.num_train_steps else train.num_train_epochs * rows

@@ -32,6 +32,7 @@ class Result:
     metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of dev, as eval_accuracy; the first selects
     seconds: float = 0.0  # of the last process that trained it
     collapsed: str | None = None  # why nothing was learned; None if it was
+    pruned: bool = False  # stopped by the search
     error: str | None = None  # why there is no result
 
 
@@ -99,10 +100,12 @@ def write_table(folder: Path, results: Sequence[Result]) -> Path:
     """Writes sweep.tsv, a row for each run."""
     settings = list(dict.fromkeys(name for result in results for name in result.varying))
     metrics = list(dict.fromkeys(name for result in results for name in result.metrics))
-    rows = [["task", "seed", *settings, *metrics, "steps", "collapsed", "error", "folder"]]
+    rows = [["task", "seed", *settings, *metrics, "steps", "collapsed", "pruned", "error", "folder"]]
     for r in results:
         values = [r.varying.get(name, "") for name in settings] + [r.metrics.get(name, "") for name in metrics]
-        rows.append([r.task, *map(str, (r.seed, *values, r.steps or "")), r.collapsed or "", r.error or "", r.name])
+        rows.append(
+            [r.task, *map(str, (r.seed, *values, r.steps or "")), r.collapsed or "", "pruned" * r.pruned, r.error or "", r.name]
+        )
     path = folder / run_layout.SWEEP
     atomic.write_text(path, "".join("\t".join(map(text_table.cell, row)) + "\n" for row in rows))
     return path

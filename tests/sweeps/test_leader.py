@@ -19,8 +19,8 @@ CONFIG = mrpc()
 ONE_SLOT = (Slot({}),)
 
 
-def planned(name, after=None):
-    return PlannedRun(name, "MRPC", 1, {}, CONFIG, after)
+def planned(name, cost=1.0, after=None):
+    return PlannedRun(name, "MRPC", 1, {}, CONFIG, cost, after)
 
 
 def result(run, **values):
@@ -53,14 +53,13 @@ class Machine:
         return Ended(status)
 
 
-def lead(folder, runs, machine, costs=None, slots=ONE_SLOT):
-    costs = costs or dict.fromkeys((run.name for run in runs), 1.0)
-    return Leader(runs, costs, folder, slots, machine).lead()
+def lead(folder, runs, machine, slots=ONE_SLOT):
+    return Leader(runs, folder, slots, start=machine).lead()
 
 
 def test_the_longest_run_is_started_first_and_results_keep_the_order_of_the_file(tmp_path):
-    machine, runs = Machine(), [planned("short"), planned("long"), planned("middle")]
-    found = lead(tmp_path, runs, machine, {"short": 1.0, "long": 9.0, "middle": 3.0})
+    machine, runs = Machine(), [planned("short", 1.0), planned("long", 9.0), planned("middle", 3.0)]
+    found = lead(tmp_path, runs, machine)
     assert [name for name, *_ in machine.started] == ["long", "middle", "short"]
     assert [one.name for one in found] == ["short", "long", "middle"]
     rows = (tmp_path / run_layout.SWEEP).read_text().splitlines()
@@ -75,7 +74,7 @@ def test_a_slot_says_which_gpu_a_run_has_and_how_many_threads(tmp_path):
 
 def test_a_run_that_starts_from_another_waits_for_it(tmp_path):
     machine = Machine()
-    lead(tmp_path, [planned("second", after="first"), planned("first")], machine, {"second": 9.0, "first": 1.0}, [Slot({})] * 2)
+    lead(tmp_path, [planned("second", 9.0, after="first"), planned("first")], machine, [Slot({})] * 2)
     assert [name for name, *_ in machine.started] == ["first", "second"]
 
 
@@ -111,9 +110,9 @@ def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):
 
 
 def test_ten_thousand_runs_on_two_hundred_slots_take_seconds(tmp_path):
-    runs = [planned(f"r{number}") for number in range(10_000)]
+    runs = [planned(f"r{number}", 1.0 + number % 7) for number in range(10_000)]
     machine, began = Machine(), time.monotonic()
-    found = lead(tmp_path, runs, machine, {run.name: float(len(run.name)) for run in runs}, [Slot({})] * 200)
+    found = lead(tmp_path, runs, machine, [Slot({})] * 200)
     assert len(found) == len(machine.started) == 10_000
     assert time.monotonic() - began < 60
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bert_tf import home
 from bert_tf.errors import BertError, DataError
 from bert_tf.sweeps import plan
 from tests.tiny import write_project
@@ -25,8 +26,8 @@ def read(tmp_path):
     return of
 
 
-def test_a_list_is_a_grid_and_a_number_is_the_same_for_all(read, tmp_path):
-    runs = plan.runs(read(FILE), tmp_path)
+def test_a_list_is_a_grid_and_a_number_is_the_same_for_all(read, tmp_path, glue):
+    runs = plan.runs(read(FILE), tmp_path, glue)
     assert [run.name for run in runs[:4]] == [
         *("MRPC-learning_rate=2e-05-seed1", "MRPC-learning_rate=2e-05-seed2"),
         *("MRPC-learning_rate=5e-05-seed1", "MRPC-learning_rate=5e-05-seed2"),
@@ -40,13 +41,13 @@ def test_a_list_is_a_grid_and_a_number_is_the_same_for_all(read, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["tasks: glue", "tasks: [GLUE, RTE]"])
-def test_glue_is_its_nine_tasks(read, tmp_path, text):
-    assert [run.task for run in plan.runs(read(text), tmp_path)] == list(plan.GLUE)
+def test_glue_is_its_nine_tasks(read, tmp_path, glue, text):
+    assert [run.task for run in plan.runs(read(text), tmp_path, glue)] == list(plan.GLUE)
 
 
-def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(read, tmp_path):
+def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(read, tmp_path, glue):
     file = read("tasks: [RTE, CoLA, MNLI]\nsettings: {learning_rate: [2e-5, 5e-5]}")
-    runs = {run.name: run for run in plan.runs(file, tmp_path, from_mnli=True)}
+    runs = {run.name: run for run in plan.runs(file, tmp_path, glue, from_mnli=True)}
     assert {name: run.after for name, run in runs.items() if run.after} == {
         "RTE-learning_rate=2e-05-seed1": "MNLI-learning_rate=2e-05-seed1",
         "RTE-learning_rate=5e-05-seed1": "MNLI-learning_rate=5e-05-seed1",
@@ -54,7 +55,7 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
     of_rte = runs["RTE-learning_rate=5e-05-seed1"]
     assert of_rte.config.model.init_checkpoint == str(tmp_path / "MNLI-learning_rate=5e-05-seed1")
     with pytest.raises(BertError, match="^--from_mnli: MNLI is not among the tasks"):
-        plan.runs(read("tasks: RTE"), tmp_path, from_mnli=True)
+        plan.runs(read("tasks: RTE"), tmp_path, glue, from_mnli=True)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_a_range_is_not_of_a_grid(read, tmp_path):
     file = read("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4, log: true}}")
     assert file.ranges == {"learning_rate": plan.Range(1e-5, 1e-4, log=True)}
     with pytest.raises(BertError, match="learning_rate has a range, which --search"):
-        plan.runs(file, tmp_path)
+        plan.runs(file, tmp_path, {})
 
 
 def test_the_longer_run_costs_more(read, tmp_path):
@@ -96,7 +97,7 @@ def test_the_longer_run_costs_more(read, tmp_path):
     file = read(
         f"tasks: MRPC\nsettings: {{data_dir: {project.data_dir}, num_train_epochs: [1, 4], max_train_examples: [10, 1000]}}"
     )
-    costs = [plan.cost(run.config, {}) for run in plan.runs(file, tmp_path)]
+    costs = [run.cost for run in plan.runs(file, tmp_path, {})]
     assert costs[0] < costs[1] < costs[3]
     assert costs[0] < costs[2] < costs[3]
     # 40 rows: in three more epochs 120 are trained, without the limit 30 more.
@@ -104,6 +105,5 @@ def test_the_longer_run_costs_more(read, tmp_path):
 
 
 def test_data_that_are_missing_are_said_before_the_first_run(read, tmp_path):
-    (run,) = plan.runs(read("tasks: QNLI"), tmp_path)
     with pytest.raises(DataError, match="no data for QNLI"):
-        plan.cost(run.config, {"GLUE_DIR": str(tmp_path), "BERT_TF_HOME": str(tmp_path)})
+        plan.runs(read("tasks: QNLI"), tmp_path, {home.VARIABLE: str(tmp_path)})

@@ -64,9 +64,9 @@ def test_nothing_is_packed_without_predictions(tmp_path):
     assert score.submit(tmp_path, RESULTS) is None
 
 
-def test_the_diagnostic_examples_are_predicted_by_each_model_of_mnli(tmp_path):
+def test_the_diagnostic_examples_are_predicted_by_each_model_of_mnli(tmp_path, glue):
     file = plan.SweepFile(("MNLI",), (1, 2), {"do_predict": True}, {}, {})
-    runs = plan.runs(file, tmp_path)
+    runs = plan.runs(file, tmp_path, glue)
     assert [(run.name, run.after) for run in runs[2:]] == [("AX-seed1", "MNLI-seed1"), ("AX-seed2", "MNLI-seed2")]
     actions = runs[2].config.actions
     assert (actions.do_train, actions.do_eval, actions.do_predict) == (False, False, True)

@@ -1,0 +1,136 @@
+"""Search for settings with Optuna: a study for each task, in a journal that processes and machines share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf import extras
+from bert_tf.errors import FlagError
+from bert_tf.estimator import evaluations
+from bert_tf.sweeps import plan, table
+from bert_tf.sweeps.plan import PlannedRun, SweepFile
+from bert_tf.tasks.registry import get_task
+
+RANDOM, TPE = "random", "tpe"  # samplers
+
+_JOURNAL = "study.journal"
+_LARGEST_STEP = 1 << 62
+
+
+class Search:
+    """Draws the settings of runs, hears their results, and stops those that lag behind by successive halving.
+
+    Sampling by TPE (Bergstra et al., 2011) or at random; halving asynchronously (Li et al., 2020), on the evaluations that
+    training writes (--eval_every_n_steps).
+    """
+
+    def __init__(
+        self, file: SweepFile, folder: Path, *, sampler: str, trials: int, seconds: float | None, environment: Mapping[str, str]
+    ) -> None:
+        """`trials` is the number of runs for each task, `seconds` the time after which no run starts; None for no end."""
+        optuna = _optuna()
+        self._optuna, self._file, self._folder, self._trials, self._environment = optuna, file, folder, trials, environment
+        self._end = None if seconds is None else time.monotonic() + seconds
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(folder / _JOURNAL)))
+        self._studies = {
+            task: optuna.create_study(
+                storage=storage,
+                study_name=task,
+                direction="maximize",
+                sampler=self._sampler(sampler),
+                pruner=optuna.pruners.SuccessiveHalvingPruner(),
+                load_if_exists=True,
+            )
+            for task in file.tasks
+        }
+        self._runs: dict[str, tuple[str, int]] = {}  # task and number of the trial, by name
+        self._reported: dict[str, int] = {}  # last step of which the study knows
+
+    @property
+    def total(self) -> int:
+        return self._trials * len(self._studies)
+
+    def unfinished(self) -> Iterator[PlannedRun]:
+        """Yields runs that the study knows, of this or other leaders, without a result."""
+        for task, study in self._studies.items():
+            for trial in study.get_trials(deepcopy=False):
+                if trial.number < self._trials and not trial.state.is_finished():
+                    yield self._planned(task, trial.number, trial.params)
+
+    def ask(self) -> PlannedRun | None:
+        """Returns a new run of the task with the fewest; None if there are enough, or the time is over."""
+        if self._end is not None and time.monotonic() > self._end:
+            return None
+        counts = {task: len(study.get_trials(deepcopy=False)) for task, study in self._studies.items()}
+        task = min(counts, key=lambda task: counts[task])
+        if counts[task] >= self._trials:
+            return None
+        trial = self._studies[task].ask(self._distributions())
+        if trial.number >= self._trials:  # another leader asked at the same time
+            self._studies[task].tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            return None
+        return self._planned(task, trial.number, trial.params)
+
+    def tell(self, result: table.Result) -> None:
+        task, number = self._runs[result.name]
+        states = self._optuna.trial.TrialState
+        value = result.metrics.get(_metric(task))
+        state = states.FAIL if result.error or value is None else states.PRUNED if result.pruned else states.COMPLETE
+        self._studies[task].tell(number, value if state == states.COMPLETE else None, state=state, skip_if_finished=True)
+
+    def lags(self, run: PlannedRun) -> bool:
+        """Whether a run's last evaluation is behind those of others at its step."""
+        lines = evaluations.read(self._folder / run.name, up_to=_LARGEST_STEP)
+        step = evaluations.step_of(lines[-1]) if lines else 0
+        if step <= self._reported.get(run.name, 0):
+            return False
+        self._reported[run.name] = step
+        task, number = self._runs[run.name]
+        study = self._studies[task]
+        trial = self._optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
+        trial.report(float(lines[-1].get(_metric(task)) or 0.0), step)
+        return bool(trial.should_prune())
+
+    def _planned(self, task: str, number: int, values: Mapping[str, Any]) -> PlannedRun:
+        name = f"{task}-trial{number}"
+        self._runs[name] = task, number
+        return plan.planned(self._file, self._folder, task, self._file.seeds[0], values, self._environment, name=name)
+
+    def _distributions(self) -> dict[str, Any]:
+        of = self._optuna.distributions
+        choices = {name: of.CategoricalDistribution(values) for name, values in self._file.grid.items()}
+        for name, row in self._file.ranges.items():
+            whole = isinstance(row.low, int)
+            kind = of.IntDistribution if whole else of.FloatDistribution
+            choices[name] = kind(row.low, row.high, log=row.log)
+        return choices
+
+    def _sampler(self, name: str) -> Any:
+        of = self._optuna.samplers
+        seed = self._file.seeds[0]
+        if name == RANDOM:
+            return of.RandomSampler(seed)
+        return of.TPESampler(n_startup_trials=max(2, min(10, self._trials // 3)), constant_liar=True, seed=seed)
+
+
+def pruned(run: PlannedRun, folder: Path) -> table.Result:
+    """The result of a run that was stopped: its last evaluation."""
+    last = evaluations.read(folder / run.name, up_to=_LARGEST_STEP)[-1]
+    found = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
+    return table.Result(run.name, run.task, run.seed, dict(run.varying), evaluations.step_of(last), found, pruned=True)
+
+
+def _metric(task: str) -> str:
+    return f"eval_{get_task(task).family.metrics[0]}"
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise FlagError(f"--search needs Optuna: {extras.install('search')}") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
