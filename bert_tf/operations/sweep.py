@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 SEARCHES = GRID, RANDOM, TPE = "grid", "random", "tpe"
+_MOST_HELD_OUT = 0.9
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 
@@ -33,6 +34,9 @@ class SweepSettings:
     )
     trials: int = setting(20, "with --search=random or tpe: runs for each task", lowest=1, highest=100_000)
     budget: str | None = setting(None, "with --search=random or tpe: time after which no run starts, as 2h, 30m or 90s")
+    hold_out: float = setting(
+        0.0, "share of the dev examples that choose nothing; the table has the metrics on them too", lowest=0.0
+    )
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
 
 
@@ -76,16 +80,18 @@ def run_all(settings: SweepSettings) -> Sweep:
 
     folder = Path(settings.output_dir)
     file = plan.read(settings.file)
+    if settings.hold_out > _MOST_HELD_OUT:
+        raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
     grid, search = settings.search == GRID, None
     if grid and (settings.budget or settings.trials != SweepSettings.trials):
         raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
     runs = plan.runs(file, folder, os.environ, from_mnli=settings.from_mnli) if grid else []
-    table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli})
+    table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget_failures(folder, runs)
     if not grid:
         seconds = None if settings.budget is None else _seconds(settings.budget)
         search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
-    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
+    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search, settings.hold_out).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))

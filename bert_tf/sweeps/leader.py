@@ -67,15 +67,21 @@ class Leader:
         folder: Path,
         slots: Sequence[Slot],
         search: Search | None = None,
+        hold_out: float = 0.0,
         start: Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess] | None = None,
     ) -> None:
-        """`search` has more runs; `start` begins the process of a run, by default a fork server does."""
+        """Prepares to train `runs`, and those that `search` has more.
+
+        `hold_out` is the share of the dev examples that the search does not see. `start` begins the process of a run, by
+        default from a fork server.
+        """
         self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
         ordered = sorted(runs, key=lambda run: -run.cost)  # of equals the first of the file
         self._waiting = {run.name: run for run in ordered}
         self._started: dict[int, _Started] = {}  # by slot
         self._results: dict[str, table.Result] = {}
         self._not_before: dict[str, float] = {}  # of runs that another process has
+        self._hold_out = hold_out
         self._killed: dict[str, int] = {}
         self._pruned: set[str] = set()
         self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
@@ -128,7 +134,7 @@ class Leader:
             given = run.config.devices
             threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
             threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
-            run_here = dataclasses.replace(run, config=run.config.replaced(threads))
+            run_here = dataclasses.replace(run, config=run.config.replaced(threads), hold_out=self._hold_out)
             process = self._start_process(run_here, self._folder, slot.environment)
             self._started[number] = _Started(run, process, time.monotonic())
 

@@ -61,6 +61,7 @@ class PlannedRun:
     config: FineTuneConfig
     cost: float  # estimate, in trained tokens
     after: str | None = None  # name of the run whose model it starts from
+    hold_out: float = 0.0  # share of the dev examples that the search does not see
 
     @property
     def title(self) -> str:

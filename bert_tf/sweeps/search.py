@@ -32,7 +32,10 @@ class Search:
     ) -> None:
         """`trials` is the number of runs for each task, `seconds` the time after which no run starts; None for no end."""
         optuna = _optuna()
+        for task in file.tasks:  # what does not fit, or is missing, is said before the studies are made
+            plan.planned(file, folder, task, file.seeds[0], {}, environment)
         self._optuna, self._file, self._folder, self._trials, self._environment = optuna, file, folder, trials, environment
+        self._sampler = sampler
         self._end = None if seconds is None else time.monotonic() + seconds
         storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(folder / _JOURNAL)))
         self._studies = {
@@ -40,7 +43,6 @@ class Search:
                 storage=storage,
                 study_name=task,
                 direction="maximize",
-                sampler=self._sampler(sampler),
                 pruner=optuna.pruners.SuccessiveHalvingPruner(),
                 load_if_exists=True,
             )
@@ -68,6 +70,7 @@ class Search:
         task = min(counts, key=lambda task: counts[task])
         if counts[task] >= self._trials:
             return None
+        self._studies[task].sampler = self._new_sampler(counts[task])
         trial = self._studies[task].ask(self._distributions())
         if trial.number >= self._trials:  # another leader asked at the same time
             self._studies[task].tell(trial, state=self._optuna.trial.TrialState.FAIL)
@@ -108,10 +111,10 @@ class Search:
             choices[name] = kind(row.low, row.high, log=row.log)
         return choices
 
-    def _sampler(self, name: str) -> Any:
-        of = self._optuna.samplers
-        seed = self._file.seeds[0]
-        if name == RANDOM:
+    def _new_sampler(self, number: int) -> Any:
+        """A sampler whose numbers depend on the trial, so that a command that continues does not draw the first ones again."""
+        of, seed = self._optuna.samplers, self._file.seeds[0] + 1_000_003 * number
+        if self._sampler == RANDOM:
             return of.RandomSampler(seed)
         return of.TPESampler(n_startup_trials=max(2, min(10, self._trials // 3)), constant_liar=True, seed=seed)
 

@@ -116,16 +116,28 @@ def summary(results: Sequence[Result]) -> Iterator[str]:
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
     for result in results:
         groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
+    has_unseen = any(name.startswith("held_out_") for result in results for name in result.metrics)
     rows = []
     for (task, settings), found in groups.items():
         first = get_task(task).family.metrics[0]
         metric = f"eval_{first}"
-        values = [result.metrics[metric] for result in found if metric in result.metrics]
-        mean = f"{statistics.fmean(values):.4f}" if values else "-"
+        values, unseen = ([r.metrics[name] for r in found if name in r.metrics] for name in (metric, f"held_out_{first}"))
+        mean, of_unseen = (f"{statistics.fmean(of):.4f}" if of else "-" for of in (values, unseen))
         sd = f"{statistics.stdev(values):.4f}" if len(values) > 1 else "-"
         collapsed, errors = (sum(map(bool, of)) for of in zip(*((r.collapsed, r.error) for r in found)))
         said = " ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings)
         seconds = sum(result.seconds for result in found)
-        rows.append([task, said, first, mean, sd, *map(str, (len(values), collapsed, errors)), f"{seconds:.0f}"])
-    head = ["task", "settings", "metric", "mean", "sd", "runs", "collapsed", "failed", "seconds"]
+        rows.append(
+            [
+                task,
+                said,
+                first,
+                mean,
+                sd,
+                *[of_unseen] * has_unseen,
+                *map(str, (len(values), collapsed, errors)),
+                f"{seconds:.0f}",
+            ]
+        )
+    head = ["task", "settings", "metric", "mean", "sd", *["held out"] * has_unseen, "runs", "collapsed", "failed", "seconds"]
     yield from text_table.table(head, rows, left=(0, 1, 2))

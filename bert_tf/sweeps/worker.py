@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bert_tf.errors import BertError
 from bert_tf.io import lock
-from bert_tf.sweeps import table
+from bert_tf.sweeps import held_out, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.table import DONE, FAILED, STOPPED, TAKEN
 from bert_tf.training import fine_tune, seeds
@@ -42,7 +42,10 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return DONE
     began = time.monotonic()
     try:
-        done = fine_tune.fine_tune(run.config, environment=os.environ)
+        if run.hold_out:
+            done, more = held_out.train(run.config, run.hold_out, os.environ)
+        else:
+            done, more = fine_tune.fine_tune(run.config, environment=os.environ), {}
     except BertError as error:
         table.write(folder, table.failed(run, str(error)))
         return FAILED
@@ -55,5 +58,7 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return STOPPED
     steps, metrics, collapsed = seeds.outcome(done)
     seconds = time.monotonic() - began
-    table.write(folder, table.Result(run.name, run.task, run.seed, dict(run.varying), steps, metrics, seconds, collapsed))
+    table.write(
+        folder, table.Result(run.name, run.task, run.seed, dict(run.varying), steps, {**metrics, **more}, seconds, collapsed)
+    )
     return DONE

@@ -40,7 +40,7 @@ FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction f
 _NO_FOLDS: Mapping[str, Any] = {"folds": None, "group_column": None, "folds_only": False, "folds_average": False}
 # What is done to all rows before they are divided, and to the final model.
 _OF_ALL_ROWS: Mapping[str, Any] = {
-    **dict.fromkeys(("exclude_rows", "relabel", "threshold", "abstain", "sets")),
+    **dict.fromkeys(("max_train_examples", "exclude_rows", "relabel", "threshold", "abstain", "sets")),
     "calibrate": False,
 }
 
