@@ -56,7 +56,7 @@ class Sweep:
 
 
 @takes(SweepSettings)
-def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str], **settings: Any) -> Sweep:
+def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | None = None, **settings: Any) -> Sweep:
     """Trains the runs of a sweep file; as `python -m bert_tf sweep`.
 
     Runs that a stopped or killed call left are continued by the same call.
@@ -85,11 +85,11 @@ def run_all(settings: SweepSettings) -> Sweep:
     grid, search = settings.search == GRID, None
     if grid and (settings.budget or settings.trials != SweepSettings.trials):
         raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
+    seconds = None if settings.budget is None else _seconds(settings.budget)
     runs = plan.runs(file, folder, os.environ, from_mnli=settings.from_mnli) if grid else []
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget_failures(folder, runs)
     if not grid:
-        seconds = None if settings.budget is None else _seconds(settings.budget)
         search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
     results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search, settings.hold_out).lead()
     score.submit(folder, results)

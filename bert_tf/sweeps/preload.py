@@ -2,14 +2,11 @@
 
 import importlib
 
-from absl import flags
-
 from bert_tf.io import log_form
 from bert_tf.runtime import noise, quick_import
 
 noise.quiet_before_import()
 quick_import.install()
 log_form.set_up(log_form.SHORT, 0)
-flags.FLAGS.mark_as_parsed()  # else each log begins with a complaint
 noise.quiet_python()
 importlib.import_module("bert_tf.sweeps.worker")

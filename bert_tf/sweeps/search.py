@@ -17,6 +17,7 @@ from bert_tf.tasks.registry import get_task
 RANDOM, TPE = "random", "tpe"  # samplers
 
 _JOURNAL = "study.journal"
+_REDUCTION = 3  # a third of the runs go on from a rung; the next one is after three times as many steps
 _LARGEST_STEP = 1 << 62
 
 
@@ -43,7 +44,7 @@ class Search:
                 storage=storage,
                 study_name=task,
                 direction="maximize",
-                pruner=optuna.pruners.SuccessiveHalvingPruner(),
+                pruner=optuna.pruners.SuccessiveHalvingPruner(int(file.fixed.get("eval_every_n_steps", 1)), _REDUCTION),
                 load_if_exists=True,
             )
             for task in file.tasks

@@ -142,8 +142,8 @@ OF_ANY_SIZE = set(
     """average_last best check_replicas_every_n_steps depth doc_stride early_stopping_patience eval_every_n_steps
     gpu_memory_limit_mb gpu_memory_mb gradient_accumulation_steps held_out_documents keep_checkpoint_max last
     log_every_n_steps max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
-    memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps phase2_max_seq_length
-    phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
+    max_train_examples memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps
+    phase2_max_seq_length phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
     verbosity word word_column""".split()
 )
 
@@ -158,7 +158,7 @@ MAY_BE_NEGATIVE = {"layer_decay", "max_seq_length", "null_score_diff_threshold",
 MAY_BE_NEGATIVE |= {"tag_column", "verbosity", "word_column"}  # those above are looked at where they are used
 MAY_BE_ZERO = set(
     """average_last best check_replicas_every_n_steps contrastive_weight early_stopping_patience ema eval_every_n_steps explain
-    grace_s held_out_documents keep_checkpoint_max label_smoothing label_weight last learning_rate masked_lm_prob
+    grace_s held_out_documents hold_out keep_checkpoint_max label_smoothing label_weight last learning_rate masked_lm_prob
     max_delay_ms max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps output_weight padding
     phase2_num_train_steps polynomial_power port random_seed reinit_layers relation_weight sampled_softmax seed
     short_seq_prob state_weight top unused warmup_proportion word""".split()
@@ -167,7 +167,7 @@ MAY_BE_ZERO = set(
 
 WITH_CHOICES = set(
     """all_reduce_alg cross_device_ops dtype engine file_format format input_format learning_rate_schedule log_form long_text
-    method optimizer output_format pooling precision problem strategy to""".split()
+    method optimizer output_format pooling precision problem search strategy to""".split()
 )
 
 
