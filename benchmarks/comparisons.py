@@ -189,6 +189,17 @@ COMPARISONS = (
             Requirement("share of the matmul peak, BERT-Base", 0.7, kind="share"),
         ),
     ),
+    *(
+        Comparison(
+            f"train-{size}",
+            f"Training {name} (random weights), sequence 64, batch 12",
+            "train",
+            (_OURS, _TRANSFORMERS),
+            size=f"{size}-base",
+            requirements=(Requirement(f"{name} against transformers, dynamic padding", 1.5),),
+        )
+        for size, name in (("electra", "ELECTRA-Base"), ("distilbert", "DistilBERT"))
+    ),
     Comparison(
         "train-128",
         "Training, sequence 128, batch 32",

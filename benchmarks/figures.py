@@ -9,6 +9,7 @@ Shapes: n tokens of an example, D hidden size, I intermediate size.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Union
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
 
 Lengths = Union[npt.NDArray[np.integer[Any]], Sequence[int]]
 
@@ -34,6 +36,9 @@ SIZES: Mapping[str, BertConfig] = {
     "mini": _sized(4, 256, 4),
     "medium": _sized(8, 512, 8),
     "base": _sized(12, 768, 12),
+    # Of other architectures; their weights are random too.
+    "electra-base": dataclasses.replace(_sized(12, 768, 12), model_type="electra", **ENCODERS["electra"].fixed),
+    "distilbert-base": dataclasses.replace(_sized(6, 768, 12), model_type="distilbert", **ENCODERS["distilbert"].fixed),
 }
 
 

@@ -50,6 +50,7 @@ from bert_tf.operations.search import search as search
 from bert_tf.operations.serve import serve as serve
 from bert_tf.operations.sweep import Sweep as Sweep
 from bert_tf.operations.sweep import sweep as sweep
+from bert_tf.operations.track import track as track
 from bert_tf.operations.vocabulary.extend import extend_vocabulary as extend_vocabulary
 from bert_tf.operations.vocabulary.make import make_vocabulary as make_vocabulary
 from bert_tf.operations.vocabulary.show import show_vocabulary as show_vocabulary

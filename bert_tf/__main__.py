@@ -48,6 +48,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "checkpoint": "inspects, compares, averages, strips, converts and renames checkpoints",
         "report": "writes the HTML report of a run, or of several side by side",
         "profile": "shows where the time of profiled steps went",
+        "track": "sends runs to an experiment tracker: MLflow, Weights & Biases, TensorBoard",
     },
     "Compare": {
         "reproduce": "repeats a published run and compares its figures with yours",

@@ -26,6 +26,7 @@ PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
 MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
 TEACHER = "teacher.json"
+TRACKING = "tracking"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
@@ -57,6 +58,7 @@ OF_TRAINING = (
     Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
     Part((f"{FEATURES}/",), "cached features, and outputs of a teacher"),
     Part((TEACHER,), "sizes of teacher and student, metrics of the teacher (docs/distillation.md)"),
+    Part((f"{TRACKING}/",), "reported to experiment trackers, and their logs (docs/tracking.md)"),
     Part((PAGE,), "the report"),
 )
 # Of the text that is pre-trained on, not of the run: it stays where the run is overwritten.

@@ -29,7 +29,7 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
-    ("card", "conversion"),
+    ("card", "conversion", "tracking"),
     ("engines",),
     ("vectors", "export", "audit"),
     ("filling", "explanations"),

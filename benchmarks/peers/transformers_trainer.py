@@ -64,6 +64,7 @@ def load_model(workload):
         model = load_pretrained(workload.kind, workload.weights, num_labels=labels, attn_implementation="sdpa")
     kernel = np.random.default_rng(workload.seed).normal(0, 0.02, [model.config.hidden_size, workload.num_labels])
     head = getattr(model, kind.head)
+    head = getattr(head, "out_proj", head)  # ELECTRA's has a dense layer before it
     with torch.no_grad():
         head.weight.copy_(torch.from_numpy(kernel.T))
         head.bias.zero_()

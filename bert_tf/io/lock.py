@@ -64,6 +64,14 @@ def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
         yield
 
 
+def holder_of(folder: str | os.PathLike[str]) -> int | None:
+    """Returns the process that writes to a folder on this machine, or was killed there; None if there is none."""
+    try:
+        return int(documents.json_value((Path(folder) / ".writer.json").read_text(encoding="utf-8"))["pid"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
 @contextlib.contextmanager
 def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
     """Holds a lock without waiting; OutputError names the other holder."""

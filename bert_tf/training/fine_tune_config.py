@@ -18,6 +18,7 @@ from bert_tf.tasks.pretraining.family import TASK as TEXTS
 from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
 from bert_tf.tasks.registry import canonical_name, known_names, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tracking import trackers
 from bert_tf.training.settings import (
     EXACT,
     POLYNOMIAL,
@@ -118,6 +119,8 @@ def _check_training(config: FineTuneConfig) -> None:
     if train.seeds is not None and "seed" in given:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
     _check_folds(config)
+    if config.output.tracker:
+        trackers.require(config.output.tracker)
 
 
 def _check_folds(config: FineTuneConfig) -> None:

@@ -144,6 +144,10 @@ def _claim(job: Job) -> None:
     # The folder can be evaluated, moved and trained from without the files that it began with.
     atomic.write_text(job.output_dir / job.vocabulary.file, job.vocabulary.to_text())
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
+    if job.settings.output.tracker:
+        from bert_tf.tracking import follow  # few runs are reported
+
+        follow.start(job.output_dir, job.settings.output.tracker)
 
 
 def _watchers(job: Job) -> list[run.Hook]:

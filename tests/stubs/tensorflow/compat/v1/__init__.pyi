@@ -62,9 +62,17 @@ class RunMetadata:
 
 class Summary:
     class Value:
-        def __init__(self, *, tag: str, simple_value: float = 0.0, tensor: Any = None) -> None: ...
+        def __init__(
+            self, *, tag: str, simple_value: float = 0.0, tensor: Any = None, metadata: SummaryMetadata | None = None
+        ) -> None: ...
 
     def __init__(self, *, value: Sequence[Summary.Value]) -> None: ...
+
+class SummaryMetadata:
+    class PluginData:
+        def __init__(self, *, plugin_name: str, content: bytes) -> None: ...
+
+    def __init__(self, *, plugin_data: SummaryMetadata.PluginData) -> None: ...
 
 class Session:
     graph: Graph

@@ -1,0 +1,109 @@
+"""Track: sends runs to an experiment tracker."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from bert_tf.errors import FlagError
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.settings import Setting, read, setting
+from bert_tf.tracking import trackers
+from bert_tf.tracking.trackers import MLFLOW, TRACKERS
+
+if TYPE_CHECKING:
+    from bert_tf.tracking.replay import Replay, Sent
+
+
+@dataclasses.dataclass(frozen=True)
+class TrackSettings:
+    run: str = setting(None, "folder of a run, or of --seeds or --folds", positional=True, required=True)
+    tracker: str = setting(None, f"required: {', '.join(TRACKERS)}", choices=TRACKERS, required=True)
+    register: str | None = setting(None, f"with {MLFLOW}: also upload the trained model, and register it by this name")
+
+
+@takes(TrackSettings)
+def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
+    """Sends a run to an experiment tracker, only what is new; as `python -m bert_tf track`.
+
+    Args:
+      run: output folder of a run, finished or not, or of several seeds or folds.
+      **settings: `tracker`: mlflow, wandb or tensorboard; `register`: with mlflow, the name to register the trained model by.
+
+    Returns:
+      For each run its `remote` id, the number of `points` and `files` sent, and the `version` of its registered model.
+
+    Raises:
+      BertError: there is no run, the tracker's package is missing, or it cannot be reached.
+    """
+    return tuple(send(read(TrackSettings, {"run": run, **settings})))
+
+
+def send(settings: TrackSettings) -> Iterator[Sent]:
+    """Sends each run, and registers its model, when the next one is asked for."""
+    from bert_tf.report import run_files
+    from bert_tf.tracking import replay
+
+    if settings.register and settings.tracker != MLFLOW:
+        raise FlagError(f"--register belongs to --tracker={MLFLOW}")
+    trackers.require(settings.tracker)
+    for run in run_files.read([Path(settings.run)]):
+        with replay.opened(run.folder, settings.tracker) as sender:
+            sent = sender.send()
+            version = _registered(sender, settings.register) if settings.register else ""
+            yield dataclasses.replace(sent, version=version)
+
+
+def _registered(sender: Replay, name: str) -> str:
+    """Registers the model of a run unless that was done; returns its version."""
+    from bert_tf.library import mlflow_model  # imports TensorFlow
+
+    model, tracker = mlflow_model.find(sender.folder), cast(Any, sender.tracker)
+    earlier = sender.guarded(lambda: str(tracker.registered(name, model.digest)))
+    if earlier:
+        return earlier
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "model"
+        mlflow_model.save(model, folder)
+        return sender.guarded(lambda: str(tracker.register(folder, name, model.digest)))
+
+
+def _say(text: str) -> None:
+    print(time.strftime("%H:%M:%S"), text, flush=True)
+
+
+def _print(call: Call) -> None:
+    logging.disable(logging.WARNING)  # of trackers' packages: what fails is an error of one line
+    try:
+        _run(call)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _run(call: Call) -> None:
+    settings, pid = call.settings, call.own["follow_pid"]
+    if pid is not None:
+        from bert_tf.tracking import follow
+
+        follow.follow(Path(settings.run), settings.tracker, pid, say=_say)
+        return
+    for sent in send(settings):
+        registered = f"; model {settings.register} version {sent.version}" if sent.version else ""
+        print(f"{sent.run}: {sent.tracker} run {sent.remote}, new: {sent.points} values, {sent.files} files{registered}")
+
+
+COMMAND = Command(
+    "Sends a run to an experiment tracker, each part once (docs/tracking.md): python -m bert_tf track RUN --tracker=mlflow",
+    TrackSettings,
+    _print,
+    own=(Setting("follow_pid", int, None, ""),),
+    stopped="stopped; the same command sends the rest",
+    log=warnings_only,
+)

@@ -1,0 +1,1 @@
+"""Sends the settings, metrics and files of runs to experiment trackers: MLflow, Weights & Biases, TensorBoard."""

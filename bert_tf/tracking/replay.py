@@ -1,0 +1,124 @@
+"""Sends what is new in a run to a tracker.
+
+A point that was sent is recognized by its metric and step: steps of a metric only rise, so the last one says which are
+missing. After an error, whose request may have been received all the same, and in a new process, the tracker is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from bert_tf.errors import BertError, OutputError
+from bert_tf.io import atomic, lock
+from bert_tf.report import run_files
+from bert_tf.run_layout import TRACKING
+from bert_tf.tracking import contents, state
+from bert_tf.tracking.contents import Contents
+from bert_tf.tracking.trackers import Tracker, connect
+
+T = TypeVar("T")
+
+_SHOWN = 300  # characters of a message
+
+
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """What one replay has sent."""
+
+    run: Path
+    tracker: str
+    remote: str  # the tracker's id of the run
+    points: int
+    files: int
+    version: str = ""  # of the registered model
+
+
+class ReplacedError(OutputError):
+    """The folder of a run was overwritten by another one."""
+
+
+class Replay:
+    """Sends a run, repeatedly while it is written."""
+
+    def __init__(self, folder: Path, tracker: Tracker) -> None:
+        """Reads the state that an earlier replay has left."""
+        self.folder, self.tracker = folder, tracker
+        self._path = folder / TRACKING / f"{tracker.name}.json"
+        run = run_files.read([folder])[0]
+        self._state, self._is_open = state.load(self._path, contents.run_id(run), contents.settings_digest(run)), False
+
+    def send(self, status: str = "") -> Sent:
+        """Sends what is new; `status` is empty if training has ended. OutputError names the tracker."""
+        run = run_files.read([self.folder])[0]
+        if contents.settings_digest(run) != self._state.settings:
+            raise ReplacedError(f"{self.folder}: holds another run by now")
+        return self.guarded(lambda: self._send(contents.read(run), status))
+
+    def guarded(self, request: Callable[[], T]) -> T:
+        """Calls a function that uses the tracker; OutputError if it fails."""
+        try:
+            return _called(f"{self.folder}: not all was sent to {self.tracker.name}", request)
+        except BertError:
+            self._is_open = False
+            raise
+
+    def _send(self, found: Contents, status: str) -> Sent:
+        if not self._is_open:
+            self._open()
+        before = self._state.marks
+        if found.described != self._state.described:
+            self.tracker.describe(found.parameters, found.tags)
+            self._keep(described=found.described)
+        points = [point for point in found.series if point.name not in before or point.step > before[point.name].step]
+        points += [point for point in found.results if before.get(point.name) != point]
+        if points:
+            marks = {**before, **{point.name: point for point in points}}
+            self.tracker.add(points, marks)
+            self._keep(marks=marks)
+        new = [name for name, digest in found.files.items() if self._state.files.get(name) != digest]
+        for name in new:
+            self.tracker.upload(self.folder / name)
+            self._keep(files={**self._state.files, name: found.files[name]})
+        status = status or found.ending
+        if status != self._state.status:
+            self.tracker.end(status)
+            self._keep(status=status)
+        return Sent(self.folder, self.tracker.name, self._state.remote, len(points), len(new))
+
+    def _open(self) -> None:
+        earlier = self._state
+        remote = self.tracker.open(earlier.run, earlier.remote, self.folder.resolve().name)
+        if remote != earlier.remote:
+            self._state = state.State(earlier.run, earlier.settings, remote)
+        known = self.tracker.marks()
+        self._keep(**({} if known is None else {"marks": known}))
+        self._is_open = True
+
+    def _keep(self, **changed: object) -> None:
+        self._state = dataclasses.replace(self._state, **changed)  # type: ignore[arg-type]
+        state.save(self._path, self._state)
+
+
+@contextlib.contextmanager
+def opened(folder: Path, name: str, *, wait: bool = False) -> Iterator[Replay]:
+    """Connects a run with a tracker; OutputError if another process sends it, unless `wait`."""
+    place = atomic.make_folder(folder / TRACKING)
+    with lock.claiming(place / name, wait=wait) as other:
+        if other is not None:
+            raise OutputError(f"{place}: {other}; wait until it ends")
+        with contextlib.closing(_called(name, lambda: connect(name, place))) as tracker:
+            yield Replay(folder, tracker)
+
+
+def _called(what: str, request: Callable[[], T]) -> T:
+    try:
+        return request()
+    except BertError:
+        raise
+    except Exception as error:  # each tracker has its own
+        said = (str(error).strip() or repr(error)).splitlines()[0][:_SHOWN]
+        raise OutputError(f"{what}: {said}; repeat the command to send the rest") from error

@@ -1,0 +1,3 @@
+from collections import namedtuple
+
+ModelSignature = namedtuple("ModelSignature", "inputs outputs")

@@ -1,0 +1,144 @@
+"""What is sent of a run, and that nothing is sent twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import bert_tf
+from bert_tf import run_layout
+from bert_tf.errors import FlagError, OutputError
+from bert_tf.estimator import run_folder
+from bert_tf.io import lock
+from bert_tf.tracking import trackers
+from tests import lines
+from tests.report import example
+from tests.tracking.conftest import write_lines, write_results
+
+POINTS = len(example.METRICS) * (len(example.METRICS[0]) - 1) + 4  # and two evaluations of two metrics
+
+
+def track(folder):
+    (sent,) = bert_tf.track(folder, tracker="mlflow")
+    return sent
+
+
+def test_settings_metrics_results_and_files_are_sent(server, folder):
+    write_results(folder)
+    sent = track(folder)
+    assert (sent.remote, sent.points) == ("remote-0", POINTS + 2)
+    (run,) = server()["runs"].values()
+    assert run["params"] == {"task_name": "RTE", "train_batch_size": "8", "seed": "1", "bert_config.hidden_size": "8"}
+    assert run["tags"]["command"].startswith("python ")
+    assert ["train/loss", 20, 0.5] in run["metrics"]
+    assert ["eval/accuracy", 10, 0.6] in run["metrics"]
+    assert [one for one in run["metrics"] if one[0].startswith("dev/")] == [["dev/accuracy", 20, 0.8], ["dev/loss", 20, 0.7]]
+    assert run["files"] == ["run_config.json", "vocab.txt", "eval_results.json"]
+    assert (run["name"], run["status"], run["experiment"]) == ("run", "FINISHED", "number of bert_tf")
+
+
+def test_a_repeated_replay_sends_only_what_is_new(server, folder):
+    write_lines(folder / "metrics.jsonl", example.METRICS[:1])
+    assert track(folder).points == 6 + 4
+    sent = track(folder)
+    assert (sent.points, sent.files) == (0, 0)
+    write_lines(folder / "metrics.jsonl", example.METRICS)
+    write_results(folder)
+    sent = track(folder)
+    assert (sent.points, sent.files) == (6 + 2, 1)
+    (run,) = server()["runs"].values()
+    assert len(run["metrics"]) == len(set(map(tuple, run["metrics"]))) == POINTS + 2
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"marks": 3}'])
+def test_a_lost_state_makes_no_second_run_and_no_second_point(server, folder, content):
+    track(folder)
+    state = folder / "tracking" / "mlflow.json"
+    state.unlink() if content is None else state.write_text(content)
+    assert track(folder).points == 0
+    (run,) = server()["runs"].values()
+    assert len(run["metrics"]) == POINTS
+
+
+def test_a_request_that_was_received_before_the_connection_broke_is_not_repeated(server, folder):
+    track(folder)
+    requests = server()["requests"]
+    for fails_at in range(1, requests + 1):
+        copied = shutil.copytree(folder, folder.with_name(f"copy-{fails_at}"), ignore=shutil.ignore_patterns("tracking"))
+        store = server()
+        store["fails_at"] = store["requests"] + fails_at
+        Path(os.environ["MLFLOW_TRACKING_URI"]).write_text(json.dumps(store))
+        with pytest.raises(OutputError, match="not all was sent to mlflow: reset by peer; repeat"):
+            track(copied)
+        track(copied)
+    sizes = {run["name"]: len(run["metrics"]) for run in server()["runs"].values()}
+    assert set(sizes.values()) == {POINTS}
+    assert len(server()["runs"]) == requests + 1
+
+
+def test_a_moved_folder_is_the_same_run_and_one_with_other_settings_is_not(server, folder):
+    track(folder)
+    moved = folder.rename(folder.with_name("moved"))
+    assert (track(moved).remote, track(moved).points) == ("remote-0", 0)
+    (moved / "run_config.json").write_text(json.dumps(example.record(seed=2)))
+    assert track(moved).remote == "remote-1"
+    assert len(server()["runs"]) == 2
+
+
+def test_a_run_whose_training_was_killed_says_so(server, folder):
+    (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": {"steps": 30}}))
+    track(folder)
+    assert server()["runs"]["remote-0"]["status"] == "KILLED"
+
+
+def test_each_run_of_several_seeds_is_sent(server, folder):
+    series = folder.parent / "series"
+    series.mkdir()
+    folder.rename(series / "seed-1")
+    assert [sent.run.name for sent in bert_tf.track(series, tracker="mlflow")] == ["seed-1"]
+    assert len(server()["runs"]) == 1
+
+
+def test_the_command_prints_a_line(server, folder, capsys):
+    assert lines.run("track", folder, tracker="mlflow") == 0
+    assert capsys.readouterr().out == f"{folder}: mlflow run remote-0, new: {POINTS} values, 2 files\n"
+    assert server()["runs"]
+
+
+def test_a_second_process_does_not_send_at_the_same_time(server, folder):
+    del server
+    (folder / "tracking").mkdir()
+    with lock.claiming(folder / "tracking" / "mlflow"), pytest.raises(OutputError, match="has been writing to it since"):
+        track(folder)
+
+
+def test_what_cannot_be_reached_is_one_line(server, folder, monkeypatch):
+    del server
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "/nowhere/store.json")
+    with pytest.raises(OutputError, match=r"run: not all was sent to mlflow: no server; repeat the command to send the rest$"):
+        track(folder)
+
+
+def test_a_missing_package_is_one_line(monkeypatch, folder):
+    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(FlagError, match=r"^--tracker=mlflow: mlflow is not installed: pip install 'mlflow-skinny>=.*pandas"):
+        track(folder)
+
+
+def test_a_model_is_registered_with_mlflow_only(folder):
+    with pytest.raises(FlagError, match="^--register belongs to --tracker=mlflow"):
+        bert_tf.track(folder, tracker="tensorboard", register="name")
+
+
+def test_overwriting_a_run_deletes_its_state(tmp_path):
+    run_folder.claim(tmp_path, {"training": {"seed": 1}}, overwrite=False)
+    (tmp_path / run_layout.TRACKING).mkdir()
+    (tmp_path / run_layout.TRACKING / "mlflow.json").write_text("{}")
+    run_folder.claim(tmp_path, {"training": {"seed": 1}}, overwrite=True)
+    assert (tmp_path / run_layout.TRACKING).is_dir()
+    run_folder.claim(tmp_path, {"training": {"seed": 2}}, overwrite=True)
+    assert not (tmp_path / run_layout.TRACKING).exists()
