@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.config import BertConfig
-from bert_tf.encoders import ENCODERS
 
 Lengths = Union[npt.NDArray[np.integer[Any]], Sequence[int]]
 
@@ -37,8 +36,8 @@ SIZES: Mapping[str, BertConfig] = {
     "medium": _sized(8, 512, 8),
     "base": _sized(12, 768, 12),
     # Of other architectures; their weights are random too.
-    "electra-base": dataclasses.replace(_sized(12, 768, 12), model_type="electra", **ENCODERS["electra"].fixed),
-    "distilbert-base": dataclasses.replace(_sized(6, 768, 12), model_type="distilbert", **ENCODERS["distilbert"].fixed),
+    "electra-base": dataclasses.replace(_sized(12, 768, 12), model_type="electra", pooler_act="gelu_erf"),
+    "distilbert-base": dataclasses.replace(_sized(6, 768, 12), model_type="distilbert", type_vocab_size=0, pooler_act="relu"),
 }
 
 

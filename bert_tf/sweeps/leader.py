@@ -171,7 +171,7 @@ class Leader:
                 continue
             del self._started[number]
             run, status = started.run, started.process.exitcode
-            if status in (table.DONE, table.FAILED):
+            if status in (table.DONE, table.FAILED) and table.read(self._folder, run.name) is not None:
                 if status == table.DONE:
                     self._speeds.append((time.monotonic() - started.since) / run.cost)
                 continue

@@ -19,6 +19,7 @@ from bert_tf.estimator import describe, run_folder
 from bert_tf.estimator.evaluations import Target
 from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
+from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.io.log_form import log, published
@@ -254,17 +255,19 @@ def find_target(train: TrainSettings, task: Task) -> Target | None:
 def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
     """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
     taken = heads.of(task.family.head).loss_options
-    shares = {name: getattr(train, name) for name in ("label_smoothing", "contrastive_weight")}
-    for flag, given in {"class_weights": train.class_weights, **shares}.items():
+    contrasts = f"contrastive_weight={train.contrastive_weight}" if train.contrastive_weight else ""
+    if contrasts and task.family.kind != CLASSIFICATION:
+        named = "few_labels" if train.few_labels else contrasts
+        raise FlagError(f"--{named}: not for {task.name}, whose kind is {task.family.kind}")
+    for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
         if given and flag not in taken:
-            named = "few_labels" if train.few_labels and flag == "contrastive_weight" else f"{flag}={given}"
-            raise FlagError(f"--{named}: not for {task.name}, whose kind is {task.family.kind}")
-    for flag, given in shares.items():
-        if given >= 1.0:
-            raise FlagError(f"--{flag}={given}: must be below 1")
+            raise FlagError(f"--{flag}={given}: not for {task.name}, whose kind is {task.family.kind}")
+    for flag in ("label_smoothing", "contrastive_weight"):
+        if getattr(train, flag) >= 1.0:
+            raise FlagError(f"--{flag}={getattr(train, flag)}: must be below 1")
     if train.class_weights == _BALANCED:
-        return lambda features: LossOptions(task.family.class_weights(features), **shares)
-    options = LossOptions(_listed(train.class_weights, task), **shares)
+        return lambda features: LossOptions(task.family.class_weights(features), train.label_smoothing)
+    options = LossOptions(_listed(train.class_weights, task), train.label_smoothing)
     return lambda _: options
 
 

@@ -48,6 +48,7 @@ _RECIPES: Mapping[str, Mapping[str, float | str]] = {
     DISTILL: {"learning_rate": 4e-4, "num_train_epochs": 8.0, "adam_bias_correction": True},
 }
 # Of --few_labels, for any checkpoint; measured in docs/few_labels.md.
+_MANY_PER_CLASS = 500
 _FEW_LABELS: Mapping[str, float | str] = {
     "contrastive_weight": 0.9,  # Gunel et al. (2021)
     "reinit_layers": 1,  # this, bias correction and longer training: Zhang et al. (2021)
@@ -92,9 +93,18 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         examples[distillation.UNLABELLED] = distillation.unlabelled_examples(settings, teacher)
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
+    _judge_few_labels(job)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
+
+
+def _judge_few_labels(job: Job) -> None:
+    """Warns where plain fine-tuning is better, as docs/few_labels.md measures."""
+    if job.settings.train.few_labels and TRAIN in job.splits:
+        per_class = len(job.examples[job.train_split]) / max(len(job.task.family.labels), 1)
+        if per_class > _MANY_PER_CLASS:
+            log.warning("--few_labels: %d examples per class; with so many plain fine-tuning is better", per_class)
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:

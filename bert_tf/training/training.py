@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from bert_tf.inputs.pipeline import Phase, Schedule
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads.base import Head, LossOptions
+from bert_tf.modeling.heads.sentence import ContrastedHead
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -94,11 +96,11 @@ def train(
 
 
 def _rows(job: Job) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
-    """Rows to train on, and with a teacher what its outputs add to the head."""
-    columns = training_rows(job, job.train_split)
-    if job.teacher is None or not isinstance(columns, Features):
-        return columns, None
-    return distillation.taught(job, job.teacher, columns)
+    """Rows to train on, and what a teacher or --contrastive_weight adds to the head."""
+    columns, share = training_rows(job, job.train_split), job.settings.train.contrastive_weight
+    if job.teacher is not None and isinstance(columns, Features):
+        return distillation.taught(job, job.teacher, columns)
+    return columns, functools.partial(ContrastedHead, share=share) if share else None
 
 
 def _then(job: Job) -> tuple[Phase, ...]:

@@ -88,9 +88,9 @@ def test_the_contrastive_loss_tells_class_mates_from_other_rows():
 def test_the_contrastive_weight_is_a_share_of_the_loss(share):
     def losses():
         outputs = {"logits": tf.constant(LOGITS), "pooled": tf.constant(LOGITS)}
-        options = base.LossOptions(contrastive_weight=share)
+        head = heads.ContrastedHead(heads.ClassificationHead(3), share=share)
         return (
-            heads.ClassificationHead(3).losses(outputs, {"label_ids": tf.constant(CLASSES)}, options),
+            head.losses(outputs, {"label_ids": tf.constant(CLASSES)}, base.LossOptions()),
             heads.classification_loss(outputs["logits"], tf.constant(CLASSES)),
             heads.supervised_contrastive_loss(outputs["pooled"], tf.constant(CLASSES)),
         )

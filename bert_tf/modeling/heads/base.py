@@ -30,7 +30,6 @@ class LossOptions:
 
     class_weights: tuple[float, ...] = ()  # a factor for each label; empty for 1
     label_smoothing: float = 0.0  # share of the target spread over all labels
-    contrastive_weight: float = 0.0  # share of the loss that compares the rows of a batch with each other
 
 
 class Head:
@@ -133,6 +132,22 @@ class Head:
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """Returns the outputs of an exported model: probabilities instead of logits."""
         raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Around(Head):
+    """A head with additions for training; all that is not overridden is the inner head's."""
+
+    head: Head
+
+
+def _inner(name: str) -> property:
+    return property(lambda self: getattr(self.head, name))
+
+
+_READS = ("inputs", "targets", "reads_pooled", "reads_tokens", "reads_places", "reads_word_table")
+for _name in ("outputs", *_READS, "fewest_examples", "memory", "loss_options"):
+    setattr(Around, _name, _inner(_name))
 
 
 def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:

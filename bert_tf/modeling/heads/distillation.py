@@ -21,7 +21,7 @@ from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, HIDDEN, INPUTS, TOKEN, Fi
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
+from bert_tf.modeling.heads.base import SCOPE, Around, Features, LossOptions, Outputs, divergence
 
 tf1 = tf.compat.v1
 
@@ -36,23 +36,7 @@ _, _MASK, _ = INPUTS
 Projections = Mapping[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]]  # kernel [E, E] and bias [E] by name
 
 
-@dataclasses.dataclass(frozen=True)
-class _Around(Head):
-    """A head with additions; all that is not overridden is the inner head's."""
-
-    head: Head
-
-
-def _inner(name: str) -> property:
-    return property(lambda self: getattr(self.head, name))
-
-
-_READS = ("inputs", "targets", "reads_pooled", "reads_tokens", "reads_places", "reads_word_table")
-for _name in ("outputs", *_READS, "fewest_examples", "memory", "loss_options"):
-    setattr(_Around, _name, _inner(_name))
-
-
-class Observed(_Around):
+class Observed(Around):
     """A teacher, which also puts out the token vectors that enter its last layer."""
 
     @property
@@ -83,7 +67,7 @@ class Lesson:
 
 
 @dataclasses.dataclass(frozen=True)
-class Taught(_Around):
+class Taught(Around):
     """A student."""
 
     lesson: Lesson

@@ -17,13 +17,13 @@ from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
+from bert_tf.modeling.heads.base import SCOPE, Around, Features, Head, LossOptions, Outputs, divergence
 
 tf1 = tf.compat.v1
 
 PUBLISHED_WEIGHTS, _BIAS = "output_weights", "output_bias"
 _LOGITS, _LABELS, _IS_ANSWER = "logits", "label_ids", "is_answer"  # names of output and targets
-_POOLED = "pooled"  # name of the vectors that the contrastive loss compares; not a declared output
+_POOLED = "pooled"  # name of the vectors that the contrastive loss compares
 _MASKED = -1e9
 _DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
 
@@ -51,20 +51,14 @@ class _SentenceHead(Head):
         del features
         with tf1.name_scope(SCOPE):
             score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, self.num_labels, self.temperatures)
-            return {_LOGITS: score(execution.dropout(encoded.pooled, _DROPOUT_RATE)), _POOLED: encoded.pooled}
+            return {_LOGITS: score(execution.dropout(encoded.pooled, _DROPOUT_RATE))}
 
 
 class ClassificationHead(_SentenceHead):
     """One of several classes."""
 
-    loss_options = frozenset({*_SentenceHead.loss_options, "contrastive_weight"})
-
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        labels, weight = features[_LABELS], options.contrastive_weight
-        losses = classification_loss(outputs[_LOGITS], labels, options.class_weights, options.label_smoothing)
-        if not weight:
-            return losses
-        return (1.0 - weight) * losses + weight * supervised_contrastive_loss(outputs[_POOLED], labels)
+        return classification_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features
@@ -72,6 +66,23 @@ class ClassificationHead(_SentenceHead):
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
+
+
+@dataclasses.dataclass(frozen=True)
+class ContrastedHead(Around):
+    """A classification that also learns from which rows of a batch are of one class (Gunel et al., 2021)."""
+
+    share: float  # of the loss
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return self.head.variables(config)
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        return {**self.head.compute(encoded, features, config, execution), _POOLED: encoded.pooled}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        contrasted = supervised_contrastive_loss(outputs[_POOLED], features[_LABELS])
+        return (1.0 - self.share) * self.head.losses(outputs, features, options) + self.share * contrasted
 
 
 class RegressionHead(_SentenceHead):
@@ -93,7 +104,7 @@ class MultiLabelHead(_SentenceHead):
     """Any of several labels."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return multi_label_loss(outputs[_LOGITS], features[_LABELS], options.class_weights, options.label_smoothing)
+        return multi_label_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features
@@ -105,7 +116,7 @@ class MultiLabelHead(_SentenceHead):
 
 
 def classification_loss(
-    logits: tf.Tensor, label_ids: tf.Tensor, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+    logits: tf.Tensor, label_ids: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
 ) -> tf.Tensor:
     """Cross-entropy of each example in nats: logits [B, L] and classes [B] to [B].
 
@@ -142,7 +153,7 @@ def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
 
 
 def multi_label_loss(
-    logits: tf.Tensor, hot: tf.Tensor, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+    logits: tf.Tensor, hot: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
 ) -> tf.Tensor:
     """Binary cross-entropy in nats, averaged over labels: [B, L] and [B, L] of 0 and 1 to [B].
 

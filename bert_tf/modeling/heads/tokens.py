@@ -72,7 +72,7 @@ class TagHead(Head):
         """[B] sums of the cross-entropy of tagged tokens, see `classification_loss`."""
         with tf1.name_scope(SCOPE):
             tags = features[_TAGS]  # [B, T], negative where there is none
-            each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), options.class_weights, options.label_smoothing)
+            each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), **dataclasses.asdict(options))
             return tf.reduce_sum(tf.where(tags >= 0, each, tf.zeros_like(each)), axis=1)
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:

@@ -1,0 +1,48 @@
+"""Dev examples that a search does not see."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.sweeps import held_out
+from bert_tf.training.fine_tune_config import configured
+from tests.tiny import SIZES, write_project
+
+
+def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
+    seen, unseen = held_out.divided(13, 0.4)
+    assert len(unseen) == 5
+    assert sorted([*seen, *unseen]) == list(range(13))
+    np.testing.assert_array_equal(held_out.divided(13, 0.4)[1], unseen)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("held_out")
+    project = write_project(folder / "project")
+    model = {name: str(getattr(project, name)) for name in ("data_dir", "vocab_file", "bert_config_file", "init_checkpoint")}
+    sizes = {"max_seq_length": 24, "train_batch_size": 8, "num_train_steps": 4, "max_train_examples": 16}
+    config = configured(task_name="MRPC", output_dir=str(folder / "run"), eval_every_n_steps=2, **sizes, **model)
+    return folder / "run", *held_out.train(config, 0.4, {})
+
+
+def test_a_run_is_evaluated_on_what_is_seen_while_it_trains_and_at_its_end(trained):
+    folder, done, _ = trained
+    assert len(done.job.examples["train"]) == 16
+    assert done.evaluations["dev"].examples == SIZES["dev"] - 5
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["eval_accuracy"] == done.metrics["accuracy"]
+    lines = (folder / "evaluations.jsonl").read_text().splitlines()
+    accuracies = [json.loads(line)["eval_accuracy"] * 8 for line in lines]  # of 8 examples
+    assert accuracies == pytest.approx(np.round(accuracies))
+
+
+def test_the_others_are_evaluated_once_by_the_same_model(trained):
+    folder, done, metrics = trained
+    results = json.loads((folder / held_out.FOLDER / "eval_results.json").read_text())
+    assert results["eval_accuracy"] == metrics["held_out_accuracy"]
+    assert metrics["held_out_accuracy"] * 5 == pytest.approx(round(metrics["held_out_accuracy"] * 5))
+    assert results["global_step"] == done.step
