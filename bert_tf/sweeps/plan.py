@@ -25,8 +25,14 @@ MNLI, AX = "MNLI", "AX"
 
 _KEYS = ("tasks", "seeds", "settings")
 _RANGE = ("low", "high", "log")
-# What the sweep itself decides for each run.
-_DECIDED = {"task_name": "tasks", "seed": "seeds", "seeds": "seeds", "output_dir": "--output_dir", "folds": "no key"}
+# Settings of a run that are none of the file's, and what says them.
+_ELSEWHERE = {
+    "task_name": "write it under tasks",
+    **dict.fromkeys(("seed", "seeds"), "write it under seeds"),
+    "output_dir": "the sweep names the folders of its runs, below --output_dir",
+    **dict.fromkeys(("do_train", "do_eval"), "a sweep trains and evaluates each run"),
+    "folds": "start the folds without a sweep",
+}
 _ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
 _BYTES_PER_TOKEN = 5.0  # of English, with its columns
 _SAMPLE = 1 << 16  # bytes by which the length of rows is estimated
@@ -110,8 +116,8 @@ def _parsed(found: Any) -> SweepFile:
 
 
 def _row(name: Any) -> Setting:
-    if name in _DECIDED:
-        raise FlagError(f"settings: {name} is given by {_DECIDED[name]}")
+    if name in _ELSEWHERE:
+        raise FlagError(f"settings: {name}: {_ELSEWHERE[name]}")
     if name not in _ROWS:
         raise FlagError(unknown_setting("setting", str(name), _ROWS))
     return _ROWS[name]
@@ -152,6 +158,10 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str], *, from_
         for varying in grid
         for seed in file.seeds
     ]
+    names = [run.name for run in found]
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice:
+        raise FlagError(f"settings: two runs would be {twice}; name each value once, and four digits of it apart")
     return [*found, *(_diagnostic(run, folder) for run in found if run.task == MNLI and run.config.actions.do_predict)]
 
 

@@ -66,8 +66,8 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
         ("tasks: MRPC\nsedes: 1", "unknown key 'sedes'; did you mean seeds"),
         ("tasks: MRPC\nseeds: 1,1", "a seed is named twice"),
         ("tasks: MRPC\nsettings: {lr: 1}", "unknown setting 'lr'; did you mean learning_rate"),
-        ("tasks: MRPC\nsettings: {seed: 1}", "settings: seed is given by seeds"),
-        ("tasks: MRPC\nsettings: {output_dir: x}", "settings: output_dir is given by --output_dir"),
+        ("tasks: MRPC\nsettings: {seed: 1}", "settings: seed: write it under seeds"),
+        ("tasks: MRPC\nsettings: {output_dir: x}", "settings: output_dir: the sweep names the folders"),
         ("tasks: MRPC\nsettings: {learning_rate: []}", "learning_rate: an empty list"),
         ("tasks: MRPC\nsettings: {learning_rate: many}", "learning_rate: 'many' is not a number"),
         ("tasks: MRPC\nsettings: {learning_rate: {low: 1, high: 0}}", "learning_rate: low must be below high"),
@@ -83,6 +83,11 @@ def test_mistakes_in_a_file_are_one_line_with_its_name(read, text, problem):
     assert problem in said
     assert "sweep.yaml" in said
     assert "\n" not in said
+
+
+def test_two_values_that_would_share_a_folder_are_refused(read, tmp_path, glue):
+    with pytest.raises(BertError, match="two runs would be MRPC-learning_rate=2e-05-seed1; name each value once"):
+        plan.runs(read("tasks: MRPC\nsettings: {learning_rate: [2e-5, 2.00001e-5]}"), tmp_path, glue)
 
 
 def test_a_range_is_not_of_a_grid(read, tmp_path):
