@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,15 +17,17 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from bert_tf.io.log_form import log
-from bert_tf.runtime import diagnosis, nvidia
+from bert_tf.runtime import cgroup, diagnosis, nvidia
 from bert_tf.sweeps import table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.search import Search, pruned
 
 _PATIENCE_S = 2.0  # until a run that another process has is tried again
 _ATTEMPTS = 3  # of a run whose process is killed
-_MEMORY_MB = 4096  # that a run on a CPU may take
+_MEMORY = 4 << 30  # bytes that a run on a CPU may take
 
 
 class Slot(NamedTuple):
@@ -39,15 +40,16 @@ class Slot(NamedTuple):
 def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
     """One slot for each visible GPU, or `count` of them in turn; without a GPU the cores are divided among `count` slots.
 
-    By default a slot has a core and 4 GB of memory at least.
+    By default a slot has a core and 4 GB of free memory at least.
     """
     gpus = nvidia.listed(nvidia.survey().offered, environment.get(diagnosis.HIDING))
     if gpus:
         names = [gpu.uuid or str(gpu.number) for gpu in gpus]
         return [Slot({diagnosis.HIDING: names[number % len(names)]}) for number in range(count or len(names))]
-    cores = len(os.sched_getaffinity(0))
-    memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    count = count or max(1, min(cores, memory_mb // _MEMORY_MB))
+    cores = cgroup.granted_cpus()
+    machine = psutil.virtual_memory()
+    _, free = cgroup.memory() or (machine.total, machine.available)
+    count = count or max(1, min(cores, free // _MEMORY))
     return [Slot({}, max(1, cores // count)) for _ in range(count)]
 
 

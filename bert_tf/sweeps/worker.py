@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -26,7 +27,8 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
 
     Ends with its leader: after the step, with a checkpoint.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    with contextlib.suppress(AttributeError):  # not Linux
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     os.environ.update(environment)
     log = table.log_file(folder, run.name)
     log.parent.mkdir(parents=True, exist_ok=True)

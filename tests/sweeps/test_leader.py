@@ -10,7 +10,8 @@ import pytest
 
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
-from bert_tf.sweeps import table
+from bert_tf.runtime import nvidia
+from bert_tf.sweeps import leader, table
 from bert_tf.sweeps.leader import Leader, Slot
 from bert_tf.sweeps.plan import PlannedRun
 from tests.classifier import mrpc
@@ -70,6 +71,25 @@ def test_a_slot_says_which_gpu_a_run_has_and_how_many_threads(tmp_path):
     machine = Machine()
     lead(tmp_path, [planned("a"), planned("b")], machine, slots=[Slot({"CUDA_VISIBLE_DEVICES": "0"}), Slot({}, threads=3)])
     assert sorted(machine.started, key=str) == [("a", "0", None), ("b", None, 3)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "free_gb", "asked", "threads"),
+    [(8, 64, None, [1] * 8), (8, 9, None, [4, 4]), (8, 1, None, [8]), (8, 64, 3, [2] * 3), (2, 64, 5, [1] * 5)],
+)
+def test_without_a_gpu_cores_and_memory_are_divided(monkeypatch, cores, free_gb, asked, threads):
+    monkeypatch.setattr(leader.nvidia, "survey", nvidia.System)
+    monkeypatch.setattr(leader.cgroup, "granted_cpus", lambda: cores)
+    monkeypatch.setattr(leader.cgroup, "memory", lambda: (128 << 30, free_gb << 30))
+    assert leader.slots(asked, {}) == [Slot({}, threads=one) for one in threads]
+
+
+def test_each_visible_gpu_is_a_slot(monkeypatch):
+    gpus = tuple(nvidia.Gpu(number=number, uuid=f"GPU-{number}") for number in range(3))
+    monkeypatch.setattr(leader.nvidia, "survey", lambda: nvidia.System(gpus))
+    assert [slot.environment for slot in leader.slots(None, {})] == [{"CUDA_VISIBLE_DEVICES": f"GPU-{n}"} for n in range(3)]
+    hidden = leader.slots(4, {"CUDA_VISIBLE_DEVICES": "2,0"})
+    assert [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in hidden] == ["GPU-2", "GPU-0", "GPU-2", "GPU-0"]
 
 
 def test_a_run_that_starts_from_another_waits_for_it(tmp_path):
