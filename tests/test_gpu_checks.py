@@ -1,4 +1,4 @@
-"""The list of checks on a GPU: 25, each with a command that is understood and what was seen."""
+"""The list of checks on a GPU: 26, each with a command that is understood and what was seen."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CHECKS = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
 LINES = [line for check in CHECKS for line in re.findall(r"^    (.+)$", check, re.MULTILINE)]
 PARSERS = {
     "run_classifier.py": classifier.parse,
-    **{f"-m bert_tf {name}": declared.parser(name) for name in ("devices", "memory", "reproduce")},
+    **{f"-m bert_tf {name}": declared.parser(name) for name in ("devices", "memory", "reproduce", "sweep")},
 }
 
 
-def test_there_are_25_with_a_command_and_an_outcome_each():
-    assert [check.partition(".")[0] for check in CHECKS] == [str(number) for number in range(1, 26)]
+def test_there_are_26_with_a_command_and_an_outcome_each():
+    assert [check.partition(".")[0] for check in CHECKS] == [str(number) for number in range(1, 27)]
     assert all(re.search(r"^    \S", check, re.MULTILINE) for check in CHECKS)
     if "**Outcome: not run**" in PAGE:
         assert all("Not run." in check for check in CHECKS)
