@@ -145,7 +145,10 @@ class Leader:
         for run in self._waiting.values():
             if self._not_before.get(run.name, 0.0) > now:
                 continue
-            if run.after is None or run.after in self._results:
+            before = self._results.get(run.after or "")
+            if before is not None and before.error:
+                table.write(self._folder, table.failed(run, f"{before.name} failed, from whose model it starts"))
+            elif run.after is None or before is not None:
                 return run
         return None
 

@@ -98,6 +98,15 @@ def test_a_run_that_starts_from_another_waits_for_it(tmp_path):
     assert [name for name, *_ in machine.started] == ["first", "second"]
 
 
+def test_a_run_whose_model_failed_fails_without_a_start(tmp_path):
+    runs = [planned("second", 9.0, after="first"), planned("first")]
+    table.write(tmp_path, table.failed(runs[1], "no memory"))
+    machine = Machine()
+    second, _ = lead(tmp_path, runs, machine)
+    assert second.error == "first failed, from whose model it starts"
+    assert machine.started == []
+
+
 def test_a_killed_run_is_continued_but_not_for_ever(tmp_path):
     machine = Machine(-9, -9)
     (found,) = lead(tmp_path, [planned("a")], machine)
