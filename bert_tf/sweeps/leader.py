@@ -26,6 +26,7 @@ from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.search import Search, pruned
 
 _PATIENCE_S = 2.0  # until a run that another process has is tried again
+_MINUTES = 100  # seconds from which on minutes are said
 _ATTEMPTS = 3  # of a run whose process is killed
 _MEMORY = 4 << 30  # bytes that a run on a CPU may take
 
@@ -206,7 +207,8 @@ class Leader:
         if not self._speeds or not left:
             return ""
         seconds = sum(run.cost for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
-        return f"; about {seconds / len(self._slots) / 60:.0f} min are left"
+        seconds /= len(self._slots)
+        return f"; about {f'{seconds / 60:.0f} min' if seconds > _MINUTES else f'{seconds:.0f} s'} are left"
 
     def _stop(self) -> None:
         processes = [started.process for started in self._started.values()]
