@@ -79,19 +79,19 @@ def run_all(settings: SweepSettings) -> Sweep:
     from bert_tf.training import results as run_results
 
     folder = Path(settings.output_dir)
-    file = plan.read(settings.file)
+    file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     if settings.hold_out > _MOST_HELD_OUT:
         raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
     grid, search = settings.search == GRID, None
     if grid and (settings.budget or settings.trials != SweepSettings.trials):
         raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
     seconds = None if settings.budget is None else _seconds(settings.budget)
-    runs = plan.runs(file, folder, os.environ, from_mnli=settings.from_mnli) if grid else []
+    runs = plan.runs(file, folder, os.environ) if grid else []
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget_failures(folder, runs)
     if not grid:
         search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
-    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search, settings.hold_out).lead()
+    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TrackSettings:
-    run: str = setting(None, "folder of a run, or of --seeds or --folds", positional=True, required=True)
+    run: str = setting(None, "folder of a run, or of --seeds, --folds or a sweep", positional=True, required=True)
     tracker: str = setting(None, f"required: {', '.join(TRACKERS)}", choices=TRACKERS, required=True)
     register: str | None = setting(None, f"with {MLFLOW}: also upload the trained model, and register it by this name")
 
@@ -34,7 +34,7 @@ def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
     """Sends a run to an experiment tracker, only what is new; as `python -m bert_tf track`.
 
     Args:
-      run: output folder of a run, finished or not, or of several seeds or folds.
+      run: output folder of a run, finished or not, or of several, as of seeds or a sweep.
       **settings: `tracker`: mlflow, wandb or tensorboard; `register`: with mlflow, the name to register the trained model by.
 
     Returns:

@@ -70,21 +70,15 @@ class Leader:
         folder: Path,
         slots: Sequence[Slot],
         search: Search | None = None,
-        hold_out: float = 0.0,
         start: Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess] | None = None,
     ) -> None:
-        """Prepares to train `runs`, and those that `search` has more.
-
-        `hold_out` is the share of the dev examples that the search does not see. `start` begins the process of a run, by
-        default from a fork server.
-        """
+        """`search` has more runs; `start` begins the process of a run, by default from a fork server."""
         self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
         ordered = sorted(runs, key=lambda run: -run.cost)  # of equals the first of the file
         self._waiting = {run.name: run for run in ordered}
         self._started: dict[int, _Started] = {}  # by slot
         self._results: dict[str, table.Result] = {}
         self._not_before: dict[str, float] = {}  # of runs that another process has
-        self._hold_out = hold_out
         self._killed: dict[str, int] = {}
         self._pruned: set[str] = set()
         self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
@@ -137,7 +131,7 @@ class Leader:
             given = run.config.devices
             threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
             threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
-            run_here = dataclasses.replace(run, config=run.config.replaced(threads), hold_out=self._hold_out)
+            run_here = dataclasses.replace(run, config=run.config.replaced(threads))
             process = self._start_process(run_here, self._folder, slot.environment)
             self._started[number] = _Started(run, process, time.monotonic())
 
@@ -158,8 +152,7 @@ class Leader:
         if self._search is None:
             return None
         for run in self._search.unfinished():
-            if run.name not in self._runs:
-                self._runs[run.name] = self._waiting[run.name] = run
+            self._runs[run.name] = self._waiting[run.name] = run
         found = self._next() or self._search.ask()
         if found is not None:
             self._runs[found.name] = self._waiting[found.name] = found

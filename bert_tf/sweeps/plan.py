@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import os
@@ -51,11 +52,15 @@ class Range:
 
 @dataclasses.dataclass(frozen=True)
 class SweepFile:
+    """What a sweep file says, and the flags of the command that change its runs."""
+
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
     fixed: Mapping[str, Any]  # settings with one value
     grid: Mapping[str, tuple[Any, ...]]  # with several
     ranges: Mapping[str, Range]
+    from_mnli: bool = False  # some tasks start from the model of MNLI
+    hold_out: float = 0.0  # share of the dev examples that choose nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,11 +72,11 @@ class PlannedRun:
     config: FineTuneConfig
     cost: float  # estimate, in trained tokens
     after: str | None = None  # name of the run whose model it starts from
-    hold_out: float = 0.0  # share of the dev examples that the search does not see
+    hold_out: float = 0.0  # share of the dev examples that choose nothing
 
     @property
     def title(self) -> str:
-        return " ".join([self.task, *(f"{name}={_text(value)}" for name, value in self.varying.items()), f"seed {self.seed}"])
+        return " ".join([self.task, *said(self.varying), f"seed {self.seed}"])
 
 
 def read(path: str | os.PathLike[str]) -> SweepFile:
@@ -144,24 +149,20 @@ def _range(row: Setting, value: Mapping[str, Any]) -> Range:
     return Range(low, high, log)
 
 
-def runs(file: SweepFile, folder: Path, environment: Mapping[str, str], *, from_mnli: bool = False) -> list[PlannedRun]:
+def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[PlannedRun]:
     """The grid's runs in the order of the file; FlagError if a setting does not fit a task, DataError without its data."""
     if file.ranges:
         raise FlagError(f"settings: {', '.join(file.ranges)} has a range, which --search=tpe or --search=random draws from")
     grid = [dict(zip(file.grid, values)) for values in itertools.product(*file.grid.values())]
-    tasks = sorted(file.tasks, key=lambda task: task != MNLI) if from_mnli else file.tasks
-    if from_mnli and MNLI not in file.tasks:
+    tasks = sorted(file.tasks, key=lambda task: task != MNLI) if file.from_mnli else file.tasks
+    if file.from_mnli and MNLI not in file.tasks:
         raise FlagError("--from_mnli: MNLI is not among the tasks")
     found = [
-        planned(file, folder, task, seed, varying, environment, from_mnli=from_mnli)
-        for task in tasks
-        for varying in grid
-        for seed in file.seeds
+        planned(file, folder, task, seed, varying, environment) for task in tasks for varying in grid for seed in file.seeds
     ]
-    names = [run.name for run in found]
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if twice:
-        raise FlagError(f"settings: two runs would be {twice}; name each value once, and four digits of it apart")
+    name, count = collections.Counter(run.name for run in found).most_common(1)[0]
+    if count > 1:
+        raise FlagError(f"settings: two runs would be {name}; name each value once, and four digits of it apart")
     return [*found, *(_diagnostic(run, folder) for run in found if run.task == MNLI and run.config.actions.do_predict)]
 
 
@@ -180,23 +181,22 @@ def planned(
     seed: int,
     varying: Mapping[str, Any],
     environment: Mapping[str, str],
-    *,
-    from_mnli: bool = False,
     name: str = "",
 ) -> PlannedRun:
     """A run of some settings; its name says those that vary unless it is given."""
-    said = "".join(f"-{key}={_text(value)}" for key, value in varying.items())
-    end = f"{re.sub(r'[^A-Za-z0-9_.,=+-]', '_', said)}-seed{seed}"
-    after = f"{MNLI}{end}" if from_mnli and task in FROM_MNLI else None
+    end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *said(varying), f"seed{seed}"]))
+    name = name or f"{task}{end}"
+    after = f"{MNLI}{end}" if file.from_mnli and task in FROM_MNLI else None
     values = {"do_train": True, "do_eval": True, **file.fixed, **varying, "seed": seed}
     if after:
         values["init_checkpoint"] = str(folder / after)
-    config = configured(task_name=task, output_dir=str(folder / (name or f"{task}{end}")), **values)
-    return PlannedRun(name or f"{task}{end}", task, seed, dict(varying), config, cost(config, environment), after)
+    config = configured(task_name=task, output_dir=str(folder / name), **values)
+    return PlannedRun(name, task, seed, dict(varying), config, cost(config, environment), after, file.hold_out)
 
 
-def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def said(varying: Mapping[str, Any]) -> list[str]:
+    """Settings as name=value; numbers have four digits."""
+    return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
 
 
 def cost(config: FineTuneConfig, environment: Mapping[str, str]) -> float:

@@ -57,10 +57,11 @@ class Search:
         return self._trials * len(self._studies)
 
     def unfinished(self) -> Iterator[PlannedRun]:
-        """Yields runs that the study knows, of this or other leaders, without a result."""
+        """Yields, each once, runs without a result of other leaders and of earlier commands."""
         for task, study in self._studies.items():
             for trial in study.get_trials(deepcopy=False):
-                if trial.number < self._trials and not trial.state.is_finished():
+                known = _name(task, trial.number) in self._runs
+                if not known and trial.number < self._trials and not trial.state.is_finished():
                     yield self._planned(task, trial.number, trial.params)
 
     def ask(self) -> PlannedRun | None:
@@ -99,9 +100,9 @@ class Search:
         return bool(trial.should_prune())
 
     def _planned(self, task: str, number: int, values: Mapping[str, Any]) -> PlannedRun:
-        name = f"{task}-trial{number}"
+        name = _name(task, number)
         self._runs[name] = task, number
-        return plan.planned(self._file, self._folder, task, self._file.seeds[0], values, self._environment, name=name)
+        return plan.planned(self._file, self._folder, task, self._file.seeds[0], values, self._environment, name)
 
     def _distributions(self) -> dict[str, Any]:
         of = self._optuna.distributions
@@ -124,7 +125,11 @@ def pruned(run: PlannedRun, folder: Path) -> table.Result:
     """The result of a run that was stopped: its last evaluation."""
     last = evaluations.read(folder / run.name, up_to=_LARGEST_STEP)[-1]
     found = {name: float(value) for name, value in last.items() if name != "step" and value is not None}
-    return table.Result(run.name, run.task, run.seed, dict(run.varying), evaluations.step_of(last), found, pruned=True)
+    return table.result(run, steps=evaluations.step_of(last), metrics=found, pruned=True)
+
+
+def _name(task: str, number: int) -> str:
+    return f"{task}-trial{number}"
 
 
 def _metric(task: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from bert_tf import run_layout
 from bert_tf.errors import DataError, OutputError
 from bert_tf.io import atomic, documents, text_table
+from bert_tf.sweeps import plan
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.tasks.registry import get_task
 
@@ -36,8 +37,12 @@ class Result:
     error: str | None = None  # why there is no result
 
 
+def result(run: PlannedRun, **values: Any) -> Result:
+    return Result(run.name, run.task, run.seed, run.varying, **values)
+
+
 def failed(run: PlannedRun, error: str) -> Result:
-    return Result(run.name, run.task, run.seed, dict(run.varying), error=error)
+    return result(run, error=error)
 
 
 def log_file(folder: Path, name: str) -> Path:
@@ -125,12 +130,12 @@ def summary(results: Sequence[Result]) -> Iterator[str]:
         mean, of_unseen = (f"{statistics.fmean(of):.4f}" if of else "-" for of in (values, unseen))
         sd = f"{statistics.stdev(values):.4f}" if len(values) > 1 else "-"
         collapsed, errors = (sum(map(bool, of)) for of in zip(*((r.collapsed, r.error) for r in found)))
-        said = " ".join(f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings)
+        chosen = " ".join(plan.said(dict(settings)))
         seconds = sum(result.seconds for result in found)
         rows.append(
             [
                 task,
-                said,
+                chosen,
                 first,
                 mean,
                 sd,

@@ -60,7 +60,5 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return STOPPED
     steps, metrics, collapsed = seeds.outcome(done)
     seconds = time.monotonic() - began
-    table.write(
-        folder, table.Result(run.name, run.task, run.seed, dict(run.varying), steps, {**metrics, **more}, seconds, collapsed)
-    )
+    table.write(folder, table.result(run, steps=steps, metrics={**metrics, **more}, seconds=seconds, collapsed=collapsed))
     return DONE

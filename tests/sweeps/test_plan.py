@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from bert_tf import home
@@ -47,7 +49,7 @@ def test_glue_is_its_nine_tasks(read, tmp_path, glue, text):
 
 def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(read, tmp_path, glue):
     file = read("tasks: [RTE, CoLA, MNLI]\nsettings: {learning_rate: [2e-5, 5e-5]}")
-    runs = {run.name: run for run in plan.runs(file, tmp_path, glue, from_mnli=True)}
+    runs = {run.name: run for run in plan.runs(dataclasses.replace(file, from_mnli=True), tmp_path, glue)}
     assert {name: run.after for name, run in runs.items() if run.after} == {
         "RTE-learning_rate=2e-05-seed1": "MNLI-learning_rate=2e-05-seed1",
         "RTE-learning_rate=5e-05-seed1": "MNLI-learning_rate=5e-05-seed1",
@@ -55,7 +57,7 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
     of_rte = runs["RTE-learning_rate=5e-05-seed1"]
     assert of_rte.config.model.init_checkpoint == str(tmp_path / "MNLI-learning_rate=5e-05-seed1")
     with pytest.raises(BertError, match="^--from_mnli: MNLI is not among the tasks"):
-        plan.runs(read("tasks: RTE"), tmp_path, glue, from_mnli=True)
+        plan.runs(dataclasses.replace(read("tasks: RTE"), from_mnli=True), tmp_path, glue)
 
 
 @pytest.mark.parametrize(

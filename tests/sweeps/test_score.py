@@ -65,9 +65,10 @@ def test_nothing_is_packed_without_predictions(tmp_path):
 
 
 def test_the_diagnostic_examples_are_predicted_by_each_model_of_mnli(tmp_path, glue):
-    file = plan.SweepFile(("MNLI",), (1, 2), {"do_predict": True}, {}, {})
+    file = plan.SweepFile(("MNLI",), (1, 2), {"do_predict": True}, {}, {}, hold_out=0.5)
     runs = plan.runs(file, tmp_path, glue)
     assert [(run.name, run.after) for run in runs[2:]] == [("AX-seed1", "MNLI-seed1"), ("AX-seed2", "MNLI-seed2")]
+    assert [run.hold_out for run in runs] == [0.5, 0.5, 0.0, 0.0]  # there are no dev examples
     actions = runs[2].config.actions
     assert (actions.do_train, actions.do_eval, actions.do_predict) == (False, False, True)
     assert runs[2].config.model.init_checkpoint == str(tmp_path / "MNLI-seed1")

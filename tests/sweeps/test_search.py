@@ -94,7 +94,7 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
     found = pruned(runs[-1], tmp_path / "sweep")
     assert (found.steps, found.metrics["eval_accuracy"], found.pruned) == (5, pytest.approx(0.52), True)
     search.tell(found)
-    assert runs[-1].name not in {run.name for run in search.unfinished()}
+    assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
 
 
 def test_a_failed_run_is_not_asked_for_again(begin):
@@ -102,6 +102,7 @@ def test_a_failed_run_is_not_asked_for_again(begin):
     run = search.ask()
     search.tell(table.failed(run, "no memory"))
     assert list(search.unfinished()) == []
+    assert list(begin(trials=1).unfinished()) == []
 
 
 def test_a_missing_package_is_one_line(begin, monkeypatch):
