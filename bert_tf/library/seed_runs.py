@@ -9,10 +9,11 @@ from pathlib import Path
 from bert_tf.io.text_table import Printed
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
+from bert_tf.sweeps import series
+from bert_tf.sweeps.folds import OUT_OF_FOLD, FoldResult
+from bert_tf.sweeps.seeds import SeedResult
+from bert_tf.sweeps.series import RunResult, Spread
 from bert_tf.tasks.base import Task
-from bert_tf.training import seeds
-from bert_tf.training.folds import OUT_OF_FOLD, FoldResult
-from bert_tf.training.seeds import RunResult, SeedResult, Spread
 
 
 class _Runs(Printed):
@@ -26,14 +27,14 @@ class _Runs(Printed):
     @property
     def spread(self) -> Mapping[str, Spread]:
         """Mean, standard deviation, minimum and maximum of each metric, named as in eval_results.json."""
-        return seeds.spreads(self.results)
+        return series.spreads(self.results)
 
     def _load(self, folder: str) -> Model:
         return load(self.folder / folder, task=self._task)
 
     def __str__(self) -> str:
         """The command's output."""
-        return "\n".join(seeds.table(self.results))
+        return "\n".join(series.summary(self.results))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -135,8 +135,8 @@ def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
 
 def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.sweeps import seeds
     from bert_tf.training import fine_tune as job
-    from bert_tf.training import seeds
 
     with job.TURN:
         WALL.restart()
@@ -151,8 +151,8 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
 
 def _fold_runs(config: FineTuneConfig, own: Task | None) -> FoldRuns:
     from bert_tf.library.seed_runs import FoldRuns
+    from bert_tf.sweeps import folds
     from bert_tf.training import fine_tune as job
-    from bert_tf.training import folds
 
     with job.TURN:
         WALL.restart()
@@ -207,20 +207,21 @@ def run(call: Call) -> int:
     idle = [f"--{row.name}" for row in TPU if row.name in call.given]
     if idle:
         log.warning("there is no TPU here, so these have no effect: %s", ", ".join(idle))
-    from bert_tf.training import fine_tune, folds, seeds
+    from bert_tf.sweeps import folds, seeds, series
+    from bert_tf.training import fine_tune
 
     config = call.settings
     if config.train.folds:
         cross_validation = folds.fine_tune_folds(config, environment=os.environ)
         if cross_validation.results and len(cross_validation.results) == config.train.folds:
-            print("\n".join(seeds.table(cross_validation.results)))
+            print("\n".join(series.summary(cross_validation.results)))
         return STOPPED if cross_validation.stopped_by else 0
     if not config.train.seed_numbers:
         return STOPPED if fine_tune.fine_tune(config, environment=os.environ).stopped_by else 0
-    series = seeds.fine_tune_seeds(config, environment=os.environ)
-    if series.stopped_by:
+    of_seeds = seeds.fine_tune_seeds(config, environment=os.environ)
+    if of_seeds.stopped_by:
         return STOPPED
-    print("\n".join(seeds.table(series.results)))
+    print("\n".join(series.summary(of_seeds.results)))
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.errors import FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import read, setting
+from bert_tf.settings import Setting, read, setting
 
 if TYPE_CHECKING:
     from bert_tf.sweeps.table import Result
@@ -37,6 +37,7 @@ class SweepSettings:
     hold_out: float = setting(
         0.0, "share of the dev examples that choose nothing; the table has the metrics on them too", lowest=0.0
     )
+    spread: bool = setting(False, "a run takes several GPUs if they would idle; rounding differs with their number")
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
 
 
@@ -88,10 +89,11 @@ def run_all(settings: SweepSettings) -> Sweep:
     seconds = None if settings.budget is None else _seconds(settings.budget)
     runs = plan.runs(file, folder, os.environ) if grid else []
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
-    table.forget_failures(folder, runs)
+    table.forget(folder, runs, failures=True)
     if not grid:
         search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
-    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
+    slots = leader.slots(settings.slots, os.environ)
+    results = leader.Leader(runs, folder, slots, search, spread=settings.spread).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
@@ -104,9 +106,22 @@ def _seconds(budget: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
+    """Prints how long the grid takes; nothing is trained or written."""
+    from bert_tf.sweeps import leader, plan, schedule
+
+    file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli)
+    runs = plan.runs(file, Path(settings.output_dir), os.environ)
+    slots = settings.slots or len(leader.slots(None, os.environ))
+    print("\n".join(schedule.report(runs, slots, spread=settings.spread, tokens_per_second=tokens_per_second)))
+    return 0
+
+
 def _run(call: Call) -> int:
     from bert_tf.sweeps import score, table
 
+    if call.own["plan"]:
+        return _plan(call.settings, call.own["tokens_per_second"])
     done = run_all(call.settings)
     print("\n".join(table.summary(done.results)))
     glue = score.line(done.results)
@@ -122,5 +137,11 @@ COMMAND = Command(
     "Trains tasks x seeds x settings: python -m bert_tf sweep FILE.yaml --output_dir=DIR",
     SweepSettings,
     _run,
+    own=(
+        Setting("plan", bool, False, "print how long the grid takes on --slots; train nothing"),
+        Setting(
+            "tokens_per_second", float, None, "with --plan: training speed of a slot, as in metrics.jsonl of a run", lowest=1.0
+        ),
+    ),
     stopped="stopped; the same command continues",
 )

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import itertools
 import multiprocessing
 import signal
+import sys
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
@@ -21,7 +25,7 @@ import psutil
 
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, diagnosis, nvidia
-from bert_tf.sweeps import table
+from bert_tf.sweeps import schedule, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.search import Search, pruned
 
@@ -59,6 +63,15 @@ class _Started:
     run: PlannedRun
     process: BaseProcess
     since: float
+    slots: tuple[int, ...]  # their numbers
+
+
+def _together(slots: Sequence[Slot]) -> Slot:
+    """One slot of several: all their GPUs, or the threads of all."""
+    gpus = list(dict.fromkeys(slot.environment[diagnosis.HIDING] for slot in slots if diagnosis.HIDING in slot.environment))
+    threads = [slot.threads for slot in slots if slot.threads is not None]
+    environment = {diagnosis.HIDING: ",".join(gpus)} if gpus else {}
+    return Slot({**slots[0].environment, **environment}, sum(threads) if threads else None)
 
 
 class Leader:
@@ -70,19 +83,28 @@ class Leader:
         folder: Path,
         slots: Sequence[Slot],
         search: Search | None = None,
+        *,
+        spread: bool = False,
         start: Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess] | None = None,
+        keep: Callable[[Sequence[table.Result]], object] | None = None,
     ) -> None:
-        """`search` has more runs; `start` begins the process of a run, by default from a fork server."""
+        """`search` has more runs; with `spread` a run has several GPUs that would idle.
+
+        `start` begins the process of a run, by default from a fork server. `keep` has the results so far, in the order of the
+        runs; by default it writes sweep.tsv.
+        """
         self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
         ordered = sorted(runs, key=lambda run: -run.cost)  # of equals the first of the file
         self._waiting = {run.name: run for run in ordered}
-        self._started: dict[int, _Started] = {}  # by slot
+        self._spread = spread
+        self._started: dict[str, _Started] = {}  # by name
         self._results: dict[str, table.Result] = {}
         self._not_before: dict[str, float] = {}  # of runs that another process has
         self._killed: dict[str, int] = {}
         self._pruned: set[str] = set()
         self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
         self._start_process = start or _forked()
+        self._keep = keep or functools.partial(table.write_table, folder)
 
     def lead(self) -> list[table.Result]:
         """Returns the results of all runs; after Ctrl-C or SIGTERM it raises when the processes have saved and ended."""
@@ -117,35 +139,50 @@ class Leader:
                 self._waiting.pop(name, None)
                 if self._search:
                     self._search.tell(found)
+        rest = self._rest() if said and new else ""
         for name in new if said else ():
-            self._say(self._runs[name], self._results[name])
+            self._say(self._runs[name], self._results[name], rest)
         if new:
-            table.write_table(self._folder, [self._results[name] for name in self._runs if name in self._results])
+            self._keep([self._results[name] for name in self._runs if name in self._results])
 
     def _start(self) -> None:
-        for number, slot in enumerate(self._slots):
-            run = None if number in self._started else self._next() or self._asked()
+        busy = {number for started in self._started.values() for number in started.slots}
+        free = [number for number in range(len(self._slots)) if number not in busy]
+        while free:
+            run = self._next() or self._asked()
             if run is None:
-                continue
+                return
+            count = self._share(run, len(free))
+            taken, free = tuple(free[:count]), free[count:]
             del self._waiting[run.name]
+            slot = _together([self._slots[number] for number in taken])
             given = run.config.devices
             threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
             threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
             run_here = dataclasses.replace(run, config=run.config.replaced(threads))
             process = self._start_process(run_here, self._folder, slot.environment)
-            self._started[number] = _Started(run, process, time.monotonic())
+            self._started[run.name] = _Started(run, process, time.monotonic(), taken)
+
+    def _share(self, run: PlannedRun, free: int) -> int:
+        """Slots of the next run: threads that would idle do not change its bits, GPUs do."""
+        on_cpu = self._slots[0].threads is not None
+        if self._search or not (on_cpu or self._spread):
+            return 1
+        others = (other for other in self._waiting.values() if other is not run and self._is_ready(other))
+        return schedule.share([run, *itertools.islice(others, free)], free, replicas=not on_cpu)
 
     def _next(self) -> PlannedRun | None:
-        now = time.monotonic()
         for run in self._waiting.values():
-            if self._not_before.get(run.name, 0.0) > now:
-                continue
             before = self._results.get(run.after or "")
             if before is not None and before.error:
                 table.write(self._folder, table.failed(run, f"{before.name} failed, from whose model it starts"))
-            elif run.after is None or before is not None:
+            elif self._is_ready(run):
                 return run
         return None
+
+    def _is_ready(self, run: PlannedRun) -> bool:
+        is_ours = self._not_before.get(run.name, 0.0) <= time.monotonic()
+        return is_ours and (run.after is None or run.after in self._results)
 
     def _asked(self) -> PlannedRun | None:
         """A run of the search: one that nobody seems to train, else a new one."""
@@ -165,10 +202,10 @@ class Leader:
                 started.process.terminate()
 
     def _collect(self) -> None:
-        for number, started in list(self._started.items()):
+        for started in list(self._started.values()):
             if started.process.exitcode is None:
                 continue
-            del self._started[number]
+            del self._started[started.run.name]
             run, status = started.run, started.process.exitcode
             if status in (table.DONE, table.FAILED) and table.read(self._folder, run.name) is not None:
                 if status == table.DONE:
@@ -190,9 +227,9 @@ class Leader:
             said = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
             table.write(self._folder, table.failed(run, said))
 
-    def _say(self, run: PlannedRun, found: table.Result) -> None:
+    def _say(self, run: PlannedRun, found: table.Result, rest: str) -> None:
         text = f"failed: {found.error}" if found.error else _outcome(found)
-        log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, self._rest())
+        log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
 
     def _rest(self) -> str:
         """Estimates the time that is left, by the runs that were trained here."""
@@ -224,10 +261,22 @@ def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:
 
     def start(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> BaseProcess:
         process = context.Process(target=_work, args=(run, folder, dict(environment)), name=run.name)
-        process.start()
+        with _script_hidden():
+            process.start()
         return process
 
     return start
+
+
+@contextlib.contextmanager
+def _script_hidden() -> Iterator[None]:
+    """Keeps multiprocessing from running the user's script again in each process, where it would start the sweep anew."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:

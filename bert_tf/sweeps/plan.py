@@ -73,6 +73,7 @@ class PlannedRun:
     cost: float  # estimate, in trained tokens
     after: str | None = None  # name of the run whose model it starts from
     hold_out: float = 0.0  # share of the dev examples that choose nothing
+    fold: int | None = None  # its number, from 1; `config` is that of all folds
 
     @property
     def title(self) -> str:

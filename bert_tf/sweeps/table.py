@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import pickle
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -81,6 +82,24 @@ def read(folder: Path, name: str) -> Result | None:
         raise DataError(f"damaged result of a run: {error}; delete it", path) from error
 
 
+def keep_outputs(folder: Path, name: str, outputs: Any) -> None:
+    """Keeps the outputs of a run for the process that reads its result."""
+    with atomic.replacing(_outputs_file(folder, name)) as path:
+        path.write_bytes(pickle.dumps(outputs))
+
+
+def take_outputs(folder: Path, name: str) -> Any:
+    """Returns and deletes the outputs of a run, which a process of this command has just written."""
+    path = _outputs_file(folder, name)
+    found = pickle.loads(path.read_bytes())  # noqa: S301
+    path.unlink()
+    return found
+
+
+def _outputs_file(folder: Path, name: str) -> Path:
+    return folder / RESULTS / f"{name}.pickle"
+
+
 def finished(folder: Path) -> list[str]:
     """Names of the runs that have a result."""
     with contextlib.suppress(FileNotFoundError):
@@ -93,11 +112,11 @@ def is_done(folder: Path, name: str) -> bool:
     return found is not None and found.error is None
 
 
-def forget_failures(folder: Path, runs: Sequence[PlannedRun]) -> None:
-    """Deletes results of failed runs, which a new command tries again."""
+def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
+    """Deletes results, or only those of failed runs: a new command trains or tries these again."""
     for run in runs:
-        found = read(folder, run.name)
-        if found is not None and found.error is not None:
+        found = read(folder, run.name) if failures else None
+        if not failures or (found is not None and found.error is not None):
             (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
 
 

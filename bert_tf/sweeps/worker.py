@@ -14,10 +14,11 @@ from pathlib import Path
 
 from bert_tf.errors import BertError
 from bert_tf.io import lock
-from bert_tf.sweeps import held_out, table
+from bert_tf.sweeps import folds, held_out, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.table import DONE, FAILED, STOPPED, TAKEN
-from bert_tf.training import fine_tune, seeds
+from bert_tf.tasks.base import DEV
+from bert_tf.training.fine_tune import FineTuned, fine_tune
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -44,10 +45,7 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return DONE
     began = time.monotonic()
     try:
-        if run.hold_out:
-            done, more = held_out.train(run.config, run.hold_out, os.environ)
-        else:
-            done, more = fine_tune.fine_tune(run.config, environment=os.environ), {}
+        done, more = _train(run)
     except BertError as error:
         table.write(folder, table.failed(run, str(error)))
         return FAILED
@@ -58,7 +56,17 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return FAILED
     if done.stopped_by is not None:
         return STOPPED
-    steps, metrics, collapsed = seeds.outcome(done)
-    seconds = time.monotonic() - began
-    table.write(folder, table.result(run, steps=steps, metrics={**metrics, **more}, seconds=seconds, collapsed=collapsed))
+    if run.fold:
+        table.keep_outputs(folder, run.name, done.outputs[DEV])
+    seconds, metrics = time.monotonic() - began, {**done.finite_metrics, **more}
+    table.write(folder, table.result(run, steps=done.step, metrics=metrics, seconds=seconds, collapsed=done.collapsed))
     return DONE
+
+
+def _train(run: PlannedRun) -> tuple[FineTuned, dict[str, float]]:
+    """Returns what was trained, and metrics besides those of its evaluation."""
+    if run.hold_out:
+        return held_out.train(run.config, run.hold_out, os.environ)
+    if run.fold:
+        return folds.train_one(run.config, run.fold, os.environ), {}
+    return fine_tune(run.config, environment=os.environ), {}

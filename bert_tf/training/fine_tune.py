@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import signal
 import threading
 from collections.abc import Mapping
@@ -47,6 +48,17 @@ class FineTuned:
     def metrics(self) -> dict[str, float]:
         """Metrics of all splits by name, and `loss`, see `evaluation.summarize`; empty without evaluation."""
         return summarize(self.evaluations) if self.evaluations else {}
+
+    @property
+    def finite_metrics(self) -> dict[str, float]:
+        """Metrics by name, as eval_accuracy, without those that are not finite."""
+        return {f"eval_{name}": value for name, value in sorted(self.metrics.items()) if math.isfinite(value)}
+
+    @property
+    def collapsed(self) -> str | None:
+        """Why nothing was learned; None if it was."""
+        found = [f"{split}: {one.collapsed}" for split, one in sorted(self.evaluations.items()) if one.collapsed]
+        return "; ".join(found) or None
 
 
 @WALL.run()

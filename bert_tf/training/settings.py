@@ -102,8 +102,12 @@ class TrainSettings:
         0.0, "share of the loss that moves texts of a class together and others apart (Gunel et al., 2021), below 1", lowest=0.0
     )
     seed: int = setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
-    seeds: str | None = setting(
-        None, "several seeds in sequence: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv"
+    seeds: str | None = setting(None, "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv")
+    slots: int | None = setting(
+        None,
+        "with --seeds or --folds: runs at a time; default: one for each GPU, or for each core with 4 GB of memory",
+        lowest=1,
+        highest=1000,
     )
     folds: int | None = setting(
         None, "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv", lowest=2, highest=100

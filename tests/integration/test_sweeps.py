@@ -125,3 +125,53 @@ def test_ctrl_c_stops_after_a_step_and_the_same_command_continues(file, table, t
     assert said.splitlines()[-1] == "error: stopped; the same command continues"
     wait_for(lambda: not workers(tmp_path))
     assert finished(file, tmp_path) == table
+
+
+def trained(folder, *arguments):
+    """A whole run_classifier.py; returns what it printed."""
+    command = [sys.executable, "run_classifier.py", f"--output_dir={folder}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("series", ["seed", "fold"])
+def test_seeds_and_folds_on_slots_are_those_of_one_process(series, tmp_path):
+    project = write_project(tmp_path / "project")
+    flags = [*project.flags(tmp_path, num_train_steps=5), "--seeds=2,1" if series == "seed" else "--folds=2"]
+    flags = [flag for flag in flags if not flag.startswith("--output_dir")]
+    printed = [trained(tmp_path / slots, *flags, f"--slots={slots}") for slots in "12"]
+    assert printed[0] == printed[1]
+    numbers = json.loads((tmp_path / "1" / f"{series}s.json").read_text())[f"{series}s"]
+    assert len(numbers) == 2
+    for run in (one["folder"] for one in numbers):
+        one, two = (tmp_path / slots / run / "model.ckpt-5.data-00000-of-00001" for slots in "12")
+        assert one.read_bytes() == two.read_bytes()
+    if series == "fold":
+        assert (tmp_path / "1" / "out_of_fold.tsv").read_bytes() == (tmp_path / "2" / "out_of_fold.tsv").read_bytes()
+        assert not list((tmp_path / "2" / "results").glob("*.pickle"))
+
+
+def test_a_seed_that_fails_is_named_when_the_others_have_ended(tmp_path):
+    project = write_project(tmp_path / "project")
+    (tmp_path / "out" / "seed-1").mkdir(parents=True)
+    (tmp_path / "out" / "seed-1" / "run_config.json").write_text("no record")
+    command = [sys.executable, "run_classifier.py", *project.flags(tmp_path / "out", num_train_steps=5)]
+    done = subprocess.run([*command, "--seeds=1-2", "--slots=2"], cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: seed-1: ")
+    assert "run_config.json" in last
+    assert [row["seed"] for row in json.loads((tmp_path / "out" / "seeds.json").read_text())["seeds"]] == [2]
+
+
+def test_a_program_without_a_guard_trains_a_sweep(file, table, tmp_path):
+    """A script that multiprocessing would import again in each process."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\nprint('begun')\nimport bert_tf\n"
+        f"print(len(bert_tf.sweep({str(file)!r}, output_dir='out', slots=2).results))\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.stdout.splitlines() == ["begun", str(RUNS)], done.stderr
+    assert (tmp_path / "out" / "sweep.tsv").read_text() == table

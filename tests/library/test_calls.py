@@ -12,8 +12,8 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import FlagError
-from bert_tf.training import seeds as seeds_job
-from bert_tf.training.seeds import SeedResult, Series
+from bert_tf.sweeps import seeds as seeds_job
+from bert_tf.sweeps.seeds import SeedResult, Series
 
 RESULTS = (
     SeedResult(1, "seed-1", 4, {"eval_accuracy": 0.5, "eval_loss": 0.7}, None),

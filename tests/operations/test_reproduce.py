@@ -21,10 +21,10 @@ from bert_tf.operations.reproduce import run as job
 from bert_tf.reproduction import facts
 from bert_tf.reproduction.facts import GTX1060, INPUT_IDS, TOKENS, Published, TokenLine, Variable, digest
 from bert_tf.runtime.nvidia import Gpu, System
+from bert_tf.sweeps.seeds import SeedResult
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training import fine_tune, preparation
-from bert_tf.training.seeds import SeedResult
 from tests.tiny import SIZES, write_project
 from tests.tiny import TOKENS as PIECES
 

@@ -73,6 +73,26 @@ def test_a_slot_says_which_gpu_a_run_has_and_how_many_threads(tmp_path):
     assert sorted(machine.started, key=str) == [("a", "0", None), ("b", None, 3)]
 
 
+def gpu_slots(count):
+    return [Slot({"CUDA_VISIBLE_DEVICES": f"GPU-{number}"}) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("spread", "started"),
+    [(False, [("a", "GPU-0"), ("b", "GPU-1")]), (True, [("a", "GPU-0,GPU-1"), ("b", "GPU-2")])],
+)
+def test_gpus_that_would_idle_are_given_only_if_asked(tmp_path, spread, started):
+    machine = Machine()
+    Leader([planned("a"), planned("b")], tmp_path, gpu_slots(3), spread=spread, start=machine).lead()
+    assert [(name, gpus) for name, gpus, _ in machine.started] == started
+
+
+def test_threads_that_would_idle_are_given(tmp_path):
+    machine = Machine()
+    lead(tmp_path, [planned("a"), planned("b")], machine, slots=[Slot({}, threads=2)] * 4)
+    assert [threads for *_, threads in machine.started] == [4, 4]
+
+
 @pytest.mark.parametrize(
     ("cores", "free_gb", "asked", "threads"),
     [(8, 64, None, [1] * 8), (8, 9, None, [4, 4]), (8, 1, None, [8]), (8, 64, 3, [2] * 3), (2, 64, 5, [1] * 5)],
@@ -132,7 +152,7 @@ def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):
     runs = [planned("done"), planned("failed")]
     table.write(tmp_path, result(runs[0]))
     table.write(tmp_path, table.failed(runs[1], "no memory"))
-    table.forget_failures(tmp_path, runs)
+    table.forget(tmp_path, runs, failures=True)
     machine = Machine()
     lead(tmp_path, runs, machine)
     assert [name for name, *_ in machine.started] == ["failed"]

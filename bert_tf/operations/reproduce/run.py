@@ -27,12 +27,13 @@ from bert_tf.reproduction.report import Distribution, Report
 from bert_tf.reproduction.verdicts import Measured, Outcome
 from bert_tf.runtime import diagnosis, inventory, nvidia
 from bert_tf.runtime.nvidia import System
+from bert_tf.sweeps.seeds import SeedResult, train_each
+from bert_tf.sweeps.series import spread
 from bert_tf.tasks.base import DEV, TRAIN, Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.fine_tune_config import FineTuneConfig, configured
 from bert_tf.training.job import Job
 from bert_tf.training.record import command
-from bert_tf.training.seeds import SeedResult, spread, train_each
 
 if TYPE_CHECKING:
     from bert_tf.operations.reproduce import ReproduceSettings

@@ -19,18 +19,19 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.features.choices import OPTION_IDS
 from bert_tf.head_spec import SIMILARITY, HeadSpec
+from bert_tf.sweeps import folds
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from bert_tf.training import fine_tune, folds
+from bert_tf.training import fine_tune
 from bert_tf.training.fold_task import groups_of
 from tests import classifier
 from tests.tiny import TOKENS, write_project
 
-WAYS = {"num_train_epochs": 1, "verbosity": -1}
+WAYS = {"num_train_epochs": 1, "verbosity": -1, "slots": 1}
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,11 @@ import pytest
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import FlagError, TrainingError
 from bert_tf.estimator.run import Outcome
+from bert_tf.sweeps import seeds
+from bert_tf.sweeps.series import summary
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.training import fine_tune, seeds, training
+from bert_tf.training import fine_tune, training
 from bert_tf.training.fine_tune import FineTuned
-from bert_tf.training.seeds import table
 from tests import classifier
 from tests.tiny import write_project
 
@@ -40,7 +41,8 @@ def jobs(monkeypatch):
 
 
 def run(folder: Path, *arguments: str, environment=()):
-    return seeds.fine_tune_seeds(classifier.mrpc(f"--output_dir={folder}", *arguments), environment=dict(environment))
+    config = classifier.mrpc(f"--output_dir={folder}", "--slots=1", *arguments)
+    return seeds.fine_tune_seeds(config, environment=dict(environment))
 
 
 def written(folder: Path):
@@ -106,7 +108,7 @@ def test_the_files_have_a_row_for_each_seed_and_the_spread(tmp_path):
 
 @pytest.mark.usefixtures("jobs")
 def test_the_table_for_people(tmp_path):
-    assert table(run(tmp_path, "--seeds=1-2").results) == [
+    assert summary(run(tmp_path, "--seeds=1-2").results) == [
         "   seed  eval_accuracy  eval_loss  steps",
         "      1         0.5000     0.5000      5  collapsed: dev: all predictions are yes",
         "      2         0.7500     0.2500      5",
@@ -116,7 +118,7 @@ def test_the_table_for_people(tmp_path):
         "highest         0.7500     0.5000",
         "1 of 2 collapsed",
     ]
-    assert "     sd              -          -" in table(run(tmp_path, "--seeds=2").results)
+    assert "     sd              -          -" in summary(run(tmp_path, "--seeds=2").results)
     assert written(tmp_path)["spread"]["eval_accuracy"]["sd"] is None
 
 
@@ -142,7 +144,7 @@ def series(tmp_path_factory):
     """A series of two seeds that was trained in one process; project and folder."""
     folder = tmp_path_factory.mktemp("series")
     project = write_project(folder / "project", layers=1)
-    ways = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1}
+    ways = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1, "slots": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fine_tune.results, "write_page", lambda _: None)
         assert classifier.run(*project.flags(folder / "out", seeds="3,1", **ways)) == 0

@@ -7,11 +7,13 @@ all rows, in the folder of the series.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import signal
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +25,15 @@ from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
+from bert_tf.sweeps import fold_average, series, table
+from bert_tf.sweeps.leader import Slot
+from bert_tf.sweeps.plan import PlannedRun
+from bert_tf.sweeps.table import Result
 from bert_tf.tasks.base import DEV, TRAIN, Family, Task
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.training import fold_average, preparation, seeds
+from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.fine_tune_config import FineTuneConfig
@@ -37,7 +43,10 @@ from bert_tf.training.sources import DataSource
 OUT_OF_FOLD = "out_of_fold.tsv"
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 
-_NO_FOLDS: Mapping[str, Any] = {"folds": None, "group_column": None, "folds_only": False, "folds_average": False}
+_NO_FOLDS: Mapping[str, Any] = {
+    **dict.fromkeys(("folds", "group_column", "slots")),
+    **dict.fromkeys(("folds_only", "folds_average"), False),
+}
 # What is done to all rows before they are divided, and to the final model.
 _OF_ALL_ROWS: Mapping[str, Any] = {
     **dict.fromkeys(("max_train_examples", "exclude_rows", "relabel", "threshold", "abstain", "sets")),
@@ -68,22 +77,24 @@ class Series:
 def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
     """Trains each fold, writes the out-of-fold predictions, and trains the final model; finished folds survive an error."""
     _check(config, environment)
-    single = config.replaced({**_NO_FOLDS, **_OF_ALL_ROWS, "do_predict": False})
-    own, data = preparation.find_task(single, task, {}, environment)
+    own, data = preparation.find_task(config, task, {}, environment)
     with run_folder.writing(config.output.folder):
-        series = _each(config, single, own, data, environment)
-        if series.stopped_by is not None:
-            return series
+        folds = _folds(config, own, data)
+        results, outputs, stopped_by = _trained(folds, task, environment)
+        trained = Series(results, None, stopped_by, own, data)
+        if stopped_by is not None:
+            return trained
+        _write_predictions(folds, results, outputs)
         if config.train.folds_average:
-            runs = {config.output.folder / fold.folder: fold.steps for fold in series.results}
+            runs = {config.output.folder / fold.folder: fold.steps for fold in results}
             has_dev = _has_dev(own, data)
             fold_average.evaluate_and_predict(config, runs, own, data, evaluates=has_dev, environment=environment)
         if config.train.folds_only or config.train.folds_average:
             run_results.write_page(config.output.folder)
-            return series
+            return trained
     log.info("***** Final model, of all rows *****")
     done = fine_tune(config.replaced({**_NO_FOLDS, "do_eval": _has_dev(own, data)}), environment=environment, task=task)
-    return dataclasses.replace(series, final=done, stopped_by=done.stopped_by)
+    return dataclasses.replace(trained, final=done, stopped_by=done.stopped_by)
 
 
 def _check(config: FineTuneConfig, environment: Mapping[str, str]) -> None:
@@ -102,39 +113,95 @@ def _has_dev(task: Task, data: DataSource) -> bool:
         return False
 
 
-def _each(
-    config: FineTuneConfig, single: FineTuneConfig, task: Task, data: DataSource, environment: Mapping[str, str]
-) -> Series:
+class _Folds(NamedTuple):
+    config: FineTuneConfig  # of the series
+    task: Task
+    data: DataSource
+    whole: Whole
+    numbers: Sequence[Numbers]  # of each fold's examples
+
+    def run(self, fold: int) -> FineTuneConfig:
+        folder = str(self.config.output.folder / _name(fold))
+        return self.config.replaced({**_NO_FOLDS, **_OF_ALL_ROWS, "do_predict": False, "output_dir": folder})
+
+    def task_of(self, fold: int) -> FoldTask:
+        own = self.numbers[fold - 1]
+        others = np.setdiff1d(np.arange(len(self.whole.examples)), own)
+        return FoldTask(self.task, self.data, {TRAIN: Part(self.whole, others), DEV: Part(self.whole, own)})
+
+
+def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
     split, *_ = task.splits(data.folder, TRAIN)
     examples = preparation.read_examples(task, data, [split], config)[split]
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
         raise FlagError(f"--folds: the rows of {task.name} have no labels, by which a fold could be evaluated")
-    folder, count = config.output.folder, config.train.folds or 0
-    whole = Whole(split, examples, folder / run_layout.FEATURES)
     groups = _groups(config, task, data, split, len(examples))
-    numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))
+    numbers = list(divided(task.family, examples, config.train.folds or 0, seed=config.train.seed, groups=groups))
+    return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
+
+
+def train_one(config: FineTuneConfig, fold: int, environment: Mapping[str, str]) -> FineTuned:
+    """Trains a fold of a series in a process of its own."""
+    task, data = preparation.find_task(config, None, {}, environment)
+    folds = _folds(config, task, data)
+    return fine_tune(folds.run(fold), environment=environment, task=folds.task_of(fold))
+
+
+def _trained(
+    folds: _Folds, task: Task | None, environment: Mapping[str, str]
+) -> tuple[tuple[FoldResult, ...], list[Any], signal.Signals | None]:
+    """Returns results and outputs of the folds; the signal if they were stopped. `task` is one in memory, if any."""
+    slots = series.slots(folds.config, task, environment)
+    return _on_slots(folds, slots) if slots else _in_turn(folds, environment)
+
+
+def _on_slots(folds: _Folds, slots: Sequence[Slot]) -> tuple[tuple[FoldResult, ...], list[Any], signal.Signals | None]:
+    folder, seed = folds.config.output.folder, folds.config.train.seed
+    runs = [
+        PlannedRun(_name(fold), folds.task.name, seed, {"fold": fold}, folds.config, 1.0, fold=fold)
+        for fold in range(1, len(folds.numbers) + 1)
+    ]
+    found, stopped_by = series.on_slots(runs, folder, slots, functools.partial(_keep, folder))
+    outputs = [] if stopped_by else [table.take_outputs(folder, result.name) for result in found]
+    return tuple(map(_of_result, found)), outputs, stopped_by
+
+
+def _in_turn(folds: _Folds, environment: Mapping[str, str]) -> tuple[tuple[FoldResult, ...], list[Any], signal.Signals | None]:
     results: list[FoldResult] = []
-    found: list[Any] = []
-    for fold, own in enumerate(numbers, start=1):
-        log.info("***** Fold %d of %d: %d of %d rows *****", fold, count, len(own), len(examples))
-        others = np.setdiff1d(np.arange(len(examples)), own)
-        of_fold = FoldTask(task, data, {TRAIN: Part(whole, others), DEV: Part(whole, own)})
-        name = f"fold-{fold}"
-        done = fine_tune(single.replaced({"output_dir": str(folder / name)}), environment=environment, task=of_fold)
+    outputs: list[Any] = []
+    for fold, own in enumerate(folds.numbers, start=1):
+        log.info("***** Fold %d of %d: %d of %d rows *****", fold, len(folds.numbers), len(own), len(folds.whole.examples))
+        done = fine_tune(folds.run(fold), environment=environment, task=folds.task_of(fold))
         if done.stopped_by is not None:
-            return Series(tuple(results), None, done.stopped_by, task, data)
-        results.append(FoldResult(fold, name, *seeds.outcome(done)))
-        found.append(done.outputs[DEV])
-        seeds.write(folder, results)
-    order = np.concatenate(numbers)
-    ordered, predictions = [examples[number] for number in order], joined(found)
-    pooled = task.family.evaluation(predictions, ordered).values
-    seeds.write(folder, results, all_rows={name: value for name, value in pooled.items() if math.isfinite(value)})
-    folds = np.repeat(np.arange(count) + 1, [len(own) for own in numbers])
-    rows = _rows(task.family, ordered, predictions, folds.tolist())
+            return tuple(results), outputs, done.stopped_by
+        results.append(FoldResult(fold, _name(fold), done.step, done.finite_metrics, done.collapsed))
+        outputs.append(done.outputs[DEV])
+        series.write(folds.config.output.folder, results)
+    return tuple(results), outputs, None
+
+
+def _keep(folder: Path, results: Sequence[Result]) -> None:
+    series.write(folder, [_of_result(result) for result in results])
+
+
+def _of_result(found: Result) -> FoldResult:
+    return FoldResult(found.varying["fold"], found.name, found.steps, found.metrics, found.collapsed)
+
+
+def _name(fold: int) -> str:
+    return f"fold-{fold}"
+
+
+def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Sequence[Any]) -> None:
+    """Writes the predictions of all rows, and their metrics together."""
+    folder, family, order = folds.config.output.folder, folds.task.family, np.concatenate(folds.numbers)
+    ordered, predictions = [folds.whole.examples[number] for number in order], joined(outputs)
+    pooled = family.evaluation(predictions, ordered).values
+    series.write(folder, results, all_rows={name: value for name, value in pooled.items() if math.isfinite(value)})
+    numbers = np.repeat(np.arange(len(folds.numbers)) + 1, [len(own) for own in folds.numbers])
+    rows = _rows(family, ordered, predictions, numbers.tolist())
     atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [next(rows), *_in_order(order, list(rows))]))
     log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
-    return Series(tuple(results), None, None, task, data)
 
 
 def _groups(config: FineTuneConfig, task: Task, data: DataSource, split: str, count: int) -> list[Any] | None:

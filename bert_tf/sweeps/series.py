@@ -1,0 +1,128 @@
+"""Runs that differ in a seed or a fold only: how they are trained, and the table of their results."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
+
+from bert_tf.errors import TrainingError
+from bert_tf.io import atomic, documents, text_table
+from bert_tf.io.log_form import log
+from bert_tf.sweeps import leader, table
+from bert_tf.sweeps.plan import PlannedRun
+from bert_tf.sweeps.table import Result
+from bert_tf.tasks.base import Task
+from bert_tf.training.fine_tune_config import FineTuneConfig
+
+
+class RunResult(Protocol):
+    """Result of a run of a series: a dataclass whose first field numbers the runs."""
+
+    @property
+    def folder(self) -> str:
+        """Folder of the run, relative to the series."""
+
+    @property
+    def steps(self) -> int:
+        """Steps trained."""
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """Metrics by name, including eval_loss."""
+
+    @property
+    def collapsed(self) -> str | None:
+        """Why nothing was learned; None if it was."""
+
+
+class Spread(NamedTuple):
+    mean: float
+    sd: float | None  # sample standard deviation; None for one value
+    lowest: float
+    highest: float
+
+
+def slots(config: FineTuneConfig, task: Task | None, environment: Mapping[str, str]) -> Sequence[leader.Slot]:
+    """Slots for the runs; none if they are trained in this process: with a task in memory, or where only one would fit."""
+    if task is not None or not config.actions.do_train:
+        return ()
+    found = leader.slots(config.train.slots, environment)
+    return found if len(found) > 1 else ()
+
+
+def on_slots(
+    runs: Sequence[PlannedRun], folder: Path, slots: Sequence[leader.Slot], keep: Callable[[Sequence[Result]], object]
+) -> tuple[list[Result], signal.Signals | None]:
+    """Trains runs in processes of their own; `keep` has the results so far.
+
+    Returns the results, after a signal of the finished ones, and the signal. Raises TrainingError if a run failed, when the
+    others have ended.
+    """
+    log.info("***** %d runs, %d at a time; their logs are in %s *****", len(runs), len(slots), folder / table.LOGS)
+    table.forget(folder, runs)  # they are of an earlier command, perhaps with other settings
+
+    def kept(results: Sequence[Result]) -> None:
+        whole = [result for result in results if not result.error]
+        if whole:
+            keep(whole)
+
+    try:
+        found = leader.Leader(runs, folder, slots, keep=kept).lead()
+    except KeyboardInterrupt:
+        ended = (table.read(folder, run.name) for run in runs)
+        return [result for result in ended if result and not result.error], signal.SIGINT
+    errors = [f"{result.name}: {result.error}" for result in found if result.error]
+    if errors:
+        raise TrainingError(errors[0] if len(errors) == 1 else f"{len(errors)} of {len(found)} runs failed; {errors[0]}")
+    return found, None
+
+
+def spread(values: Sequence[float]) -> Spread:
+    sd = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(statistics.fmean(values), sd, min(values), max(values))
+
+
+def spreads(results: Sequence[RunResult]) -> dict[str, Spread]:
+    return {metric: spread([result.metrics[metric] for result in results]) for metric in results[0].metrics}
+
+
+def write(folder: Path, results: Sequence[RunResult], **more: Any) -> None:
+    """Writes seeds.json and seeds.tsv, or files called by the first field of other results; `more` goes into the former."""
+    name = _name(results)
+    contents = {
+        f"{name}s": [dataclasses.asdict(cast(Any, result)) for result in results],
+        "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
+        **more,
+    }
+    atomic.write_text(folder / f"{name}s.json", documents.to_json(contents, indent=2) + "\n")
+    metrics = list(results[0].metrics)
+    rows = [[name, *metrics, "steps", "collapsed"]]
+    for r in results:
+        why = " ".join((r.collapsed or "").split())  # labels of one's own may hold tabs
+        rows.append([str(getattr(r, name)), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), why])
+    atomic.write_text(folder / f"{name}s.tsv", "".join("\t".join(row) + "\n" for row in rows))
+
+
+def _name(results: Sequence[RunResult]) -> str:
+    return dataclasses.fields(cast(Any, results[0]))[0].name
+
+
+def summary(results: Sequence[RunResult]) -> list[str]:
+    """Lines of a table of all results and their spread."""
+    found = spreads(results)
+    rows = [[_name(results), *found, "steps", ""]]
+    for r in results:
+        why = f"collapsed: {r.collapsed}" if r.collapsed else ""
+        rows.append([str(getattr(r, _name(results))), *map(_digits, r.metrics.values()), str(r.steps), why])
+    for field in Spread._fields:
+        rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in found.values()), "", ""])
+    collapsed = sum(result.collapsed is not None for result in results)
+    return [*text_table.table(rows[0], rows[1:], left=(len(rows[0]) - 1,)), f"{collapsed} of {len(results)} collapsed"]
+
+
+def _digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
