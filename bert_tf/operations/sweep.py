@@ -34,6 +34,9 @@ class SweepSettings:
     )
     trials: int = setting(20, "with --search=random or tpe: runs for each task", lowest=1, highest=100_000)
     budget: str | None = setting(None, "with --search=random or tpe: time after which no run starts, as 2h, 30m or 90s")
+    with_grid: bool = setting(
+        False, "with --search=random or tpe: train the published grid first, within --trials, and compare (docs/sweeps.md)"
+    )
     hold_out: float = setting(
         0.0, "share of the dev examples that choose nothing; the table has the metrics on them too", lowest=0.0
     )
@@ -74,7 +77,7 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
 
 
 def run_all(settings: SweepSettings) -> Sweep:
-    from bert_tf.sweeps import leader, plan, score, table
+    from bert_tf.sweeps import leader, plan, published, score, table
     from bert_tf.sweeps.search import Search
     from bert_tf.training import results as run_results
 
@@ -85,12 +88,22 @@ def run_all(settings: SweepSettings) -> Sweep:
     grid, search = settings.search == GRID, None
     if grid and (settings.budget or settings.trials != SweepSettings.trials):
         raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
+    if grid and settings.with_grid:
+        raise FlagError("--with_grid belongs to --search=random or --search=tpe")
+    first = published.points(file, settings.trials) if settings.with_grid else ()
     seconds = None if settings.budget is None else _seconds(settings.budget)
     runs = plan.runs(file, folder, os.environ) if grid else []
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget_failures(folder, runs)
     if not grid:
-        search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
+        search = Search(
+            *(file, folder),
+            sampler=settings.search,
+            trials=settings.trials,
+            seconds=seconds,
+            environment=os.environ,
+            first=first,
+        )
     results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
@@ -105,10 +118,11 @@ def _seconds(budget: str) -> float:
 
 
 def _run(call: Call) -> int:
-    from bert_tf.sweeps import score, table
+    from bert_tf.sweeps import published, score, table
 
     done = run_all(call.settings)
-    print("\n".join(table.summary(done.results)))
+    compared = published.notes(done.results, done.folder) if call.settings.with_grid else ()
+    print("\n".join([*table.summary(done.results), *compared]))
     glue = score.line(done.results)
     if glue:
         print(glue)
