@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from bert_tf.report.wording import metric
 LEVELS = tuple(f"var(--level-{place})" for place in range(5))  # of style.css: fifths of the runs, the best last
 
 _LEAST = 3  # runs that are done
+_NARROW = 2  # settings beside whose axes another chart has room
 _GAP, _WIDEST, _HEIGHT = 128, 900, 270  # pixels of parallel coordinates: between axes, all, and upwards
 _TITLE, _LINE = 0.06, 0.075  # room above the axes, and for a line of their titles
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
@@ -52,7 +54,8 @@ def note(trials: Trials) -> str:
     if not trials.done:
         return text_
     best, score = max(trials.done, key=lambda pair: pair[1])
-    chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items())
+    # The name of a run of a grid says them.
+    chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items()) if trials.drawn else ""
     return f"{text_} Best {metric(trials.metric)}: {score:.4f} ({best.name}{f': {chosen}' if chosen else ''})."
 
 
@@ -63,8 +66,8 @@ def _charts(trials: Trials) -> list[Chart]:
         found.append(Chart(f"{title[:1].upper()}{title[1:]} by run", _HISTORY, history(trials)))
     if _several(trials):
         is_all = all(trial.state == DONE for trial in trials.every)
-        caption = f"A line is a run; orange is the best fifth, then from dark to pale.{'' if is_all else _LEFT_OUT}"
-        found.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=True))
+        caption = f"A line is a run; orange is the best fifth; the fainter, the worse.{'' if is_all else _LEFT_OUT}"
+        found.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=len(trials.settings) > _NARROW))
     return found
 
 
@@ -105,34 +108,34 @@ def _states(rows: Sequence[Mapping[str, Any]], y: Spec) -> list[Spec]:
     best = [{"x": row["x"], "y": value} for row, value in zip(done, itertools.accumulate((row["y"] for row in done), max))]
     end = [{"x": rows[-1]["x"], "y": best[-1]["y"]}] if best else []
     line = {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "color": "var(--orange)"}
+    point = {"type": "point", "opacity": 1}
     marks: Mapping[str, Spec] = {
-        DONE: {"filled": True, "size": 45, "color": "var(--blue)", "opacity": 1},
-        PRUNED: {"filled": False, "size": 40, "color": "var(--soft)", "opacity": 1},
-        FAILED: {"filled": False, "shape": _CROSS, "size": 30, "strokeWidth": 2, "color": "var(--soft)", "opacity": 1},
+        DONE: {**point, "filled": True, "size": 45, "color": "var(--blue)"},
+        PRUNED: {**point, "filled": False, "size": 40, "color": "var(--soft)"},
+        FAILED: {**point, "filled": False, "shape": _CROSS, "size": 30, "strokeWidth": 2, "color": "var(--soft)"},
     }
-    return [
-        {"data": {"values": [*best, *end]}, "mark": line, "encoding": {"y": y}},
-        *(
-            {
-                "transform": [{"filter": f"datum.state === '{state}'"}],
-                "mark": {"type": "point", **mark},
-                "encoding": {"y": {"value": "height"} if state == FAILED else y},
-            }
-            for state, mark in marks.items()
-            if any(row["state"] == state for row in rows)
-        ),
+    states = [
+        {
+            "transform": [{"filter": f"datum.state === '{state}'"}],
+            "mark": mark,
+            "encoding": {"y": {"value": "height"} if state == FAILED else y},
+        }
+        for state, mark in marks.items()
+        if any(row["state"] == state for row in rows)
     ]
+    return [{"data": {"values": [*best, *end]}, "mark": line, "encoding": {"y": y}}, *states]
 
 
 def parallel(trials: Trials) -> Spec:
     """A line for each run over an axis for each setting and one for the score; the best on top."""
     done = sorted(trials.done, key=lambda pair: pair[1])
     axes = [axis(name, [trial.varying[name] for trial, _ in done]) for name in trials.settings]
-    axes.append(axis(metric(trials.metric), [score for _, score in done], few=1))
+    scores = [score for _, score in done]
+    axes.append(axis(metric(trials.metric), scores, few=1))
     rows = [
         {
             "name": trial.name,
-            "level": place * len(LEVELS) // len(done),
+            "level": (bisect.bisect_right(scores, score) - 1) * len(LEVELS) // len(done),  # equal scores have that of the best
             "x": list(range(len(axes))),
             "y": [of.places[place] for of in axes],
             "score": short([score])[0],

@@ -88,7 +88,8 @@ def _trial(path: Path) -> Trial | None:
 
 
 def _of_task(task: str, every: Sequence[Trial]) -> Trials:
-    return Trials(task, _selecting(task) or next(_measured(every), ""), every)
+    selecting = _selecting(task)
+    return Trials(task, next(_measured(every), "") if selecting is None else selecting, every)
 
 
 def _selecting(task: str) -> str | None:

@@ -87,6 +87,12 @@ def test_a_line_for_each_run_that_is_done_and_the_best_on_top(folder):
     assert {"1e-5", "2e-5", "5e-5", "1e-4", "8", "16", "32", "learning_rate", "accuracy"} <= set(said)
 
 
+def test_equal_scores_have_one_colour(folder):
+    for number in range(11):
+        write(folder, f"MRPC-trial{number}", 0.71, learning_rate=10.0**-number, train_batch_size=number % 2)
+    assert {row["level"] for row in trial_charts.parallel(only(folder))["data"]["values"]} == {4}
+
+
 @pytest.mark.parametrize(
     ("values", "ticks", "places"),
     [
