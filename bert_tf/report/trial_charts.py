@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.report.charts import SIZE, Spec, following, sheet, short, told
 from bert_tf.report.importance import importance
+from bert_tf.report.run_files import is_number
 from bert_tf.report.trial_axes import Axis, axis
 from bert_tf.report.trials import DONE, FAILED, PRUNED, Trials, read, text
 from bert_tf.report.wording import metric
@@ -17,6 +18,7 @@ from bert_tf.report.wording import metric
 LEVELS = tuple(f"var(--level-{place})" for place in range(5))  # of style.css: fifths of the runs, the best last
 
 _LEAST = 3  # runs that are done
+_MOST_LINES = 500
 _NARROW = 2  # settings beside whose axes another chart has room
 _GAP, _WIDEST, _HEIGHT = 128, 900, 270  # pixels of parallel coordinates: between axes, all, and upwards
 _TITLE, _LINE = 0.06, 0.075  # room above the axes, and for a line of their titles
@@ -56,7 +58,9 @@ def note(trials: Trials) -> str:
     best, score = max(trials.done, key=lambda pair: pair[1])
     # The name of a run of a grid says them.
     chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items()) if trials.drawn else ""
-    return f"{text_} Best {metric(trials.metric)}: {score:.4f} ({best.name}{f': {chosen}' if chosen else ''})."
+    unseen = best.metrics.get(f"held_out_{trials.metric}")
+    held_out = f", held out {unseen:.4f}" if is_number(unseen) else ""
+    return f"{text_} Best {metric(trials.metric)}: {score:.4f}{held_out} ({best.name}{f': {chosen}' if chosen else ''})."
 
 
 def _charts(trials: Trials) -> list[Chart]:
@@ -65,8 +69,9 @@ def _charts(trials: Trials) -> list[Chart]:
     if trials.drawn and any(trials.score(trial) is not None for trial in trials.every):
         found.append(Chart(f"{title[:1].upper()}{title[1:]} by run", _HISTORY, history(trials)))
     if _several(trials):
-        is_all = all(trial.state == DONE for trial in trials.every)
-        caption = f"A line is a run; orange is the best fifth; the fainter, the worse.{'' if is_all else _LEFT_OUT}"
+        left_out = _LEFT_OUT if any(trial.state != DONE for trial in trials.every) else ""
+        most = f" The best {_MOST_LINES}." if len(trials.done) > _MOST_LINES else ""
+        caption = f"A line is a run; orange is the best fifth; the fainter, the worse.{left_out}{most}"
         found.append(Chart(f"Settings and {title}", caption, parallel(trials), is_wide=len(trials.settings) > _NARROW))
     return found
 
@@ -128,7 +133,7 @@ def _states(rows: Sequence[Mapping[str, Any]], y: Spec) -> list[Spec]:
 
 def parallel(trials: Trials) -> Spec:
     """A line for each run over an axis for each setting and one for the score; the best on top."""
-    done = sorted(trials.done, key=lambda pair: pair[1])
+    done = sorted(trials.done, key=lambda pair: pair[1])[-_MOST_LINES:]
     axes = [axis(name, [trial.varying[name] for trial, _ in done]) for name in trials.settings]
     scores = [score for _, score in done]
     axes.append(axis(metric(trials.metric), scores, few=1))

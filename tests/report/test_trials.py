@@ -87,6 +87,21 @@ def test_a_line_for_each_run_that_is_done_and_the_best_on_top(folder):
     assert {"1e-5", "2e-5", "5e-5", "1e-4", "8", "16", "32", "learning_rate", "accuracy"} <= set(said)
 
 
+def test_of_many_runs_the_best_have_a_line(folder, monkeypatch):
+    monkeypatch.setattr(trial_charts, "_MOST_LINES", 5)
+    (section,) = trial_charts.sections(folder, named=False)
+    chart = section["charts"][-1]
+    assert [row["name"] for row in chart.spec["data"]["values"]] == [f"MRPC-trial{number}" for number in range(7, 12)]
+    assert chart.caption.endswith("The best 5.")
+
+
+def test_the_best_score_stands_beside_its_held_out_one(folder):
+    path = folder / "results" / "MRPC-trial11.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "metrics": {**content["metrics"], "held_out_accuracy": 0.65}}))
+    assert "Best accuracy: 0.7100, held out 0.6500 (MRPC-trial11: " in trial_charts.note(only(folder))
+
+
 def test_equal_scores_have_one_colour(folder):
     for number in range(11):
         write(folder, f"MRPC-trial{number}", 0.71, learning_rate=10.0**-number, train_batch_size=number % 2)
