@@ -74,7 +74,7 @@ def _is_published(varying: Mapping[str, Any]) -> bool:
 def _best(runs: Sequence[Result], first: str) -> Result | None:
     """The best of those that were trained to the end."""
     done = [one for one in runs if not one.error and not one.pruned and f"eval_{first}" in one.metrics]
-    return max(done, key=lambda one: one.metrics[f"eval_{first}"], default=None)
+    return max(done, key=lambda one: one.metrics[f"eval_{first}"]) if done else None
 
 
 def _compared(first: str, grid: Result, equal: Result | None, search: Result, counts: Sequence[int], folder: Path) -> str:
