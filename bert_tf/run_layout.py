@@ -30,7 +30,7 @@ TRACKING = "tracking"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
-SWEEP = "sweep.tsv"  # of a folder of runs
+SWEEP, SWEEP_SETTINGS, SWEEP_RESULTS = "sweep.tsv", "sweep.json", "results"  # of a folder of runs; the last is a folder
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
 # What killed processes, or a save that failed, leave half-written.

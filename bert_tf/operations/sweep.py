@@ -14,6 +14,7 @@ from bert_tf.operations.command import Call, Command
 from bert_tf.settings import Setting, read, setting
 
 if TYPE_CHECKING:
+    from bert_tf.sweeps.plan import SweepFile
     from bert_tf.sweeps.table import Result
 
 
@@ -34,6 +35,9 @@ class SweepSettings:
     )
     trials: int = setting(20, "with --search=random or tpe: runs for each task", lowest=1, highest=100_000)
     budget: str | None = setting(None, "with --search=random or tpe: time after which no run starts, as 2h, 30m or 90s")
+    with_grid: bool = setting(
+        False, "with --search=random or tpe: train the published grid first, within --trials, and compare (docs/sweeps.md)"
+    )
     hold_out: float = setting(
         0.0, "share of the dev examples that choose nothing; the table has the metrics on them too", lowest=0.0
     )
@@ -81,22 +85,40 @@ def run_all(settings: SweepSettings) -> Sweep:
 
     folder = Path(settings.output_dir)
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
-    if settings.hold_out > _MOST_HELD_OUT:
-        raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
-    grid, search = settings.search == GRID, None
-    if grid and (settings.budget or settings.trials != SweepSettings.trials):
-        raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
-    seconds = None if settings.budget is None else _seconds(settings.budget)
-    runs = plan.runs(file, folder, os.environ) if grid else []
+    _check(settings)
+    is_grid = settings.search == GRID
+    runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget(folder, runs, failures=True)
-    if not grid:
-        search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
+    search = None if is_grid else Search(file, folder, **drawn)
     slots = leader.slots(settings.slots, os.environ)
     results = leader.Leader(runs, folder, slots, search, spread=settings.spread).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
+
+
+def _check(settings: SweepSettings) -> None:
+    if settings.hold_out > _MOST_HELD_OUT:
+        raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
+    given = [
+        f"--{name}" for name in ("trials", "budget", "with_grid") if getattr(settings, name) != getattr(SweepSettings, name)
+    ]
+    if given and settings.search == GRID:
+        raise FlagError(f"{given[0]} belongs to --search=random or --search=tpe")
+
+
+def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
+    """What a search is told, besides the file and the folder."""
+    from bert_tf.sweeps import published
+
+    return {
+        "sampler": settings.search,
+        "trials": settings.trials,
+        "seconds": None if settings.budget is None else _seconds(settings.budget),
+        "environment": os.environ,
+        "first": published.points(file, settings.trials) if settings.with_grid else (),
+    }
 
 
 def _seconds(budget: str) -> float:
@@ -118,12 +140,13 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
 
 
 def _run(call: Call) -> int:
-    from bert_tf.sweeps import score, table
+    from bert_tf.sweeps import published, score, table
 
     if call.own["plan"]:
         return _plan(call.settings, call.own["tokens_per_second"])
     done = run_all(call.settings)
-    print("\n".join(table.summary(done.results)))
+    compared = published.notes(done.results, done.folder) if call.settings.with_grid else ()
+    print("\n".join([*table.summary(done.results), *compared]))
     glue = score.line(done.results)
     if glue:
         print(glue)

@@ -22,6 +22,8 @@ from bert_tf.report import (
     scripts,
     settings,
     teacher,
+    trial_charts,
+    trials,
     wording,
 )
 from bert_tf.report.run_files import Group, Run
@@ -90,6 +92,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     scores = outcome.scores(runs)
     samples = run_files.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
+    sweeps = trials.folders(runs)
     recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := costs.operations(run.folder)) is not None]
     return {
         "runs": runs,
@@ -105,6 +108,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "spreads": {key: _spreads(rows, samples) for key, rows in scores.items()},
         "sampled": bool(samples),
         "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
+        "searched": [part for path in sweeps for part in trial_charts.sections(path, named=len(sweeps) > 1)],
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn),
         "figures": figures,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
 from bert_tf.estimator import evaluations
+from bert_tf.io import lock
 from bert_tf.sweeps import plan, table
 from bert_tf.sweeps.plan import PlannedRun, SweepFile
 from bert_tf.tasks.registry import get_task
@@ -29,9 +31,20 @@ class Search:
     """
 
     def __init__(
-        self, file: SweepFile, folder: Path, *, sampler: str, trials: int, seconds: float | None, environment: Mapping[str, str]
+        self,
+        file: SweepFile,
+        folder: Path,
+        *,
+        sampler: str,
+        trials: int,
+        seconds: float | None,
+        environment: Mapping[str, str],
+        first: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """`trials` is the number of runs for each task, `seconds` the time after which no run starts; None for no end."""
+        """`trials` is the number of runs for each task, `seconds` the time after which no run starts; None for no end.
+
+        Settings of `first` are trained before others are drawn, and count as trials.
+        """
         optuna = _optuna()
         for task in file.tasks:  # what does not fit, or is missing, is said before the studies are made
             plan.planned(file, folder, task, file.seeds[0], {}, environment)
@@ -49,6 +62,9 @@ class Search:
             )
             for task in file.tasks
         }
+        with lock.claiming(folder / _JOURNAL, wait=True):  # two leaders would add them twice
+            for study, values in itertools.product(self._studies.values(), first):
+                study.enqueue_trial(dict(values), skip_if_exists=True)
         self._runs: dict[str, tuple[str, int]] = {}  # task and number of the trial, by name
         self._reported: dict[str, int] = {}  # last step of which the study knows
 
@@ -59,7 +75,7 @@ class Search:
     def unfinished(self) -> Iterator[PlannedRun]:
         """Yields, each once, runs without a result of other leaders and of earlier commands."""
         for task, study in self._studies.items():
-            for trial in study.get_trials(deepcopy=False):
+            for trial in self._begun(study):
                 known = _name(task, trial.number) in self._runs
                 if not known and trial.number < self._trials and not trial.state.is_finished():
                     yield self._planned(task, trial.number, trial.params)
@@ -68,7 +84,7 @@ class Search:
         """Returns a new run of the task with the fewest; None if there are enough, or the time is over."""
         if self._end is not None and time.monotonic() > self._end:
             return None
-        counts = {task: len(study.get_trials(deepcopy=False)) for task, study in self._studies.items()}
+        counts = {task: len(self._begun(study)) for task, study in self._studies.items()}
         task = min(counts, key=lambda task: counts[task])
         if counts[task] >= self._trials:
             return None
@@ -98,6 +114,11 @@ class Search:
         trial = self._optuna.trial.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
         trial.report(float(lines[-1].get(_metric(task)) or 0.0), step)
         return bool(trial.should_prune())
+
+    def _begun(self, study: Any) -> list[Any]:
+        """Trials of a study, without settings that wait to be trained."""
+        waiting = self._optuna.trial.TrialState.WAITING
+        return [trial for trial in study.get_trials(deepcopy=False) if trial.state != waiting]
 
     def _planned(self, task: str, number: int, values: Mapping[str, Any]) -> PlannedRun:
         name = _name(task, number)

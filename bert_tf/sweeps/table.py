@@ -20,8 +20,8 @@ from bert_tf.tasks.registry import get_task
 
 _ENDING = ".json"  # of a result
 DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
-SETTINGS = "sweep.json"  # that all runs share
-RESULTS, LOGS = "results", "logs"  # folders beside those of the runs
+SETTINGS = run_layout.SWEEP_SETTINGS  # that all runs share
+RESULTS, LOGS = run_layout.SWEEP_RESULTS, "logs"  # folders beside those of the runs
 
 
 @dataclasses.dataclass(frozen=True)

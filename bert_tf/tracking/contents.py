@@ -21,6 +21,7 @@ FILES = (
     *(run_layout.RESULTS_TEXT, run_layout.RESULTS, run_layout.TIMING, run_layout.PAGE, run_layout.CARD),
 )
 _TAGS = ("command", "data_note")  # keys of a record
+SWEEP_TAG = "bert_tf.sweep"
 _UNUSUAL = re.compile(r"[^\w\-. /]")  # characters that MLflow refuses in names
 
 
@@ -50,6 +51,13 @@ def run_id(run: Run) -> str:
     return _digest([socket.gethostname(), str(run.folder.resolve()), run.training])
 
 
+def sweep_of(folder: Path) -> str:
+    """Name of the sweep that a run belongs to; empty if there is none."""
+    above = folder.resolve().parent
+    names = (run_layout.SWEEP, run_layout.SWEEP_SETTINGS)
+    return above.name if any((above / name).is_file() for name in names) else ""
+
+
 def _digest(value: object) -> str:
     return hashlib.sha256(documents.to_json(value, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -58,10 +66,12 @@ def read(run: Run) -> Contents:
     series = [*_series("train", run.metrics), *_series("eval", run.evaluations)]
     last = max((point.step for point in series), default=0)
     results = [point for one in run.evaluated for point in _results(one, "" if one is run.own else f"{one.task}/", last)]
+    sweep = sweep_of(run.folder)
     trained = last >= mapping(run.record, "schedule").get("steps", 1)
     return Contents(
         dict(_flat(run.training)),
         {
+            **({SWEEP_TAG: sweep} if sweep else {}),
             **{key: str(run.record[key]) for key in _TAGS if run.record.get(key)},
             **{f"{key}.{name}": text for key in (VERSIONS, MACHINE) for name, text in _flat(mapping(run.record, key))},
         },

@@ -91,7 +91,8 @@ class Replay:
 
     def _open(self) -> None:
         earlier = self._state
-        remote = self.tracker.open(earlier.run, earlier.remote, self.folder.resolve().name)
+        group = contents.sweep_of(self.folder)
+        remote = self.tracker.open(earlier.run, earlier.remote, self.folder.resolve().name, group)
         if remote != earlier.remote:
             self._state = state.State(earlier.run, earlier.settings, remote)
         known = self.tracker.marks()

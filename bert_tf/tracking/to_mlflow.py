@@ -22,7 +22,7 @@ class MLflow:
         """`client` is an `MlflowClient`."""
         self.client, self.run = client, ""
 
-    def open(self, run: str, remote: str, title: str) -> str:  # noqa: ARG002
+    def open(self, run: str, remote: str, title: str, group: str) -> str:  # noqa: ARG002
         """Finds the run by its tag, among those of the experiment that are not deleted."""
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "bert_tf")
         found = self.client.get_experiment_by_name(name)

@@ -34,7 +34,7 @@ class TensorBoard:
             self._opened.add_summary(tf1.Summary(value=[value]), step)
         self._opened.flush()
 
-    def open(self, run: str, remote: str, title: str) -> str:  # noqa: ARG002
+    def open(self, run: str, remote: str, title: str, group: str) -> str:  # noqa: ARG002
         """Without a state all files are written anew: this folder holds nothing else."""
         if not remote and self._folder.exists():
             shutil.rmtree(self._folder)

@@ -22,11 +22,13 @@ class Wandb:
         """`package` is the module `wandb`."""
         self._package, self._folder, self._failed = package, folder, False
         self._run: Any = None
-        self._init: dict[str, Any] = {}
+        self._init: dict[str, str] = {}
 
-    def open(self, run: str, remote: str, title: str) -> str:
+    def open(self, run: str, remote: str, title: str, group: str) -> str:
         """Begins a session when there is something to send: each one offline makes a folder."""
         self._init = {"id": run, "name": title, "project": os.environ.get("WANDB_PROJECT", "bert_tf")}
+        if group:
+            self._init["group"] = group
         if not remote:
             shutil.rmtree(self._folder / WANDB, ignore_errors=True)  # what was written there is written anew
             self._session()

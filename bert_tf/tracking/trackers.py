@@ -34,8 +34,11 @@ class Tracker(Protocol):
 
     name: str
 
-    def open(self, run: str, remote: str, title: str) -> str:
-        """Finds the remote run by the tag `run`, or makes it; returns its id. `remote` is that of the state, if any."""
+    def open(self, run: str, remote: str, title: str, group: str) -> str:
+        """Finds the remote run by the tag `run`, or makes it; returns its id.
+
+        `remote` is that of the state, if any; `group` names the sweep that the run belongs to, if any.
+        """
 
     def marks(self) -> Known:
         """Returns the last points that the remote run has."""

@@ -114,8 +114,8 @@ def test_a_missing_package_is_one_line(begin, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"budget": "2h"}, "--trials and --budget belong to --search=random or --search=tpe"),
-        ({"trials": 5}, "--trials and --budget belong to --search=random or --search=tpe"),
+        ({"budget": "2h"}, "--budget belongs to --search=random or --search=tpe"),
+        ({"trials": 5}, "--trials belongs to --search=random or --search=tpe"),
         ({"search": "tpe", "budget": "2 days"}, "--budget=2 days: write hours, minutes or seconds, as 2h, 30m or 90s"),
         ({"hold_out": 1.0}, "--hold_out=1: must be at most 0.9"),
     ],

@@ -8,12 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas
+import pytest
 import tensorflow as tf
 
 import bert_tf
 from bert_tf.library import mlflow_model
 from bert_tf.tracking import replay, to_tensorboard, to_wandb
 from tests.batch.runs import MRPC, write_run
+from tests.report import example
 from tests.tracking.test_replay import POINTS
 
 ROWS = [("the old rain", "a storm came"), ("bread", "the wind")]
@@ -55,6 +57,41 @@ def test_long_fields_of_protobuf_have_lengths_of_several_bytes():
     assert to_tensorboard._field(1, b"x" * 300) == b"\x0a\xac\x02" + b"x" * 300
 
 
+def test_tensorboard_has_settings_metrics_and_status_of_each_run_of_a_sweep(tmp_path):
+    """What its page HParams makes a table of."""
+    rates = {f"MRPC-trial{number}": 10.0**-number for number in (4, 5)}
+    (tmp_path / "sweep.tsv").touch()
+    for name, rate in rates.items():
+        example.write_json(tmp_path / name / "run_config.json", example.record(learning_rate=rate))
+        example.write_json(tmp_path / name / "eval_results.json", example.results(rate))
+    assert [sent.run.name for sent in bert_tf.track(tmp_path, tracker="tensorboard")] == list(rates)
+    for name, rate in rates.items():
+        found = {value.tag: value for _, value in summaries(tmp_path / name)}
+        start = found["_hparams_/session_start_info"].metadata.plugin_data.content
+        assert b"\x0a\x0dlearning_rate\x12\x09\x11" + np.float64(rate).tobytes() in start
+        assert "_hparams_/session_end_info" in found
+        assert found["dev/accuracy"].simple_value == np.float32(rate)
+        assert tf.make_ndarray(found["bert_tf.sweep"].tensor) == tmp_path.name.encode()
+
+
+@pytest.mark.parametrize("marker", ["sweep.tsv", "sweep.json"])
+def test_a_run_of_a_sweep_has_its_name_as_group_and_tag(folder, server, monkeypatch, marker):
+    (folder.parent / marker).touch()
+    inits = []
+
+    def init(**settings):
+        inits.append(settings)
+        return Session(folder.parent)
+
+    package = SimpleNamespace(init=init, Settings=lambda **_: None)
+    bert_tf.track(folder, tracker="mlflow")
+    assert next(iter(server()["runs"].values()))["tags"]["bert_tf.sweep"] == folder.parent.name
+    monkeypatch.setattr(replay, "connect", lambda _, place: to_wandb.Wandb(package, place))
+    with replay.opened(folder, "wandb") as sender:
+        sender.send()
+    assert inits[0]["group"] == folder.parent.name
+
+
 class Session:
     """A double of a run of wandb."""
 
@@ -82,6 +119,7 @@ def test_wandb_gets_a_row_for_each_step_once(folder, tmp_path, monkeypatch):
 
     def init(**settings):
         assert settings["id"]
+        assert "group" not in settings  # of a run that belongs to no sweep
         sessions.append(Session(tmp_path))
         return sessions[-1]
 
