@@ -8,16 +8,19 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import run_layout
 from bert_tf.errors import FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import read, setting
+from bert_tf.settings import changed, read, setting
 
 if TYPE_CHECKING:
     from bert_tf.sweeps.table import Result
 
 
 SEARCHES = GRID, RANDOM, TPE = "grid", "random", "tpe"
+LAUNCHERS = RAY, SLURM = "ray", "slurm"
+_OF_LAUNCHERS = ("launch", "nodes", "slurm")
 _MOST_HELD_OUT = 0.9
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
@@ -38,6 +41,11 @@ class SweepSettings:
         0.0, "share of the dev examples that choose nothing; the table has the metrics on them too", lowest=0.0
     )
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
+    launch: str | None = setting(
+        None, "ray: train on each node of a Ray cluster; slurm: submit a Slurm array; all see --output_dir", choices=LAUNCHERS
+    )
+    nodes: int | None = setting(None, "with --launch=slurm: elements of the array", lowest=1, highest=10_000)
+    slurm: str | None = setting(None, "with --launch=slurm: options of sbatch, as '--partition=gpu --gpus-per-node=4'")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Sweep:
     Attributes:
       folder: of the runs.
       table: sweep.tsv, a row for each run.
-      results: of the runs, in the order of the file.
+      results: of the runs, in the order of the file; none of a Slurm array that was submitted.
     """
 
     folder: Path
@@ -74,27 +82,46 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
 
 
 def run_all(settings: SweepSettings) -> Sweep:
-    from bert_tf.sweeps import leader, plan, score, table
+    from bert_tf.sweeps import leader, plan, ray_launch, score, slurm_launch, table
     from bert_tf.sweeps.search import Search
     from bert_tf.training import results as run_results
 
     folder = Path(settings.output_dir)
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
-    if settings.hold_out > _MOST_HELD_OUT:
-        raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
+    _check(settings)
     grid, search = settings.search == GRID, None
-    if grid and (settings.budget or settings.trials != SweepSettings.trials):
-        raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
     seconds = None if settings.budget is None else _seconds(settings.budget)
     runs = plan.runs(file, folder, os.environ) if grid else []
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget_failures(folder, runs)
     if not grid:
         search = Search(file, folder, sampler=settings.search, trials=settings.trials, seconds=seconds, environment=os.environ)
-    results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
+    if settings.launch == SLURM:
+        print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))
+        return Sweep(folder, folder / run_layout.SWEEP, ())
+    if settings.launch == RAY:
+        results = ray_launch.lead(_command(settings), folder.absolute(), [run.name for run in runs], file.tasks)
+    else:
+        results = leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search).lead()
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
+
+
+def _check(settings: SweepSettings) -> None:
+    if settings.hold_out > _MOST_HELD_OUT:
+        raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
+    if settings.search == GRID and (settings.budget or settings.trials != SweepSettings.trials):
+        raise FlagError("--trials and --budget belong to --search=random or --search=tpe")
+    if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
+        raise FlagError("--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm")
+
+
+def _command(settings: SweepSettings) -> list[str]:
+    """What Python runs on each machine: this sweep, without a launcher."""
+    flags = {name: value for name, value in changed(settings).items() if name not in ("file", *_OF_LAUNCHERS)}
+    flags["output_dir"] = os.path.abspath(settings.output_dir)
+    return ["-m", "bert_tf", "sweep", os.path.abspath(settings.file), *(f"--{name}={value}" for name, value in flags.items())]
 
 
 def _seconds(budget: str) -> float:
@@ -106,15 +133,18 @@ def _seconds(budget: str) -> float:
 
 def _run(call: Call) -> int:
     from bert_tf.sweeps import score, table
+    from bert_tf.sweeps.ray_launch import RUNS_FAILED
 
     done = run_all(call.settings)
+    if call.settings.launch == SLURM:
+        return 0
     print("\n".join(table.summary(done.results)))
     glue = score.line(done.results)
     if glue:
         print(glue)
     errors = [result for result in done.results if result.error]
     if errors:
-        raise FlagError(f"{len(errors)} of {len(done.results)} runs failed, the first: {errors[0].name}: {errors[0].error}")
+        raise FlagError(f"{len(errors)} of {len(done.results)} {RUNS_FAILED}: {errors[0].name}: {errors[0].error}")
     return 0
 
 
