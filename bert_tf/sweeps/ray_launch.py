@@ -41,17 +41,6 @@ class Node(NamedTuple):
     gpus: float
 
 
-class Ended(NamedTuple):
-    """The end of a leader."""
-
-    status: int
-    said: str  # last line of its log
-
-    @property
-    def has_all_results(self) -> bool:
-        return self.status == 0 or RUNS_FAILED in self.said
-
-
 def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequence[str]) -> list[table.Result]:
     """Runs a command of Python on each node and returns the results when one has all; `names` of runs are none in a search.
 
@@ -62,7 +51,7 @@ def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequ
         log.info("a leader on each of %d nodes, once no other job uses it: %s", len(nodes), ", ".join(n.name for n in nodes))
         is_complete = _followed(ray, _started(ray, nodes, command, folder), lambda: len(_finished(folder, names)))
     finished = _finished(folder, names)
-    if not is_complete:
+    if not (is_complete or (names and len(finished) == len(names))):
         said = f"{len(finished)} runs have a result, no leader has all; the same command continues; {folder / LEADERS} has logs"
         raise LostPeerError(f"--launch=ray: {said}")
     found = [result for result in (table.read(folder, name) for name in finished) if result]
@@ -70,8 +59,8 @@ def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequ
 
 
 def _finished(folder: Path, names: Sequence[str]) -> list[str]:
-    finished = table.finished(folder)
-    return [name for name in names or finished if name in set(finished)]
+    finished = dict.fromkeys(table.finished(folder))
+    return [name for name in names or finished if name in finished]
 
 
 @contextlib.contextmanager
@@ -109,13 +98,8 @@ def _connect(ray: Any, address: str) -> None:
 
 def _nodes(rows: Sequence[Mapping[str, Any]]) -> list[Node]:
     """Nodes that are alive and offer CPUs or GPUs; a head often offers none."""
-    found = []
-    for row in rows:
-        named = row.get("NodeName") not in (None, "", row["NodeManagerAddress"])
-        cpus, gpus = (row["Resources"].get(name, 0.0) for name in ("CPU", "GPU"))
-        if row["Alive"] and (cpus or gpus):
-            found.append(Node(row["NodeID"], row["NodeName" if named else "NodeManagerHostname"], cpus, gpus))
-    return found
+    offers = [(row, *(row["Resources"].get(name, 0.0) for name in ("CPU", "GPU"))) for row in rows if row["Alive"]]
+    return [Node(row["NodeID"], row["NodeName"], cpus, gpus) for row, cpus, gpus in offers if cpus or gpus]
 
 
 def _that_see(ray: Any, nodes: Sequence[Node], folder: Path) -> list[Node]:
@@ -165,7 +149,8 @@ def _followed(ray: Any, leaders: Mapping[Any, Node], count: Callable[[], int]) -
     try:
         while waiting and time.monotonic() < until:
             done, _ = ray.wait(list(waiting), timeout=1.0)
-            if any(_has_all_results(ray, waiting.pop(ref), ref) for ref in done) and not is_complete:
+            ends = [_has_all_results(ray, waiting.pop(ref), ref) for ref in done]
+            if any(ends) and not is_complete:
                 is_complete, until = True, time.monotonic() + _GRACE_S
             known, before = count(), known
             if known != before:
@@ -179,10 +164,11 @@ def _has_all_results(ray: Any, node: Node, ref: Any) -> bool:
     answer = _answer(ray, node, ref)
     if answer is None:
         return False
-    ended = Ended(*answer)
-    if not ended.has_all_results:
-        log.warning("%s: its leader ended with status %d: %s", node.name, *ended)
-    return ended.has_all_results
+    status, said = answer
+    if status and RUNS_FAILED not in said:
+        log.warning("%s: its leader ended with status %d: %s", node.name, status, said)
+        return False
+    return True
 
 
 def _stop(ray: Any, waiting: Sequence[Any]) -> None:
