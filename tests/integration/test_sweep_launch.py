@@ -36,12 +36,10 @@ def cluster():
         made.shutdown()
 
 
-def begin(cluster, file, folder, **more):
+def begin(cluster, file, folder, cwd=ROOT):
     command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=1", "--launch=ray"]
-    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
-    return subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **{"cwd": ROOT, **more}
-    )
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def ended(process, seconds=300):
@@ -111,8 +109,7 @@ def test_a_signal_stops_the_leaders_after_a_step_and_the_same_command_continues(
 
 def test_a_folder_that_the_nodes_do_not_share_is_one_line(cluster, file, tmp_path):
     folder = "/proc/self/cwd/sweep"  # another one in each process
-    environment = {"cwd": tmp_path, "env": {**os.environ, "RAY_ADDRESS": cluster.address, "PYTHONPATH": str(ROOT)}}
-    status, _, said = ended(begin(cluster, file, folder, **environment), 100)
+    status, _, said = ended(begin(cluster, file, folder, cwd=tmp_path), 100)
     assert status == 2
     assert said == f"error: --output_dir={folder}: not seen by a, b; name a folder that all nodes share\n"
     assert list(tmp_path.glob("sweep/.*token")) == []
