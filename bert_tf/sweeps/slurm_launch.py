@@ -16,23 +16,23 @@ from bert_tf.io.log_form import log
 
 SCRIPT = "sweep.sbatch"
 
-# Slurm signals the shell alone, and kills all that is left when the shell ends. A session of its own keeps the leader from
-# signals to the shell's group, so that it gets one SIGTERM. Slurm does not requeue at a time limit: the script does.
+# Slurm does not requeue at a time limit: the script does. scancel signals all processes, and kills the rest when the shell ends.
 _TEMPLATE = """#!/bin/bash
 # sbatch {path}
 #SBATCH --job-name=sweep --array=1-{nodes} --nodes=1 --requeue --open-mode=append
 #SBATCH --output={log} --signal=B:USR1@120
 {options}
-stop() {{
+stop_and_requeue() {{  # the runs save a checkpoint after their step
   kill -TERM "$leader"
   wait "$leader"
   status=$?
+  [ "$status" != 130 ] || exec scontrol requeue "$SLURM_JOB_ID"
+  exit "$status"
 }}
-trap 'stop; exit "$status"' TERM
-# Before the time limit: runs save a checkpoint after their step; the job starts again, and continues.
-trap 'stop; [ "$status" != 130 ] || exec scontrol requeue "$SLURM_JOB_ID"; exit "$status"' USR1
+trap stop_and_requeue USR1
+trap 'wait "$leader"; exit' TERM
 cd {cwd} || exit
-setsid {command} &
+{command} &
 leader=$!
 wait "$leader"
 """

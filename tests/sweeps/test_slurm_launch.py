@@ -39,7 +39,7 @@ def environment(tmp_path, monkeypatch):
 
 def begin(tmp_path, environment, seconds):
     text = slurm_launch.script(["-c", LEADER, str(seconds)], tmp_path, 4, None)
-    process = subprocess.Popen(["bash", "-c", text], env=environment, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(["bash", "-c", text], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -59,14 +59,17 @@ def test_a_leader_that_ends_ends_the_job(tmp_path, environment):
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("number", "said", "status"), [(signal.SIGUSR1, "saved\nscontrol requeue 7\n", 0), (signal.SIGTERM, "saved\n", 130)]
-)
-def test_a_time_limit_saves_and_requeues_and_a_cancelled_job_saves(tmp_path, environment, number, said, status):
+def test_before_the_time_limit_the_job_saves_and_requeues_itself(tmp_path, environment):
     process = begin(tmp_path, environment, 60)
-    process.send_signal(number)
-    assert process.communicate(timeout=30) == (said, None)
-    assert process.returncode == status
+    process.send_signal(signal.SIGUSR1)  # to the shell alone
+    assert process.communicate(timeout=30) == ("saved\nscontrol requeue 7\n", None)
+
+
+def test_a_cancelled_job_waits_for_its_leader(tmp_path, environment):
+    process = begin(tmp_path, environment, 60)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=30) == ("saved\n", None)
+    assert process.returncode == 130
 
 
 def test_a_leader_that_has_finished_is_not_started_again(tmp_path, environment):
