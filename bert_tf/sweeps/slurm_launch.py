@@ -16,7 +16,7 @@ from bert_tf.io.log_form import log
 
 SCRIPT = "sweep.sbatch"
 
-# Slurm does not requeue at a time limit: the script does. scancel signals all processes, and kills the rest when the shell ends.
+# Slurm does not requeue at a time limit: the script does. scancel signals all processes; it kills the rest when the shell ends.
 _TEMPLATE = """#!/bin/bash
 # sbatch {path}
 #SBATCH --job-name=sweep --array=1-{nodes} --nodes=1 --requeue --open-mode=append
