@@ -26,8 +26,10 @@ stop_and_requeue() {{  # the runs save a checkpoint after their step
   kill -TERM "$leader"
   wait "$leader"
   status=$?
-  [ "$status" != 130 ] || exec scontrol requeue "$SLURM_JOB_ID"
-  exit "$status"
+  case "$status" in
+    0 | 2) exit "$status" ;;  # it has all results
+    *) exec scontrol requeue "$SLURM_JOB_ID" ;;
+  esac
 }}
 trap stop_and_requeue USR1
 trap 'wait "$leader"; exit' TERM

@@ -69,7 +69,6 @@ def test_a_cancelled_job_waits_for_its_leader(tmp_path, environment):
     process = begin(tmp_path, environment, 60)
     os.killpg(process.pid, signal.SIGTERM)
     assert process.communicate(timeout=30) == ("saved\n", None)
-    assert process.returncode == 130
 
 
 def test_a_leader_that_has_finished_is_not_started_again(tmp_path, environment):
