@@ -14,6 +14,7 @@ import signal
 import socket
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,7 +90,9 @@ def _connect(ray: Any, address: str) -> None:
         named = _ADDRESS.fullmatch(address)
         if named:  # Ray itself tries for minutes
             socket.create_connection((named[1], int(named[2])), _CONNECT_S).close()
-        ray.init(address=address, log_to_driver=False, logging_level="error")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what other versions of Ray will do
+            ray.init(address=address, log_to_driver=False, logging_level="error")
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         reason = re.split(r"\n|\. ", str(error))[0]
         said = f"--launch=ray: no cluster at {address} ({reason}); ray start --head starts one, RAY_ADDRESS names another"
@@ -99,7 +102,8 @@ def _connect(ray: Any, address: str) -> None:
 def _nodes(rows: Sequence[Mapping[str, Any]]) -> list[Node]:
     """Nodes that are alive and offer CPUs or GPUs; a head often offers none."""
     offers = [(row, *(row["Resources"].get(name, 0.0) for name in ("CPU", "GPU"))) for row in rows if row["Alive"]]
-    return [Node(row["NodeID"], row["NodeName"], cpus, gpus) for row, cpus, gpus in offers if cpus or gpus]
+    nodes = (Node(row["NodeID"], row["NodeName"], cpus, gpus) for row, cpus, gpus in offers if cpus or gpus)
+    return sorted(nodes, key=lambda node: node.name)
 
 
 def _that_see(ray: Any, nodes: Sequence[Node], folder: Path) -> list[Node]:
