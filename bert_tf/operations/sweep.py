@@ -5,20 +5,25 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import run_layout
 from bert_tf.errors import FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import Setting, read, setting
+from bert_tf.settings import Setting, changed, read, setting
 
 if TYPE_CHECKING:
-    from bert_tf.sweeps.plan import SweepFile
+    from bert_tf.sweeps.plan import PlannedRun, SweepFile
     from bert_tf.sweeps.table import Result
 
 
 SEARCHES = GRID, RANDOM, TPE = "grid", "random", "tpe"
+LAUNCHERS = RAY, SLURM = "ray", "slurm"
+_OF_LAUNCHERS = ("launch", "nodes", "slurm")
+_OF_SEARCHES = ("trials", "budget", "with_grid")
 _MOST_HELD_OUT = 0.9
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
@@ -43,6 +48,11 @@ class SweepSettings:
     )
     spread: bool = setting(False, "a run takes several GPUs if they would idle; rounding differs with their number")
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
+    launch: str | None = setting(
+        None, "ray: train on each node of a Ray cluster; slurm: submit a Slurm array; all see --output_dir", choices=LAUNCHERS
+    )
+    nodes: int | None = setting(None, "with --launch=slurm: elements of the array", lowest=1, highest=10_000)
+    slurm: str | None = setting(None, "with --launch=slurm: options of sbatch, as '--partition=gpu --gpus-per-node=4'")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Sweep:
     Attributes:
       folder: of the runs.
       table: sweep.tsv, a row for each run.
-      results: of the runs, in the order of the file.
+      results: of the runs, in the order of the file; none of a Slurm array that was submitted.
     """
 
     folder: Path
@@ -79,20 +89,19 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
 
 
 def run_all(settings: SweepSettings) -> Sweep:
-    from bert_tf.sweeps import leader, plan, score, table
-    from bert_tf.sweeps.search import Search
+    from bert_tf.sweeps import plan, score, slurm_launch, table
     from bert_tf.training import results as run_results
 
-    folder = Path(settings.output_dir)
+    folder, is_grid = Path(settings.output_dir), settings.search == GRID
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
-    is_grid = settings.search == GRID
     runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget(folder, runs, failures=True)
-    search = None if is_grid else Search(file, folder, **drawn)
-    slots = leader.slots(settings.slots, os.environ)
-    results = leader.Leader(runs, folder, slots, search, spread=settings.spread).lead()
+    if settings.launch == SLURM:
+        print(slurm_launch.submit(_command(settings), folder.absolute(), settings.nodes or 1, settings.slurm))
+        return Sweep(folder, folder / run_layout.SWEEP, ())
+    results = _led(settings, file, runs, drawn)
     score.submit(folder, results)
     run_results.write_page(folder)
     return Sweep(folder, table.write_table(folder, results), tuple(results))
@@ -101,11 +110,11 @@ def run_all(settings: SweepSettings) -> Sweep:
 def _check(settings: SweepSettings) -> None:
     if settings.hold_out > _MOST_HELD_OUT:
         raise FlagError(f"--hold_out={settings.hold_out:g}: must be at most {_MOST_HELD_OUT}, or the search sees too little")
-    given = [
-        f"--{name}" for name in ("trials", "budget", "with_grid") if getattr(settings, name) != getattr(SweepSettings, name)
-    ]
+    given = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
     if given and settings.search == GRID:
         raise FlagError(f"{given[0]} belongs to --search=random or --search=tpe")
+    if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
+        raise FlagError("--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm")
 
 
 def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
@@ -119,6 +128,25 @@ def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
         "environment": os.environ,
         "first": published.points(file, settings.trials) if settings.with_grid else (),
     }
+
+
+def _led(settings: SweepSettings, file: SweepFile, runs: Sequence[PlannedRun], drawn: Mapping[str, Any]) -> list[Result]:
+    """Trains the runs on this machine, or on the nodes of a cluster."""
+    from bert_tf.sweeps import leader, ray_launch
+    from bert_tf.sweeps.search import Search
+
+    folder = Path(settings.output_dir)
+    if settings.launch == RAY:
+        return ray_launch.lead(_command(settings), folder.absolute(), [run.name for run in runs], file.tasks)
+    search = Search(file, folder, **drawn) if drawn else None
+    return leader.Leader(runs, folder, leader.slots(settings.slots, os.environ), search, spread=settings.spread).lead()
+
+
+def _command(settings: SweepSettings) -> list[str]:
+    """What Python runs on each machine: this sweep, without a launcher."""
+    flags = {name: value for name, value in changed(settings).items() if name not in ("file", *_OF_LAUNCHERS)}
+    flags["output_dir"] = os.path.abspath(settings.output_dir)
+    return ["-m", "bert_tf", "sweep", os.path.abspath(settings.file), *(f"--{name}={value}" for name, value in flags.items())]
 
 
 def _seconds(budget: str) -> float:
@@ -141,10 +169,13 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
 
 def _run(call: Call) -> int:
     from bert_tf.sweeps import published, score, table
+    from bert_tf.sweeps.ray_launch import RUNS_FAILED
 
     if call.own["plan"]:
         return _plan(call.settings, call.own["tokens_per_second"])
     done = run_all(call.settings)
+    if call.settings.launch == SLURM:
+        return 0
     compared = published.notes(done.results, done.folder) if call.settings.with_grid else ()
     print("\n".join([*table.summary(done.results), *compared]))
     glue = score.line(done.results)
@@ -152,7 +183,7 @@ def _run(call: Call) -> int:
         print(glue)
     errors = [result for result in done.results if result.error]
     if errors:
-        raise FlagError(f"{len(errors)} of {len(done.results)} runs failed, the first: {errors[0].name}: {errors[0].error}")
+        raise FlagError(f"{len(errors)} of {len(done.results)} {RUNS_FAILED}: {errors[0].name}: {errors[0].error}")
     return 0
 
 

@@ -166,8 +166,9 @@ MAY_BE_ZERO = set(
 
 
 WITH_CHOICES = set(
-    """all_reduce_alg cross_device_ops dtype engine file_format format input_format learning_rate_schedule log_form long_text
-    method optimizer output_format pooling precision problem search strategy to tracker""".split()
+    """all_reduce_alg cross_device_ops dtype engine file_format format input_format launch
+    learning_rate_schedule log_form long_text method optimizer output_format pooling precision problem search
+    strategy to tracker""".split()
 )
 
 

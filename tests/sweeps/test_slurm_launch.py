@@ -1,0 +1,104 @@
+"""The script of a Slurm array: valid, and run by bash with a leader that takes signals; Slurm's programs are stubs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bert_tf.errors import FlagError
+from bert_tf.sweeps import slurm_launch
+
+LEADER = """import signal, sys, time
+def stop(*_):
+    print("saved", flush=True)
+    sys.exit(130)
+signal.signal(signal.SIGTERM, stop)
+print("ready", flush=True)
+time.sleep(float(sys.argv[1]))"""
+
+
+def stub(folder, name, line):
+    path = folder / "bin" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    stub(tmp_path, "scontrol", 'echo "scontrol $*"')
+    return {**os.environ, "SLURM_JOB_ID": "7"}
+
+
+def begin(tmp_path, environment, seconds):
+    text = slurm_launch.script(["-c", LEADER, str(seconds)], tmp_path, 4, None)
+    process = subprocess.Popen(["bash", "-c", text], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_the_script_is_valid_and_has_the_options(tmp_path):
+    folder = tmp_path / "a folder with 100% of it's runs"
+    text = slurm_launch.script(["-m", "bert_tf", "sweep", f"{folder}/a.yaml"], folder, 4, "--partition=gpu --time=12:00:00")
+    assert subprocess.run(["bash", "-n"], input=text, text=True, check=True, stderr=subprocess.PIPE, timeout=10)
+    assert "#SBATCH --job-name=sweep --array=1-4 --nodes=1 --requeue" in text
+    assert "\n#SBATCH --partition=gpu --time=12:00:00\n" in text
+    assert "100%% of it" in text
+
+
+def test_a_leader_that_ends_ends_the_job(tmp_path, environment):
+    process = begin(tmp_path, environment, 0)
+    assert process.communicate(timeout=30) == ("", None)
+    assert process.returncode == 0
+
+
+def test_before_the_time_limit_the_job_saves_and_requeues_itself(tmp_path, environment):
+    process = begin(tmp_path, environment, 60)
+    process.send_signal(signal.SIGUSR1)  # to the shell alone
+    assert process.communicate(timeout=30) == ("saved\nscontrol requeue 7\n", None)
+
+
+def test_a_cancelled_job_waits_for_its_leader(tmp_path, environment):
+    process = begin(tmp_path, environment, 60)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=30) == ("saved\n", None)
+
+
+def test_a_leader_that_has_finished_is_not_started_again(tmp_path, environment):
+    """The signal comes while it ends."""
+    text = slurm_launch.script(["-c", "print('ready', flush=True); input()"], tmp_path, 1, None).replace(" &\n", " <&0 &\n")
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(["bash", "-c", text.replace("kill -TERM", "true")], env=environment, **streams)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGUSR1)
+    time.sleep(0.2)
+    assert process.communicate("\n", timeout=30) == ("", None)
+    assert process.returncode == 0
+
+
+def test_the_script_is_submitted_if_slurm_is_here_and_printed_otherwise(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    printed = slurm_launch.submit(["-m", "bert_tf"], tmp_path, 2, None)
+    assert f"{printed}\n" == (tmp_path / "sweep.sbatch").read_text()
+    assert f"submit the script on another: sbatch {tmp_path}/sweep.sbatch" in caplog.text
+    assert sys.executable in printed
+
+    stub(tmp_path, "sbatch", 'echo "Submitted batch job 7: $1"')
+    assert slurm_launch.submit(["-m", "bert_tf"], tmp_path, 2, None) == f"Submitted batch job 7: {tmp_path}/sweep.sbatch"
+
+    stub(tmp_path, "sbatch", 'echo "sbatch: error: invalid partition specified: x" >&2; exit 1')
+    with pytest.raises(FlagError, match="^--launch=slurm: error: invalid partition specified: x; correct --slurm, or edit"):
+        slurm_launch.submit(["-m", "bert_tf"], tmp_path, 2, None)
+
+
+@pytest.mark.parametrize("options", ["partition=gpu", "--time=1:00\nrm x", "--comment='a", " "])
+def test_options_are_those_of_sbatch_in_one_line(tmp_path, options):
+    with pytest.raises(FlagError, match="^--slurm="):
+        slurm_launch.script([], tmp_path, 2, options)
