@@ -25,6 +25,8 @@ DIFFERING = "watch/differing"
 class StopOnSignalHook(tf1.train.SessionRunHook):
     """Ends training with a checkpoint after the current step on Ctrl-C or SIGTERM; a second Ctrl-C ends it at once.
 
+    A second SIGTERM does not: a scheduler sends it to all processes of a job, and their leader passes it on.
+
     With several machines it also ends training early: what one of them decides, the others learn in their next step.
     `stopped_by` is the signal received, or None.
     """
@@ -45,7 +47,8 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
 
     def _remember(self, number: int, frame: Any) -> None:
         self.stopped_by = signal.Signals(number)
-        self.release()
+        if signal.SIGINT in self._previous:
+            signal.signal(signal.SIGINT, self._previous.pop(signal.SIGINT))
 
     def end_early(self) -> bool:
         """Requests the end without a signal; returns whether training can end now, without another step."""

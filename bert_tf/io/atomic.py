@@ -22,6 +22,7 @@ from bert_tf.io import files
 _NUMBERED = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
 _OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
+_DRAWN = os.urandom(4).hex()  # processes of two containers may have the same number
 TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
 
 
@@ -94,7 +95,7 @@ def linked(path: Path) -> Path:
 
 
 def _beside(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{_shortened(target.name)}.{os.getpid()}.{purpose}")
+    return target.with_name(f".{_shortened(target.name)}.{os.getpid()}-{_DRAWN}.{purpose}")
 
 
 def _shortened(name: str) -> str:

@@ -253,6 +253,20 @@ def test_a_second_interrupt_is_not_caught():
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_sigterm_leaves_time_to_save(first):
+    """As of a scheduler, which sends it to all processes of a job, and of their leader, which passes it on."""
+
+    def end(step):
+        if step == 3:
+            os.kill(os.getpid(), first)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    hook = StopOnSignalHook()
+    assert take_steps([hook], on_step=end) == 4
+    assert hook.stopped_by is signal.SIGTERM
+
+
 class Watch(tf1.train.SessionRunHook):
     """Stands for the watch over other machines, and counts steps."""
 

@@ -165,6 +165,19 @@ def test_a_seed_that_fails_is_named_when_the_others_have_ended(tmp_path):
     assert [row["seed"] for row in json.loads((tmp_path / "out" / "seeds.json").read_text())["seeds"]] == [2]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_saves_each_run(number, file, table, tmp_path):
+    """Ctrl-C in a terminal and a scheduler's signal reach the leader and its runs."""
+    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={tmp_path}", "--slots=2"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    training = wait_for(lambda: [path for path in (tmp_path / "logs").glob("*") if "step 8 of" in path.read_text()])
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert any("the same command continues there" in path.read_text() for path in training)
+    assert finished(file, tmp_path) == table
+
+
 def test_a_program_without_a_guard_trains_a_sweep(file, table, tmp_path):
     """A script that multiprocessing would import again in each process."""
     script = tmp_path / "script.py"
