@@ -72,10 +72,8 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         if known:
             run_context.request_stop()
 
-    def end(self, session: tf1.Session) -> None:
-        self.release()
-
     def release(self) -> None:
+        """Gives the handlers back, after the last checkpoint: it must not be cut off either."""
         while self._previous:
             signal.signal(*self._previous.popitem())
 

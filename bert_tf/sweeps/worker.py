@@ -30,6 +30,7 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
     """
     with contextlib.suppress(AttributeError):  # not Linux
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED))  # while it does not train; a training saves first
     os.environ.update(environment)
     log = table.log_file(folder, run.name)
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -188,11 +188,28 @@ def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(numbe
     send = {3: lambda: os.kill(os.getpid(), number)}
     # The signal comes between two steps; the next step still ends.
     assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
+    hook.release()
     assert hook.stopped_by is number
     assert signal.getsignal(number) is before
     again = StopOnSignalHook()
     assert (take_steps([again]), again.stopped_by) == (6, None)
+    again.release()
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize("step", [3, 6])
+def test_a_signal_while_the_last_checkpoint_is_saved_does_not_cut_it_off(tmp_path, step):
+    class Signalled(tf1.train.CheckpointSaverListener):
+        def after_save(self, session, global_step_value):
+            del session
+            if global_step_value == 6:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    hook = StopOnSignalHook()
+    take_steps([hook, *saver(tmp_path, step, listeners=[Signalled()])])
+    hook.release()
+    assert hook.stopped_by is signal.SIGTERM
+    assert (tmp_path / "model.ckpt-6.index").exists()
 
 
 @pytest.mark.parametrize(("stopped_by", "done"), [(None, 1), (signal.SIGTERM, 0)])
@@ -264,6 +281,7 @@ def test_a_second_sigterm_leaves_time_to_save(first):
 
     hook = StopOnSignalHook()
     assert take_steps([hook], on_step=end) == 4
+    hook.release()
     assert hook.stopped_by is signal.SIGTERM
 
 
