@@ -13,6 +13,7 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
+_LARGEST, _ZERO = 127.0, 128  # of bytes, and the one that is 0
 _OPSET, _FORMAT = 17, 8  # the first with LayerNormalization, and the file format of its time: older software reads them
 
 Constant = npt.NDArray[Any]
@@ -21,8 +22,10 @@ Constant = npt.NDArray[Any]
 class OnnxGraph:
     """Collects nodes and constants; values are referred to by name."""
 
-    def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
-        self._weights = weights
+    def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]], *, int8: bool = False) -> None:
+        """`int8`: products with weights are of integers."""
+        self._weights, self._int8 = weights, int8
+        self._integers: dict[str, tuple[str, str]] = {}  # values as integers and their scales, by name
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, Constant] = {}
 
@@ -49,8 +52,29 @@ class OnnxGraph:
 
     def dense(self, x: str, scope: str, *, scale: float = 1.0) -> str:
         """Multiplies [..., D] by a kernel and adds a bias, both times `scale`: [..., E]."""
-        product = self.add("MatMul", x, self.weight(f"{scope}/kernel", scale=scale), name=f"{scope}/MatMul")
-        return self.add("Add", product, self.weight(f"{scope}/bias", scale=scale))
+        product = self._integer_product if self._int8 else self._product
+        return self.add("Add", product(x, scope, scale), self.weight(f"{scope}/bias", scale=scale))
+
+    def _product(self, x: str, scope: str, scale: float) -> str:
+        return self.add("MatMul", x, self.weight(f"{scope}/kernel", scale=scale), name=f"{scope}/MatMul")
+
+    def _integer_product(self, x: str, scope: str, scale: float) -> str:
+        """Each row of x [..., D] and each column of the kernel [D, E] has a scale of its own; sums are exact."""
+        kernel = self._weights[f"{scope}/kernel"] * np.float32(scale)
+        unit = np.maximum(np.abs(kernel).max(0), np.finfo(np.float32).tiny) / _LARGEST  # [E]
+        self._constants[f"{scope}/int8"] = np.rint(kernel / unit).astype(np.int8)
+        self._constants[f"{scope}/units"] = unit.astype(np.float32)
+        rows, units = self._integers.get(x) or self._as_integers(x)
+        sums = self.add("MatMulInteger", rows, f"{scope}/int8", self.constant(_ZERO, np.uint8), name=f"{scope}/MatMul")
+        return self.add("Mul", self.add("Mul", self.add("Cast", sums, to=1), units), f"{scope}/units")
+
+    def _as_integers(self, x: str) -> tuple[str, str]:
+        """[..., D] as bytes around `_ZERO`, in the range of each row, whose unit is [..., 1]."""
+        largest = self.add("ReduceMax", self.add("Abs", x), axes=[-1], keepdims=1)
+        unit = self.add("Div", self.add("Max", largest, self.number(1e-30)), self.number(_LARGEST))
+        moved = self.add("Add", self.add("Round", self.add("Div", x, unit)), self.number(_ZERO))
+        self._integers[x] = self.add("Cast", moved, to=2), unit  # to uint8
+        return self._integers[x]
 
     def layer_norm(self, x: str, scope: str, epsilon: float) -> str:
         gamma, beta = (self.weight(f"{scope}/LayerNorm/{part}") for part in ("gamma", "beta"))

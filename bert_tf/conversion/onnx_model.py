@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +15,15 @@ from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.conversion.weights import weights
 from bert_tf.errors import FlagError
 from bert_tf.fields import INPUTS, ROW, Field
-from bert_tf.io import atomic
 from bert_tf.modeling.heads import registry
 
 ROWS, TOKENS = "rows", "tokens"  # names of the open sizes
 
 
-def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
+def build(trained: Trained, *, int8: bool = False, **metadata: str) -> onnx.ModelProto:
     """The model from `fields.INPUTS` to the head's output, padding included; FlagError for an unsupported head.
 
+    With `int8` products with weights are of integers, with a scale for each token: an answer does not depend on other rows.
     Raises CheckpointError if the weights are damaged, not finite, or of another model.
     """
     head = registry.of(trained.head)
@@ -34,7 +32,7 @@ def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
             f"{trained.prefix}: a head with several outputs, as that of {trained.head.kind}, is not written for ONNX and"
             " OpenVINO; take --format=huggingface or --format=saved_model, and compute with --engine=tensorflow"
         )
-    graph = OnnxGraph(weights(trained))
+    graph = OnnxGraph(weights(trained), int8=int8)
     encoded = encode(graph, trained.config, first_only=not head.reads_tokens)
     (output,) = (field.sized(trained.config.hidden_size) for field in head.outputs)
     graph.add("Identity", heads.add(graph, encoded, trained.head), name=output.name)
@@ -45,17 +43,3 @@ def _described(field: Field) -> Any:
     places: list[str | int] = [ROWS] if field.axis == ROW else [ROWS, TOKENS]
     shape = places if field.width is None else [*places, field.width]
     return helper.make_tensor_value_info(field.name, helper.np_dtype_to_tensor_dtype(np.dtype(field.dtype)), shape)
-
-
-def quantize(source: Path, target: Path) -> None:
-    """Makes weight products int8; activation ranges are determined per batch."""
-    from google.protobuf.message import DecodeError
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # it tells the log of each product
-    try:
-        with atomic.as_os_errors(target, DecodeError):  # of its own copy in $TMPDIR, which was cut off
-            quantize_dynamic(source, target, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul"])
-    finally:
-        logging.disable(before)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.engines.names import INT8
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS, TOKEN, Field
@@ -29,7 +30,8 @@ Open = Callable[[Path, str, int], Compute]  # from a file, a precision, and how 
 Convert = Callable[[Trained, str], Path]  # from a model and a precision to its file
 
 _TOKENS = 768  # of a batch: what a layer computes of them stays in a core's second cache
-# A request of few rows is padded to a multiple of 8 tokens: an engine prepares itself anew for each length that it meets.
+# A request of few rows is padded to a multiple of 8 tokens: an engine prepares itself anew for each length that it meets. Rows
+# of int8 always are, in batches of one length: where a sum is rounded otherwise, a value can become another integer.
 _FEW, _MULTIPLE = 8, 8
 
 
@@ -72,9 +74,9 @@ class ConvertedEngine:
         self._loaded = None
 
     def _batching(self, trained: Trained, *, few: bool) -> Batching:
-        found = self._inference.batching(trained.config, trained.max_seq_length)
-        multiple = max(found.multiple, _MULTIPLE if few else 1)
-        return dataclasses.replace(found, eval_tokens=found.eval_tokens or _TOKENS, multiple=multiple)
+        found, apart = self._inference.batching(trained.config, trained.max_seq_length), self._precision == INT8
+        multiple = max(found.multiple, _MULTIPLE if few or apart else 1)
+        return dataclasses.replace(found, eval_tokens=found.eval_tokens or _TOKENS, multiple=multiple, apart=apart)
 
 
 @dataclasses.dataclass(frozen=True)

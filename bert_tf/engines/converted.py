@@ -25,7 +25,7 @@ from bert_tf.runtime import precision as formats
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
 _ERRORS = 3  # severity from which ONNX Runtime writes to the standard error
-_LAYOUT = 1  # of the graph: a greater number converts all models anew
+_LAYOUT = 2  # of the graph: a greater number converts all models anew
 _KEPT = 8
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
 
@@ -38,13 +38,7 @@ class ConvertedModels:
         """Returns the ONNX file; any precision but int8 means float32."""
         if precision != INT8:
             return self._float32(trained)
-        from bert_tf.conversion import onnx_model
-
-        def make(path: Path) -> None:
-            with _written(trained, path) as source:
-                onnx_model.quantize(source, path)
-
-        return self._made(trained, _INT8_ONNX, _versions("onnx", "onnxruntime"), make)
+        return self._made(trained, _INT8_ONNX, _versions("onnx"), lambda path: _write(trained, path, int8=True))
 
     def openvino(self, trained: Trained, precision: str) -> Path:
         """Returns OpenVINO's file; any precision but int8 means float32, which OpenVINO converts.
@@ -100,12 +94,12 @@ def _written(trained: Trained, beside: Path) -> Iterator[Path]:
     path.unlink()
 
 
-def _write(trained: Trained, path: Path) -> None:
+def _write(trained: Trained, path: Path, *, int8: bool = False) -> None:
     import onnx
 
     from bert_tf.conversion import onnx_model
 
-    onnx.save(onnx_model.build(trained), os.fspath(path))
+    onnx.save(onnx_model.build(trained, int8=int8), os.fspath(path))
 
 
 def _versions(*packages: str) -> dict[str, str]:

@@ -61,15 +61,11 @@ def write_onnx(exported: Exported, folder: Path) -> None:
 
     Raises BertError if the weights are damaged or reduced precision costs more than allowed.
     """
-    from bert_tf.conversion import onnx_model
-
     precision, path = exported.options.precision, folder / _ONNX
-    _write_float32(exported, path)
+    _write(exported, path)
     require_agreement(exported.trained, engines.open_onnx(path, FLOAT32, _ALL_THREADS))
     if precision != FLOAT32:
-        whole = path.rename(folder / f"{FLOAT32}.onnx")
-        onnx_model.quantize(whole, path)
-        whole.unlink()
+        _write(exported, path, int8=True)
         gate.measure(exported, engines.open_onnx(path, precision, _ALL_THREADS), folder)
     write_kept_files(exported, folder)
 
@@ -84,7 +80,7 @@ def write_openvino(exported: Exported, folder: Path) -> None:
 
     precision, path, source = exported.options.precision, folder / _OPENVINO, folder / _ONNX
     calibration = openvino_model.Calibration(exported.trained) if precision == INT8 else None
-    _write_float32(exported, source)
+    _write(exported, source)
     require_agreement(exported.trained, engines.open_openvino(source, FLOAT32, _ALL_THREADS))
     if calibration is None:
         openvino_model.save(source, path)
@@ -96,12 +92,12 @@ def write_openvino(exported: Exported, folder: Path) -> None:
     write_kept_files(exported, folder)
 
 
-def _write_float32(exported: Exported, path: Path) -> None:
+def _write(exported: Exported, path: Path, *, int8: bool = False) -> None:
     import onnx
 
     from bert_tf.conversion import onnx_model
 
-    onnx.save(onnx_model.build(exported.trained, **metadata(exported)), str(path))
+    onnx.save(onnx_model.build(exported.trained, int8=int8, **metadata(exported)), str(path))
 
 
 def open_onnx(folder: Path) -> Compute:

@@ -104,6 +104,7 @@ class Batching:
     longest: int | None = None  # maximum length
     group_by_length: bool = False  # in training
     eval_tokens: int | None = None  # per replica with padding; None for CPU defaults
+    apart: bool = False  # in evaluation a batch has rows of one padded length, which no other row of it changes
 
     def tokens(self, longest_example: int) -> int:
         rounded = -(-(self.pad_to or longest_example) // self.multiple) * self.multiple
@@ -154,7 +155,10 @@ def eval_batches(features: Features, batch_size: int | None, batching: Batching 
     order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS
     start = 0
     while start < len(order):
-        size = batch_size or max(1, most // (batching.tokens(int(lengths[order[start]])) * rows))
+        tokens = batching.tokens(int(lengths[order[start]]))
+        size = batch_size or max(1, most // (tokens * rows))
+        if batching.apart:
+            size = [batching.tokens(int(lengths[unit])) for unit in order[start : start + size]].count(tokens)
         yield features.rows_of(order[start : start + size])
         start += size
 

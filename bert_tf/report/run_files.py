@@ -122,7 +122,10 @@ def _runs(folder: Path) -> Iterator[Path]:
     elif seeds:
         yield from seeds
     elif (folder / SWEEP).is_file():
-        yield from sorted(path for path in folder.iterdir() if (path / RECORD).is_file())
+        begun = sorted(path for path in folder.iterdir() if (path / RECORD).is_file())
+        if not begun:
+            raise OutputError(f"{folder}: no run of the sweep began; {SWEEP} has their errors")
+        yield from begun
     else:
         what = files.missing_folder(folder) or f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}"
         raise OutputError(f"{folder}: {what}; name the --output_dir of a training")

@@ -67,6 +67,38 @@ def test_int8_is_near(tmp_path, name):
     assert 0 < np.abs(found - expected).mean() < 0.3 * np.abs(expected).mean()
 
 
+@pytest.mark.parametrize("name", CONVERTED)
+def test_an_int8_answer_does_not_depend_on_the_rows_beside_it(tmp_path, name):
+    model, features = trained(tmp_path / "run"), rows(40)
+    keep_training_texts(tmp_path / "run")
+    made = engine(name, tmp_path, "int8")
+    made.load(model)
+    (together,) = made.outputs(features).values()
+    alone = np.concatenate(
+        [*(one for row in range(len(features)) for one in made.outputs(features.taken(np.array([row]))).values())]
+    )
+    np.testing.assert_allclose(alone, together, rtol=0, atol=1e-6 * np.abs(together).max())
+    made.close()
+
+
+def test_an_int8_product_by_hand():
+    """Row [1, -2] has the unit 2 / 127: 64, -127. Columns [1, 0.5] and [0, 4] have 1 / 127 and 4 / 127: 127, 64 and 0, 127."""
+    import onnxruntime
+    from onnx import TensorProto, helper
+
+    from bert_tf.conversion.onnx_graph import OnnxGraph
+
+    kernel, bias = np.array([[1.0, 0.0], [0.5, 4.0]], np.float32), np.array([0.0, 10.0], np.float32)
+    graph = OnnxGraph({"x/kernel": kernel, "x/bias": bias}, int8=True)
+    graph.add("Identity", graph.dense("rows", "x"), name="found")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", 2]) for name in ("rows", "found")]
+    made = graph.model(values[:1], values[1:])
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"rows": np.array([[1.0, -2.0], [0.0, 0.0]], np.float32)})
+    first = (64 * 127 - 127 * 64) * 2 / 127 / 127, 10 + (-127 * 127) * 2 / 127 * 4 / 127
+    np.testing.assert_allclose(found, [first, [0.0, 10.0]], rtol=1e-6, atol=1e-6)
+
+
 def test_int8_needs_the_texts_of_the_training(tmp_path):
     made = engine("openvino", tmp_path, "int8")
     with pytest.raises(CheckpointError, match=r"int8 takes its ranges .* take the folder of the run, or --precision=bfloat16"):

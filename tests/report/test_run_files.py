@@ -101,3 +101,9 @@ def test_what_differs_in_other_than_the_seed_is_no_sample(tmp_path, other):
     for run in runs if other is None else ():
         (run / "run_config.json").unlink()
     assert found(run_files.samples, *runs) == []
+
+
+def test_a_sweep_of_which_no_run_began_is_refused(tmp_path):
+    (tmp_path / "sweep.tsv").write_text("task\terror\nMRPC\tno data\n")
+    with pytest.raises(OutputError, match="no run of the sweep began; sweep.tsv has their errors"):
+        run_files.read([tmp_path])
