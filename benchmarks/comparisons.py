@@ -146,6 +146,9 @@ _MRPC_AND_SAMPLE: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
 )
 
 
+_ARCHITECTURES = (("electra", "ELECTRA-Base"), ("distilbert", "DistilBERT"), ("roberta", "RoBERTa-Base"))
+
+
 def _as_fast_as_the_classifier(what: str) -> tuple[Requirement, ...]:
     ratio = Requirement(f"{what} against transformers, dynamic padding", 1.8)
     return ratio, Requirement(f"{what}: this ratio, to that of sentences", 0.8, kind="beside", beside="train")
@@ -198,7 +201,7 @@ COMPARISONS = (
             size=f"{size}-base",
             requirements=(Requirement(f"{name} against transformers, dynamic padding", 1.5),),
         )
-        for size, name in (("electra", "ELECTRA-Base"), ("distilbert", "DistilBERT"))
+        for size, name in _ARCHITECTURES
     ),
     Comparison(
         "train-128",
@@ -218,6 +221,19 @@ COMPARISONS = (
         requirements=(Requirement("prediction against transformers", 1.6),),
         texts="dev and test",
         try_batch_sizes=(8, 16, 32, 64, 128),
+    ),
+    *(
+        Comparison(
+            f"predict-{size}",
+            f"Prediction of dev by {name} (random weights), batch 32",
+            "predict",
+            (_OURS, _BEST),
+            size=f"{size}-base",
+            batch_size=32,
+            requirements=(Requirement(f"prediction by {name} against transformers", 1.6),),
+            texts="dev",
+        )
+        for size, name in _ARCHITECTURES
     ),
     Comparison(
         "train-half",

@@ -37,6 +37,7 @@ SIZES: Mapping[str, BertConfig] = {
     "base": _sized(12, 768, 12),
     # Of other architectures; their weights are random too.
     "electra-base": dataclasses.replace(_sized(12, 768, 12), model_type="electra", pooler_act="gelu_erf"),
+    "roberta-base": dataclasses.replace(_sized(12, 768, 12), model_type="roberta", type_vocab_size=1),
     "distilbert-base": dataclasses.replace(_sized(6, 768, 12), model_type="distilbert", type_vocab_size=0, pooler_act="relu"),
 }
 

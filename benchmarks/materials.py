@@ -84,6 +84,7 @@ def _write_tokenizer(folder: Path, config: BertConfig, vocabulary: Vocabulary) -
         "do_lower_case": casing.find(vocabulary).lower_case,
         "model_max_length": config.max_position_embeddings,
         **_TOKENIZER_FIELDS,
+        **({"model_input_names": ["input_ids", "attention_mask"]} if config.type_vocab_size < 2 else {}),
     }
     (folder / TOKENIZER_FILES[0]).write_text(documents.to_json(tokenizer, indent=2), encoding="utf-8")
 

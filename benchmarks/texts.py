@@ -26,8 +26,12 @@ def _train(task: Task, folder: Path) -> list[Any]:
     return list(task.examples(folder, TRAIN))
 
 
+def _dev(task: Task, folder: Path) -> list[SentenceExample]:
+    return list(task.examples(folder, DEV))
+
+
 def _dev_and_test(task: Task, folder: Path) -> list[SentenceExample]:
-    return [*task.examples(folder, DEV), *task.examples(folder, TEST)]
+    return [*_dev(task, folder), *task.examples(folder, TEST)]
 
 
 def _single(task: Task, folder: Path) -> list[SentenceExample]:
@@ -95,6 +99,7 @@ class Kind(NamedTuple):
 
 TEXTS: Mapping[str, Kind] = {
     "train": Kind(_train),
+    "dev": Kind(_dev),
     "dev and test": Kind(_dev_and_test),
     "sentences": Kind(_sentences),
     "filled": Kind(_filled),

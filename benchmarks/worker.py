@@ -47,7 +47,8 @@ noise.quiet_python()
 
 import tensorflow as tf
 
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward
@@ -135,10 +136,17 @@ class _Contender:
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Forward]:
-        """Yields the inference graph with the pretrained weights and the common head."""
+        """Yields the inference graph with the pretrained weights and the common head, or with random ones."""
         with contextlib.closing(Forward(self.model(), self.machine)) as engine:
-            engine.load(str(self.folder / CHECKPOINT_NAME))
+            engine.load(self.random_checkpoint if self.plan is None else str(self.folder / CHECKPOINT_NAME))
             yield engine
+
+    @functools.cached_property
+    def random_checkpoint(self) -> str:
+        prefix, draw = str(Path(self.workload.scratch) / "random" / CHECKPOINT_NAME), np.random.default_rng(0).standard_normal
+        shapes = {**encoder_shapes(self.config), **heads.of(self.family.head).variables(self.config)}
+        write_checkpoint(prefix, {name: 0.02 * draw(shape, np.float32) for name, shape in shapes.items()})
+        return prefix
 
 
 def _task(workload: SimpleNamespace) -> Task:
