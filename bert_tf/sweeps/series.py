@@ -12,11 +12,14 @@ from typing import Any, NamedTuple, Protocol, cast
 from bert_tf.errors import TrainingError
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
+from bert_tf.settings import changed
 from bert_tf.sweeps import leader, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.table import Result
 from bert_tf.tasks.base import Task
 from bert_tf.training.fine_tune_config import FineTuneConfig
+
+_PLACED = {"visible_gpus", "virtual_devices", "device", "place", "strategy", "num_gpus"}  # flags
 
 
 class RunResult(Protocol):
@@ -47,8 +50,15 @@ class Spread(NamedTuple):
 
 
 def slots(config: FineTuneConfig, task: Task | None, environment: Mapping[str, str]) -> Sequence[leader.Slot]:
-    """Slots for the runs; none if they are trained in this process: with a task in memory, or where only one would fit."""
-    if task is not None or not config.actions.do_train:
+    """Slots for the runs; none if they are trained in turn in this process.
+
+    That is so with a task in memory, with flags that say which devices compute a run, and where only one run would fit.
+    """
+    if (
+        task is not None
+        or not config.actions.do_train
+        or (config.train.slots is None and _PLACED & changed(config.devices).keys())
+    ):
         return ()
     found = leader.slots(config.train.slots, environment)
     return found if len(found) > 1 else ()

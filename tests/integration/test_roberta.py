@@ -179,3 +179,10 @@ def test_other_types_differ_in_the_names_of_classes(kind, classes, folder, tmp_p
     place = changed(folder, tmp_path / "hf", model_type=kind)
     np.testing.assert_array_equal(probabilities(place), probabilities(folder))
     assert encoders.ENCODERS[kind].classes == classes
+
+
+def test_a_student_has_the_tokenizer_of_its_teacher(folder, run, tmp_path):
+    task = bert_tf.SentenceTask(train=ROWS, dev=ROWS[:6])
+    with bert_tf.distill(run, task, student_layers=1, output_dir=tmp_path / "student", **SETTINGS) as model:
+        assert len(model.predict(TEXTS)) == len(TEXTS)
+    assert (tmp_path / "student" / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()

@@ -13,7 +13,8 @@ import pytest
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import FlagError, TrainingError
 from bert_tf.estimator.run import Outcome
-from bert_tf.sweeps import seeds
+from bert_tf.sweeps import leader, seeds
+from bert_tf.sweeps import series as of_runs
 from bert_tf.sweeps.series import summary
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import fine_tune, training
@@ -137,6 +138,25 @@ def test_what_is_finished_is_kept_where_a_later_seed_is_not(fails, tmp_path, mon
         series = run(tmp_path, "--seeds=1-3")
         assert ([result.seed for result in series.results], series.stopped_by) == ([1], signal.SIGTERM)
     assert [row["seed"] for row in written(tmp_path)["seeds"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "task", "count"),
+    [
+        ([], None, 3),
+        ([], object(), 0),  # in memory
+        (["--slots=1"], None, 0),
+        (["--num_gpus=2"], None, 0),  # which one slot has not
+        (["--num_gpus=1", "--slots=4"], None, 4),
+        (["--do_eval", "--do_train=false"], None, 0),
+    ],
+)
+def test_runs_are_trained_side_by_side_if_they_can(monkeypatch, arguments, task, count):
+    monkeypatch.setattr(leader, "slots", lambda asked, _: [leader.Slot({})] * (asked or 3))
+    config = classifier.mrpc(
+        "--seeds=1-5", *(arguments if "--do_eval" in arguments else ["--do_train", "--do_eval", *arguments])
+    )
+    assert len(of_runs.slots(config, task, {})) == count
 
 
 @pytest.fixture(scope="module")
