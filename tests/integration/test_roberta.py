@@ -181,8 +181,15 @@ def test_other_types_differ_in_the_names_of_classes(kind, classes, folder, tmp_p
     assert encoders.ENCODERS[kind].classes == classes
 
 
-def test_a_student_has_the_tokenizer_of_its_teacher(folder, run, tmp_path):
+def test_a_student_has_the_tokenizer_of_its_teacher(folder, tmp_path):
+    deep = shutil.copytree(folder, tmp_path / "deep")  # its only layer twice
+    weights = safetensors.numpy.load_file(deep / "model.safetensors")
+    second = {name.replace("layer.0.", "layer.1."): value for name, value in weights.items() if "layer.0." in name}
+    safetensors.numpy.save_file({**weights, **second}, deep / "model.safetensors", {"format": "pt"})
+    values = json.loads((deep / "config.json").read_text())
+    (deep / "config.json").write_text(json.dumps({**values, "num_hidden_layers": 2}))
     task = bert_tf.SentenceTask(train=ROWS, dev=ROWS[:6])
-    with bert_tf.distill(run, task, student_layers=1, output_dir=tmp_path / "student", **SETTINGS) as model:
+    bert_tf.fine_tune(task, init_checkpoint=str(deep), output_dir=tmp_path / "teacher", **SETTINGS).close()
+    with bert_tf.distill(tmp_path / "teacher", task, student_layers=1, output_dir=tmp_path / "student", **SETTINGS) as model:
         assert len(model.predict(TEXTS)) == len(TEXTS)
     assert (tmp_path / "student" / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
