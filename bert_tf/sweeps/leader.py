@@ -131,7 +131,11 @@ class Leader:
 
     def _read_results(self, *, said: bool = True) -> None:
         """Notes new results, of this leader, of others and of earlier commands."""
-        new = [name for name in table.finished(self._folder) if name in self._runs and name not in self._results]
+        unread = [name for name in table.finished(self._folder) if name not in self._results]
+        if self._search:  # the table has runs of other leaders and of earlier commands too
+            others = (self._search.known(name) for name in sorted(unread, key=lambda name: (len(name), name)))
+            self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
+        new = [name for name in unread if name in self._runs]
         for name in new:
             found = table.read(self._folder, name)
             if found is not None:

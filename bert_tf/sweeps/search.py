@@ -80,6 +80,14 @@ class Search:
                 if not known and trial.number < self._trials and not trial.state.is_finished():
                     yield self._planned(task, trial.number, trial.params)
 
+    def known(self, name: str) -> PlannedRun | None:
+        """The run of that name, of any leader or command; None if it is of no trial."""
+        for task, study in self._studies.items():
+            for trial in study.get_trials(deepcopy=False) if name.startswith(f"{task}-") else ():
+                if _name(task, trial.number) == name:
+                    return self._planned(task, trial.number, trial.params)
+        return None
+
     def ask(self) -> PlannedRun | None:
         """Returns a new run of the task with the fewest; None if there are enough, or the time is over."""
         if self._end is not None and time.monotonic() > self._end:

@@ -13,6 +13,7 @@ from bert_tf.errors import BertError
 from bert_tf.estimator import evaluations
 from bert_tf.operations.sweep import SweepSettings, run_all
 from bert_tf.sweeps import table
+from bert_tf.sweeps.leader import Leader, Slot
 from bert_tf.sweeps.plan import Range, SweepFile
 from bert_tf.sweeps.search import Search, pruned
 
@@ -62,6 +63,16 @@ def test_a_command_that_continues_has_the_runs_without_a_result_and_draws_others
     new = asked(second)
     assert len(new) == 4
     assert not {run.varying["learning_rate"] for run in new} & {run.varying["learning_rate"] for run in earlier}
+
+
+def test_a_finished_search_that_is_repeated_has_all_results(begin, tmp_path):
+    folder = tmp_path / "sweep"
+    for run in asked(begin()):
+        table.write(folder, result(run, 0.5))
+    table.write(folder, table.Result("MRPC-trial99", "MRPC", 1, {}))  # of no trial
+    again = Leader([], folder, [Slot({})], begin(), start=lambda *_: pytest.fail("trained again")).lead()
+    assert sorted(one.name for one in again) == [f"{task}-trial{n}" for task, n in itertools.product(("MRPC", "RTE"), range(3))]
+    assert len((folder / "sweep.tsv").read_text().splitlines()) == 7
 
 
 def test_tpe_draws_near_the_best(begin):
