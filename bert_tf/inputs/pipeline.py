@@ -104,7 +104,7 @@ class Batching:
     longest: int | None = None  # maximum length
     group_by_length: bool = False  # in training
     eval_tokens: int | None = None  # per replica with padding; None for CPU defaults
-    apart: bool = False  # in evaluation a batch has rows of one padded length, which no other row of it changes
+    apart: bool = False  # in evaluation a batch has rows of one padded length: an answer does not depend on the others
 
     def tokens(self, longest_example: int) -> int:
         rounded = -(-(self.pad_to or longest_example) // self.multiple) * self.multiple
