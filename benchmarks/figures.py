@@ -1,7 +1,7 @@
 """Figures of a report: spreads and ratios of rounds, sizes of models, operations that a step requires.
 
 Counted are matrix products over real tokens, a multiplication and an addition as two operations, whatever an
-implementation spends. If the head reads only [CLS], the last layer computes keys and values of all tokens and everything
+implementation spends. If a head reads only [CLS], the last layer computes keys and values of all tokens and everything
 else of [CLS]. Embeddings are looked up, not multiplied; element-wise work is not counted.
 
 Shapes: n tokens of an example, D hidden size, I intermediate size.
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.config import BertConfig
+from bert_tf.head_spec import CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
 
 Lengths = Union[npt.NDArray[np.integer[Any]], Sequence[int]]
 
@@ -48,27 +49,39 @@ def parameters(config: BertConfig) -> int:
     return config.num_hidden_layers * (4 * d * d + 2 * d * i + 9 * d + i)
 
 
-def forward(lengths: Lengths, config: BertConfig, *, num_labels: int, of_tokens: bool = False) -> float:
-    """Returns the operations for the logits of examples, given their lengths in tokens."""
-    examples, tokens = float(len(lengths)), float(np.sum(lengths, dtype=np.float64))
-    pairs = float(np.sum(np.square(lengths, dtype=np.float64)))  # each token attends to those of its own example
+_READ_TOKENS = (SPAN, TAGS, SIMILARITY, CONTRASTIVE, PRETRAINING)  # heads
+
+
+def _head(spec: HeadSpec, config: BertConfig, *, rows: float, tokens: float, masks: float) -> float:
+    d, of_pooled = config.hidden_size, rows * (2 * config.hidden_size**2 + 2 * config.hidden_size * spec.num_labels)
+    if spec.kind in (SIMILARITY, CONTRASTIVE):
+        return 0.0  # the mean of token vectors
+    if spec.kind == PRETRAINING:
+        return of_pooled + masks * (2 * d * d + 2 * d * config.vocab_size)
+    return tokens * 2 * d * spec.num_labels if spec.kind in _READ_TOKENS else of_pooled
+
+
+def forward(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float = 0.0) -> float:
+    """Returns the operations for the outputs of rows, given their lengths in tokens, and how many words are masked in all."""
+    rows, tokens = float(len(lengths)), float(np.sum(lengths, dtype=np.float64))
+    pairs = float(np.sum(np.square(lengths, dtype=np.float64)))  # each token attends to those of its own row
     d, i = config.hidden_size, config.intermediate_size
     # Query, key, value and output; the two products of the feed-forward part; scores and context.
     whole_layer = tokens * 4 * 2 * d * d + tokens * 2 * 2 * d * i + pairs * 2 * 2 * d
-    if of_tokens:
-        return config.num_hidden_layers * whole_layer + tokens * 2 * d * num_labels
+    head = _head(spec, config, rows=rows, tokens=tokens, masks=masks)
+    if spec.kind in _READ_TOKENS:
+        return config.num_hidden_layers * whole_layer + head
     last_layer = (
         tokens * 2 * 2 * d * d  # key, value
-        + examples * (2 * 2 * d * d + 2 * 2 * d * i)  # query and output, feed-forward, of [CLS]
+        + rows * (2 * 2 * d * d + 2 * 2 * d * i)  # query and output, feed-forward, of [CLS]
         + tokens * 2 * 2 * d  # scores and context of [CLS]
     )
-    head = examples * (2 * d * d + 2 * d * num_labels)  # pooler, logits
     return (config.num_hidden_layers - 1) * whole_layer + last_layer + head
 
 
-def training(lengths: Lengths, config: BertConfig, *, num_labels: int, of_tokens: bool = False) -> float:
+def training(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float = 0.0) -> float:
     """Returns the operations of forward and backward pass: each product has two for its gradients."""
-    return 3 * forward(lengths, config, num_labels=num_labels, of_tokens=of_tokens)
+    return 3 * forward(lengths, config, spec, masks)
 
 
 class Spread(NamedTuple):

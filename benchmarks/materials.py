@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import texts
-from benchmarks.comparisons import OTHER, OWN, SUITES, Comparison, Contender
+from benchmarks.comparisons import OTHER, OWN, PIECES, SUITES, Comparison, Contender
 from benchmarks.figures import DEFAULT, SIZES
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.huggingface import PUBLISHED_CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME
@@ -25,10 +25,11 @@ from bert_tf.checkpoints.huggingface_export import Architecture
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
-from bert_tf.features.columns import IntArray
-from bert_tf.head_spec import SPAN, HeadSpec
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import PRETRAINING, SPAN, HeadSpec
 from bert_tf.io import documents
 from bert_tf.tasks.base import Limits, Task
+from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.casing import TOKENIZER_FILES
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
@@ -130,8 +131,12 @@ class Materials:
         return self._folder / f"worker-{self._workers}"
 
     @functools.cache  # noqa: B019  (lives as long as the benchmark)
-    def examples(self, kind: str) -> list[Any]:
-        return texts.TEXTS[kind].read(self.task(kind), self.folder(kind))
+    def examples(self, kind: str) -> Sequence[Any]:
+        found: Any = texts.TEXTS[kind].read(self.task(kind), self.folder(kind))
+        if isinstance(found, Unopened):
+            return found.opened(Opening(self._tokenizer, PIECES, self._folder))
+        examples: Sequence[Any] = found
+        return examples
 
     @functools.cache  # noqa: B019  (lives as long as the benchmark)
     def texts(self, kind: str, first: int | None = None) -> Path:
@@ -141,11 +146,13 @@ class Materials:
         return path
 
     @functools.cache  # noqa: B019  (lives as long as the benchmark)
-    def lengths(self, kind: str, max_seq_length: int) -> IntArray:
-        """Returns the [N] numbers of tokens."""
+    def features(self, kind: str, max_seq_length: int) -> Features:
+        return self.task(kind).family.features(self.examples(kind), self._tokenizer, Limits(max_seq_length))
+
+    @property
+    def _tokenizer(self) -> WordPieceTokenizer:
         vocabulary = self._source.vocabulary
-        tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
-        return self.task(kind).family.features(self.examples(kind), tokenizer, Limits(max_seq_length)).lengths
+        return WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
 
     @functools.cache  # noqa: B019  (lives as long as the benchmark)
     def _entries(self, size: str) -> dict[str, Array]:
@@ -198,8 +205,9 @@ def workload(
         "precision": contender.precision,
         "weights": os.fspath(materials.huggingface(size, comparison.texts)),
         "checkpoint": os.fspath(materials.published(size, comparison.texts)),
-        "random_weights": size != DEFAULT,
+        "random_weights": size != DEFAULT or task.family.kind == PRETRAINING,  # whose head checkpoints may lack
         "texts": os.fspath(materials.texts(comparison.texts, first)),
+        "data": os.fspath(materials.folder(comparison.texts)),
         "task": task.name,
         "kind": task.family.kind,
         "labels": list(task.family.labels),

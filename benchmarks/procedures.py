@@ -14,7 +14,7 @@ from absl import logging
 from benchmarks import whole_command
 from benchmarks.comparisons import OWN, PEAK, Contender
 from benchmarks.stage import Stage
-from benchmarks.workers import WorkerError
+from benchmarks.workers import Worker, WorkerError
 
 _TRIAL_TEXTS = 256
 
@@ -65,14 +65,20 @@ def _in_rounds(stage: Stage, contenders: list[Contender]) -> Samples:
         turns: dict[str, Callable[[], float]] = {
             name: functools.partial(lambda worker: _rate(worker.ask({"run": stage.steps})), workers[name]) for name in names
         }
-        with stage.noting(PEAK):
-            if turns and stage.suite.worker == "train":
-                worker = crew.enter_context(stage.start_peak())
+        measures = turns and stage.suite.worker == "train"
+        peaks = {c.precision: f"{PEAK}, {c.precision}" for c in contenders if c.name in turns} if measures else {}
+        for precision, name in peaks.items():
+            with stage.noting(name):
+                worker = crew.enter_context(stage.start_peak(precision))
                 worker.ready()
-                turns[PEAK] = lambda: _number(worker.ask({"run": 1}), "gflops")
+                turns[name] = functools.partial(_peak, worker)
         samples = take_turns(stage, turns)
-        stage.peak = samples.pop(PEAK, [])
+        stage.peaks = {precision: samples.pop(name) for precision, name in peaks.items() if name in samples}
         return samples
+
+
+def _peak(worker: Worker) -> float:
+    return _number(worker.ask({"run": 1}), "gflops")
 
 
 def _best_batch_sizes(stage: Stage, contenders: list[Contender]) -> dict[str, int]:

@@ -207,8 +207,9 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
     row = _ROWS.get(comparison["name"])
     if row and row.about:
         text += f"{row.about}\n\n"
-    if comparison["peak_gflops"]:
-        text += f"Matmul peak, measured in the same rounds: {spread(comparison['peak_gflops'])} GFLOP/s.\n\n"
+    peaks = [f"{precision} {spread(found)}" for precision, found in comparison["peak_gflops"].items()]
+    if peaks:
+        text += f"Matmul peak in GFLOP/s, measured in the same rounds: {', '.join(peaks)}.\n\n"
     text += table([heading for heading, _ in filled], zip(*(cells for _, cells in filled)))
     return "\n\n".join([text, *(_account(row) for row in comparison["rows"] if row.get("parts"))])
 

@@ -14,7 +14,6 @@ from benchmarks.comparisons import COMPARISONS, SUITES, Comparison, Contender
 from benchmarks.procedures import PROCEDURES, Samples
 from benchmarks.report import MEASURED
 from benchmarks.stage import Bench, Stage
-from bert_tf.head_spec import SPAN, TAGS
 from bert_tf.io import atomic
 
 
@@ -61,7 +60,7 @@ def compare(comparison: Comparison, bench: Bench) -> dict[str, Any]:
     return {
         **{name: getattr(comparison, name) for name in ("name", "title", "suite", "size", "texts", "axis")},
         "unit": suite.unit,
-        "peak_gflops": figures.spread(stage.peak)._asdict() if stage.peak else None,
+        "peak_gflops": {precision: figures.spread(peaks)._asdict() for precision, peaks in stage.peaks.items()},
         "baseline": baseline,
         "rows": [_row(stage, contender, samples, baseline) for contender in comparison.contenders],
     }
@@ -91,15 +90,15 @@ def _row(stage: Stage, contender: Contender, measured: Samples, baseline: str | 
         row["ratio"] = figures.ratio(samples, measured[baseline])._asdict()
     if stage.suite.worker == "train" and stage.suite.procedure == "rounds":
         row["flops_per_example"] = needed = _flops(stage, contender)
-        if stage.peak:
-            rates, peaks = [rate * needed for rate in samples], [1e9 * peak for peak in stage.peak]
+        if contender.precision in stage.peaks:
+            rates, peaks = [rate * needed for rate in samples], [1e9 * peak for peak in stage.peaks[contender.precision]]
             row["share_of_peak"] = figures.ratio(rates, peaks)._asdict()
     return row
 
 
 def _flops(stage: Stage, contender: Contender) -> float:
     comparison, materials = stage.comparison, stage.bench.materials
-    lengths = materials.lengths(comparison.texts, contender.max_seq_length or comparison.max_seq_length)
+    features = materials.features(comparison.texts, contender.max_seq_length or comparison.max_seq_length)
     head, config = materials.task(comparison.texts).family.head, materials.config(contender.size or comparison.size)
-    of_tokens = head.kind in (SPAN, TAGS)
-    return figures.training(lengths, config, num_labels=head.num_labels, of_tokens=of_tokens) / len(lengths)
+    masks = 0.0 if features.slots is None else float(features.slots.sum())
+    return figures.training(features.lengths, config, head, masks) / features.units

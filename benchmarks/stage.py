@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Stage:
         self.notes: dict[str, str] = {}
         self.versions: dict[str, Mapping[str, str]] = {}
         self.batch_sizes: Mapping[str, int] = {}  # of contenders with a chosen one
-        self.peak: list[float] = []  # GFLOP/s, one per round if measured
+        self.peaks: Mapping[str, Sequence[float]] = {}  # GFLOP/s by precision, one per round, if measured
         self.finished: dict[str, list[Finished]] = {}  # whole commands, one per turn
 
     def present(self) -> list[Contender]:
@@ -75,8 +75,8 @@ class Stage:
         about = {"threads": self.threads, "needed_steps": needed, **changes}
         return self._start(contender.library, workload(self.comparison, contender, self.bench.materials, **about))
 
-    def start_peak(self) -> Worker:
-        return self._start(PEAK, {"suite": "peak", "threads": self.threads})
+    def start_peak(self, precision: str) -> Worker:
+        return self._start(PEAK, {"suite": "peak", "precision": precision, "threads": self.threads})
 
     def _start(self, library: str, content: dict[str, Any]) -> Worker:
         path = self.bench.materials.write_workload(content)

@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
+from bert_tf.tasks.choice.reader import ChoiceExample
+from bert_tf.tasks.pretraining.rows import RANDOM, PretrainingExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.similarity.family import STS_B, SimilarityFamily
 from bert_tf.tasks.span.reader import SpanExample
 from bert_tf.tasks.tags.columns import TagExample
 
@@ -19,11 +22,13 @@ _FILLED_EXAMPLES = 512
 _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length that a BERT knows
 _ENCODED_TEXTS = 2048
 
-MRPC, SQUAD, CONLL2003 = "MRPC", "SQuAD", "CoNLL2003"
+MRPC, SQUAD, CONLL2003, SWAG = "MRPC", "SQuAD", "CoNLL2003", "SWAG"
+PRETRAINING = "Pretraining"
 
 
-def _train(task: Task, folder: Path) -> list[Any]:
-    return list(task.examples(folder, TRAIN))
+def _train(task: Task, folder: Path) -> Sequence[Any]:
+    found: Sequence[Any] = task.examples(folder, TRAIN)
+    return found
 
 
 def _dev(task: Task, folder: Path) -> list[SentenceExample]:
@@ -71,6 +76,29 @@ def _word_lines(examples: Sequence[TagExample], family: Family) -> Iterator[str]
         yield documents.to_json({"tokens": example.words, "tags": example.label}, ensure_ascii=False) + "\n"
 
 
+def _option_lines(examples: Sequence[ChoiceExample], family: Family) -> Iterator[str]:
+    del family
+    for example in examples:
+        options = [second for _, second in example.rows]
+        yield documents.to_json({"context": example.context, "options": options, "label": example.label}) + "\n"
+
+
+def _scored_lines(examples: Sequence[SentenceExample], family: Family) -> Iterator[str]:
+    """Yields pairs with scores from 0 to 1."""
+    highest = family.highest_score if isinstance(family, SimilarityFamily) else 1.0
+    for example in examples:
+        row = {"text_a": example.text_a, "text_b": example.text_b, "label": float(str(example.label)) / highest}
+        yield documents.to_json(row, ensure_ascii=False) + "\n"
+
+
+def _piece_lines(examples: Sequence[PretrainingExample], family: Family) -> Iterator[str]:
+    """Yields the word pieces of rows without masks, and 1 if the second text is random."""
+    del family
+    for example in examples:
+        row = {"pieces": example.pieces, "is_random": int(example.label == RANDOM)}
+        yield documents.to_json(row, ensure_ascii=False) + "\n"
+
+
 def _articles(examples: Sequence[SpanExample], family: Family) -> Iterator[str]:
     """Yields SQuAD's layout: consecutive questions with the same title and context share a paragraph."""
     del family
@@ -91,7 +119,7 @@ def _asked(example: SpanExample) -> dict[str, Any]:
 class Kind(NamedTuple):
     """A row of the table."""
 
-    read: Callable[[Task, Path], list[Any]]  # returns the examples in a task's folder
+    read: Callable[[Task, Path], Any]  # returns the examples in a task's folder, or where they are on disk
     task: str = MRPC  # name
     lines: Callable[[Sequence[Any], Family], Iterable[str]] = _sentence_lines  # of the workers' file
     suffix: str = ".jsonl"  # of that file
@@ -106,6 +134,9 @@ TEXTS: Mapping[str, Kind] = {
     "to encode": Kind(lambda task, folder: _single(task, folder)[:_ENCODED_TEXTS]),
     "questions": Kind(_train, SQUAD, _articles, ".json"),
     "words": Kind(_train, CONLL2003, _word_lines),
+    "options": Kind(_train, SWAG, _option_lines),
+    "scored pairs": Kind(_train, STS_B, _scored_lines),
+    "pieces": Kind(_train, PRETRAINING, _piece_lines),
 }
 TASKS = tuple(dict.fromkeys(kind.task for kind in TEXTS.values()))
 

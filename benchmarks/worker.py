@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from bert_tf.runtime import noise, quick_import
 
@@ -26,12 +26,14 @@ quick_import.load_ahead()
 import numpy as np
 
 import bert_tf
+from benchmarks.comparisons import CUSTOM
 from benchmarks.peers import protocol
 from bert_tf.config import BertConfig
-from bert_tf.features.columns import Features
+from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE
-from bert_tf.head_spec import CLASSIFICATION
+from bert_tf.head_spec import CLASSIFICATION, PRETRAINING
 from bert_tf.tasks.base import TRAIN, Limits, Task
+from bert_tf.tasks.on_disk import OnDisk, Opening
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -69,6 +71,7 @@ _WAYS = {"max": {"pad_to_longest": False}, "dynamic": {}, "grouped": {"group_by_
 _PRECISION = "float32"
 _ALONE = {"strategy": "one_device"}  # as the others, whatever there is
 _NEVER = 10**9
+_COMMON = "MRPC"  # task of settings that do not depend on it
 _WITHOUT_LOSS = ("features", "encode")
 
 
@@ -79,7 +82,7 @@ class _Contender:
         self.workload = workload
         precision = getattr(workload, "precision", _PRECISION)  # PyTorch has no TF32 by default
         given = {**_ALONE, "precision": precision, **_WAYS[workload.way], **getattr(workload, "flags", {})}
-        settings = configured(task_name=workload.task, **given)
+        settings = configured(task_name=_COMMON if workload.kind == PRETRAINING else workload.task, **given)
         self.speed = settings.speed
         speed.set_up(self.speed)
         machine = set_up(settings.devices, environment={}, xla=self.speed.xla)
@@ -100,8 +103,16 @@ class _Contender:
     def features(self) -> Features:
         return self.build_features()
 
+    @property
+    def training_rows(self) -> TrainingRows:
+        return self.examples.rows if isinstance(self.examples, OnDisk) else self.features
+
     def read(self) -> Sequence[Any]:
         workload = self.workload
+        if workload.kind == PRETRAINING:
+            tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
+            unopened: Any = _task(workload).examples(workload.data, TRAIN)
+            return cast("OnDisk", unopened.opened(Opening(tokenizer, workload.max_seq_length, Path(workload.scratch))))
         if workload.kind != CLASSIFICATION:
             return _task(workload).examples("", TRAIN)
         texts = protocol.read_texts(workload.texts)
@@ -151,7 +162,8 @@ class _Contender:
 
 def _task(workload: SimpleNamespace) -> Task:
     """Returns a workload's task; one with a file per split reads the workload's file."""
-    return get_task(workload.task, of_values({"train_file": workload.texts}))
+    problem = {"problem": workload.kind} if workload.task == CUSTOM else {}
+    return get_task(workload.task, of_values({"train_file": workload.texts, **problem}))
 
 
 class _PiecesHook(tf1.train.SessionRunHook):
@@ -174,9 +186,9 @@ class _PiecesHook(tf1.train.SessionRunHook):
 
 
 def train(contender: _Contender, channel: protocol.Channel) -> None:
-    workload, features = contender.workload, contender.features
-    epochs = (workload.total_steps + 0.5) * workload.batch_size / features.units
-    schedule = Schedule(features.units, workload.batch_size, epochs)
+    workload, rows = contender.workload, contender.training_rows
+    epochs = (workload.total_steps + 0.5) * workload.batch_size / rows.units
+    schedule = Schedule(rows.units, workload.batch_size, epochs)
     optimization = Optimization(
         learning_rate=workload.learning_rate,
         warmup_steps=workload.warmup_steps,
@@ -190,7 +202,7 @@ def train(contender: _Contender, channel: protocol.Channel) -> None:
     training = run.Training(schedule, _NEVER, batching=batching)
     hook = _PiecesHook(protocol.Pieces(channel, workload, contender.check), workload.batch_size)
     estimator = run.make_estimator(contender.model(optimization), Path(workload.scratch) / "run", contender.machine)
-    run.train(estimator, features, training, seed=workload.seed, hooks=[hook])
+    run.train(estimator, rows, training, seed=workload.seed, hooks=[hook])
 
 
 def predict(contender: _Contender, channel: protocol.Channel) -> None:
@@ -241,14 +253,15 @@ def encode(contender: _Contender, channel: protocol.Channel) -> None:
         channel.serve({"check": check, "run": run})
 
 
-def peak(channel: protocol.Channel) -> None:
-    """Serves this machine's float32 matrix products through TensorFlow; {"run": n} answers the fastest of n in GFLOP/s."""
+def peak(channel: protocol.Channel, precision: str) -> None:
+    """Serves this machine's matrix products through TensorFlow; {"run": n} answers the fastest of n in GFLOP/s."""
     machine = set_up(DeviceSettings(strategy="one_device"), environment={})
     with tf.Graph().as_default() as graph, tf1.Session(config=machine.session_config) as session:
-        tf.matmul([[1.0]], [[1.0]])  # what is measured are products such as the graph's own
+        one = tf.ones([1, 1], tf.as_dtype(precision))
+        tf.matmul(one, one)  # what is measured are products such as the graph's own
         measured = MatmulPeak(graph)
         channel.ready({"tensorflow": tf.__version__})
-        channel.serve({"run": lambda times: {"gflops": max(measured.measure(session)["float32"] for _ in range(times))}})
+        channel.serve({"run": lambda times: {"gflops": max(measured.measure(session)[precision] for _ in range(times))}})
 
 
 _SUITES = {"train": train, "start": train, "predict": predict, "features": build_features, "encode": encode}
@@ -256,7 +269,7 @@ _SUITES = {"train": train, "start": train, "predict": predict, "features": build
 
 def work(workload: SimpleNamespace, channel: protocol.Channel) -> None:
     if workload.suite == "peak":
-        return peak(channel)
+        return peak(channel, workload.precision)
     contender = _Contender(workload)
     if workload.suite != "start":
         channel.ready({"tensorflow": tf.__version__, "python": sys.version.split()[0]})

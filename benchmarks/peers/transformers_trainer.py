@@ -50,8 +50,14 @@ class Asked(transformers.TrainerCallback):
 def load_data(tokenizer, texts, workload, padding=False):
     """Returns the features of texts; rejects those of another tokenizer."""
     columns = KINDS[workload.kind].encode(tokenizer, texts, workload, padding)
-    require_known(columns["input_ids"], tokenizer.unk_token_id)
+    require_known(rows_of(columns), tokenizer.unk_token_id)
     return columns
+
+
+def rows_of(columns):
+    """Returns the token ids of each row; an example may have several."""
+    ids = columns["input_ids"]
+    return ids if isinstance(ids[0][0], int) else [row for rows in ids for row in rows]
 
 
 def load_model(workload):
@@ -62,6 +68,8 @@ def load_model(workload):
         model = kind.model.from_config(config, attn_implementation="sdpa", dtype=torch.float32)
     else:
         model = load_pretrained(workload.kind, workload.weights, num_labels=labels, attn_implementation="sdpa")
+    if kind.head is None:
+        return kind.goal(model) if kind.goal else model
     kernel = np.random.default_rng(workload.seed).normal(0, 0.02, [model.config.hidden_size, workload.num_labels])
     head = getattr(model, kind.head)
     head = getattr(head, "out_proj", head)  # ELECTRA's has a dense layer before it
@@ -72,12 +80,13 @@ def load_model(workload):
 
 
 @torch.inference_mode()
-def evaluation_loss(model, columns, collate):
+def evaluation_loss(model, columns, kind, tokenizer):
     """Returns the mean loss without dropout and without padding, which counts in that of answers."""
     was_training = model.training
     model.eval()
-    data = Encoded(columns)
-    batches = [collate([data[number]]) for number in range(len(data))]
+    data, collate = Encoded(columns), kind.collator(tokenizer)
+    rows = [data[number] for number in range(len(data))]
+    batches = [collate(some) for some in ([rows] if kind.goal else [[row] for row in rows])]  # pairs are told from others
     losses = [model(**batch).loss.item() for batch in batches]
     model.train(was_training)
     return float(np.average(losses, weights=[terms(batch) for batch in batches]))
@@ -106,6 +115,7 @@ def make_trainer(workload, model, tokenizer, data, callbacks):
         report_to="none",
         dataloader_pin_memory=False,
         disable_tqdm=True,
+        remove_unused_columns=False,
         seed=workload.seed,
         bf16=is_half,
         bf16_full_eval=is_half,
@@ -188,8 +198,8 @@ def work(workload, channel):
         def check(count):
             few = [column and column[:count] for column in texts]
             columns = load_data(tokenizer, few, workload)
-            loss = None if model is None else evaluation_loss(model, columns, KINDS[workload.kind].collator(tokenizer))
-            return {"ids": columns["input_ids"], "loss": loss}
+            loss = None if model is None else evaluation_loss(model, columns, KINDS[workload.kind], tokenizer)
+            return {"ids": rows_of(columns), "loss": loss}
 
         return check
 

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.comparisons import OWN, PEAK
 from benchmarks.materials import Materials, Source
 from benchmarks.stage import Bench
+from benchmarks.texts import TASKS
 from benchmarks.workers import Environments, Limits
 from bert_tf.config import BertConfig
 from bert_tf.home import SAMPLE
@@ -25,7 +26,7 @@ def project(tmp_path_factory) -> TinyProject:
 
 @pytest.fixture
 def materials(project, tmp_path) -> Materials:
-    folders = {"MRPC": project.data_dir, "SQuAD": SAMPLE / "SQuAD", "CoNLL2003": SAMPLE / "CoNLL2003"}
+    folders = {name: project.data_dir if name == "MRPC" else SAMPLE / name for name in TASKS}
     source = Source(
         {name: (get_task(name), folder) for name, folder in folders.items()},
         BertConfig.from_json_file(project.bert_config_file),

@@ -59,7 +59,7 @@ def main() -> int:
             examples=request["run"] * 10,
             loss=0.7 - 0.001 * runs,
             peak_rss_mb=100.0 + batch,
-            gflops=50.0,
+            gflops=100.0 if workload.get("precision") == "bfloat16" else 50.0,
         )
     return 0
 

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks import engines, figures
 from bert_tf.config import BertConfig
+from bert_tf.head_spec import CHOICE, PRETRAINING, SIMILARITY, TAGS, HeadSpec
 
 # D = 2, I = 3, two layers.
 CONFIG = dataclasses.replace(BertConfig.tiny(), hidden_size=2, intermediate_size=3, num_hidden_layers=2, num_attention_heads=1)
@@ -25,17 +26,21 @@ def test_one_example_of_three_tokens():
     first = 3 * 4 * 8 + 3 * 2 * 12 + 2 * (3 * 3 * 2 * 2)  # four 2x2 products, 2x3 and 3x2, scores and context
     last = 3 * 2 * 8 + 2 * 8 + 2 * 12 + 2 * (3 * 2 * 2)  # key and value; the rest of one token
     head = 8 + 2 * 2 * 2
-    assert figures.forward([3], CONFIG, num_labels=2) == first + last + head == 368
-    assert figures.forward([3], CONFIG, num_labels=5, of_tokens=True) == 2 * first + 3 * 2 * 2 * 5
-    assert figures.training([3], CONFIG, num_labels=2) == 3 * 368
+    assert figures.forward([3], CONFIG, HeadSpec(2)) == first + last + head == 368
+    assert figures.forward([3], CONFIG, HeadSpec(1, CHOICE)) == first + last + 8 + 2 * 2
+    assert figures.forward([3], CONFIG, HeadSpec(5, TAGS)) == 2 * first + 3 * 2 * 2 * 5
+    assert figures.forward([3], CONFIG, HeadSpec(1, SIMILARITY)) == 2 * first
+    words = dataclasses.replace(CONFIG, vocab_size=7)  # of one mask: the 2x2 product, and one with all words
+    assert figures.forward([3], words, HeadSpec(2, PRETRAINING), masks=1) == 2 * first + head + (8 + 2 * 2 * 7)
+    assert figures.training([3], CONFIG, HeadSpec(2)) == 3 * 368
 
 
 def test_a_long_text_costs_by_its_square_and_examples_do_not_attend_to_each_other():
-    together = figures.forward([3, 5], CONFIG, num_labels=2)
-    assert together == sum(figures.forward([n], CONFIG, num_labels=2) for n in (3, 5))
+    together = figures.forward([3, 5], CONFIG, HeadSpec(2))
+    assert together == sum(figures.forward([n], CONFIG, HeadSpec(2)) for n in (3, 5))
     config = dataclasses.replace(CONFIG, num_hidden_layers=1000)
     # n^2 * 4 D for each whole layer, beside a part that grows with n.
-    double = figures.forward([2000], config, num_labels=2) - 2 * figures.forward([1000], config, num_labels=2)
+    double = figures.forward([2000], config, HeadSpec(2)) - 2 * figures.forward([1000], config, HeadSpec(2))
     assert double == pytest.approx(999 * 4 * 2 * (2000**2 - 2 * 1000**2), rel=1e-3)
 
 

@@ -21,9 +21,11 @@ from tests.tiny import SIZES, TOKENS
 
 ROW = Comparison("x", "X", "train", (Contender("bert_tf"),))
 KEYS = {
-    *("suite", "way", "precision", "weights", "checkpoint", "random_weights", "texts", "num_labels", "max_seq_length"),
+    *("suite", "way", "precision", "weights", "checkpoint", "random_weights", "texts", "data", "num_labels", "max_seq_length"),
     *("task", "kind", "labels", "learning_rate", "warmup_steps", "total_steps", "threads", "seed", "batch_size"),
 }
+
+COMPARED = {row.name: row for row in COMPARISONS}
 
 
 def rows(path):
@@ -36,7 +38,7 @@ def test_texts_are_as_the_protocol_says_and_the_shortest_are_checked(materials):
     assert all(row.keys() == {"text_a", "text_b", "label"} and row["text_a"] and row["label"] in (0, 1) for row in every)
     assert len(found["dev and test"]) == SIZES["dev"] + SIZES["test"]
     assert [row["text_b"] for row in found["sentences"]] == [None] * 2 * sum(SIZES.values())  # each text alone: SST-2 is absent
-    assert set(materials.lengths("filled", 48)) == {48}
+    assert set(materials.features("filled", 48).lengths) == {48}
     few = rows(materials.texts("train", 3))
     assert len(few) == 3
     assert all(row in found["train"] for row in few)
@@ -79,6 +81,15 @@ def test_the_head_of_each_family_is_drawn_by_the_rule_of_the_workers(kind, scope
     assert not reader[f"{scope}output_bias"].any()
 
 
+def test_rows_of_pre_training_are_pieces_and_what_their_second_text_is(materials):
+    examples, found = materials.examples("pieces"), rows(materials.texts("pieces"))
+    assert len(found) == len(examples) > 0
+    assert {tuple(row["pieces"]) for row in found} == {example.pieces for example in examples}
+    assert sum(row["is_random"] for row in found) == sum(example.label == "random" for example in examples) > 0
+    content = workload(COMPARED["pretraining"], Contender("t", "transformers"), materials, threads=1, needed_steps=1)
+    assert content["random_weights"]  # the head of pre-training is not in every checkpoint
+
+
 def test_a_workload_has_what_the_protocol_says_and_a_schedule_as_long_as_the_measurement(materials):
     content = workload(ROW, Contender("t", "transformers", way="max"), materials, threads=2, needed_steps=1)
     assert content.keys() == KEYS
@@ -102,12 +113,26 @@ def test_the_table_is_consistent():
         assert {requirement.beside for requirement in row.requirements} <= {"", *(other.name for other in COMPARISONS)}
 
 
-@pytest.mark.parametrize("kind", ["questions", "words"])
-def test_the_file_of_a_task_is_read_as_the_examples_it_holds(kind, materials):
+def _texts_and_label(example):
+    return example.texts, example.label
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem", "told"),
+    [
+        ("questions", None, _texts_and_label),
+        ("words", None, _texts_and_label),
+        ("options", "choice", lambda example: (example.rows, example.label)),
+        ("scored pairs", "similarity", lambda example: example.texts),
+    ],
+)
+def test_the_file_of_a_task_is_read_as_the_examples_it_holds(kind, problem, told, materials):
     path = materials.texts(kind)
-    read = get_task(TEXTS[kind].task, of_values({"train_file": str(path)})).examples("", TRAIN)
-    of = [sorted((example.texts, example.label) for example in some) for some in (read, materials.examples(kind))]
-    assert of[0] == of[1]
+    named = (TEXTS[kind].task, {}) if problem is None else ("custom", {"problem": problem})
+    read = get_task(named[0], of_values({"train_file": str(path), **named[1]})).examples("", TRAIN)
+    assert sorted(map(told, read)) == sorted(map(told, materials.examples(kind)))
+    if kind == "scored pairs":
+        assert sorted(example.label for example in read) == sorted(example.label / 5 for example in materials.examples(kind))
     if kind == "questions":  # those of a paragraph share its context
         paragraphs = json.loads(path.read_text(encoding="utf-8"))["data"][-1]["paragraphs"]
         assert sum(len(paragraph["qas"]) for paragraph in paragraphs) > len(paragraphs)

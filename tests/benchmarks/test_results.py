@@ -46,6 +46,11 @@ def test_rates_and_ratios_to_the_baseline(bench):
     assert ours["samples"] == [20.0] * 3  # the fake says: ten examples a step, ours twice as fast
     assert (ours["ratio"]["median"], theirs["ratio"]["median"], theirs["versions"]) == (2.0, 1.0, {"fake": "1.0"})
     assert ours["share_of_peak"]["median"] == pytest.approx(20.0 * ours["flops_per_example"] / 50e9)
+    half = rows(
+        dataclasses.replace(ROW, contenders=(OURS, dataclasses.replace(OURS, name="half", precision="bfloat16"))), bench
+    )
+    shares = [half[name]["share_of_peak"]["median"] for name in ("bert_tf", "half")]
+    assert shares[1] == pytest.approx(shares[0] / 2)  # the fake's products are twice as fast in bfloat16
 
 
 @pytest.mark.parametrize(
@@ -148,7 +153,7 @@ def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
         "## By CPU model",
         "| other ids |",
         "not comparable",
-        "50 GFLOP/s",
+        "float32 50.",
     )
     assert [part for part in parts if part not in text] == []
     assert "not finished" not in text
@@ -169,7 +174,7 @@ def test_the_report_says_how_long_each_comparison_was_measured(name, turns):
     (row,) = (row for row in COMPARISONS if row.name == name)
     settings = {"threads": 2, "rounds": 3, "steps": 20, "data": "d"}
     measured = {"command": "c", "date": "today", "commit": "e", "settings": settings}
-    found = {**dataclasses.asdict(row), "unit": "s", "baseline": None, "peak_gflops": None, "rows": [], "measured": measured}
+    found = {**dataclasses.asdict(row), "unit": "s", "baseline": None, "peak_gflops": {}, "rows": [], "measured": measured}
     assert f"today, commit e; {turns}; d." in report._comparison(found)
 
 
