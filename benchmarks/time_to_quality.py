@@ -1,7 +1,7 @@
 """Seconds from process start until dev reaches a goal, beside transformers: python -m benchmarks.time_to_quality --task=MRPC
 
-Both sides fine-tune the same encoder and evaluate after as many examples. Each first tries the same settings with seed 0;
-then its fastest are measured, in turns.
+Both sides fine-tune the same encoder and evaluate after as many examples. First each tries the same settings with seed 0: the
+precision by the time to the first evaluation, the others by the time to the goal. Then its fastest are measured, in turns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bert_tf.training import sources
 from bert_tf.training.settings import seed_numbers
 
 PEER = "transformers"
-Settings = Mapping[str, Any]  # of a training
+Settings = Mapping[str, Any]  # that are chosen, by flag
 
 
 class Goal(NamedTuple):
@@ -45,21 +45,17 @@ class Goal(NamedTuple):
     value: float
     every: int  # examples between evaluations
     epochs: int
-    kind: str = "classification"  # of `transformers_kinds.KINDS`
-    texts: str = "train"  # of `texts.TEXTS`
+    rates: tuple[float, ...]  # learning rates to try, of those of Turc et al. (2019) for small models
+    batch_sizes: tuple[int, ...]  # to try
     rows: int | None = None  # first training rows; None for all
-    rates: tuple[float, ...] = (1e-4, 3e-4, 5e-5)  # to try; among those of Turc et al. (2019) for small models
 
 
 GOALS: Mapping[str, Goal] = {
-    "SST-2": Goal("accuracy", 0.85, every=1000, epochs=2, rows=8000),
-    "MRPC": Goal("accuracy", 0.80, every=1200, epochs=3, rates=(5e-5, 1e-4)),
-    "CoNLL2003": Goal("entity_f1", 0.88, every=3500, epochs=2, kind="tags", texts="words", rates=(3e-4, 1e-4)),
+    "SST-2": Goal("accuracy", 0.85, every=1000, epochs=2, rates=(1e-4, 3e-4, 5e-5), batch_sizes=(16, 32), rows=8000),
+    "MRPC": Goal("accuracy", 0.80, every=1200, epochs=3, rates=(5e-5,), batch_sizes=(16,)),
+    "CoNLL2003": Goal("entity_f1", 0.88, every=3500, epochs=2, rates=(3e-4, 1e-4), batch_sizes=(32,)),
 }
-
 _TRIAL_SEED = 0
-_MAX_SEQ_LENGTH = 128
-_THREADS = 2
 _LIMIT = 1800.0  # seconds of a training
 
 FLAGS = (
@@ -81,7 +77,8 @@ class Run:
     side: str
     seed: int
     settings: Settings
-    seconds: float  # to the goal; infinite if it was not reached
+    target: float  # score
+    seconds: float  # to the target; infinite if it was not reached
     best: float  # score
 
     def in_words(self) -> str:
@@ -99,96 +96,80 @@ class Contest:
     folder: Path
     ends: float = math.inf  # `time.monotonic` after which none starts
 
-    def measure(self, seeds: Sequence[int]) -> None:
-        chosen = {side: self.chosen(side) for side in (OWN, PEER)}
-        for seed in seeds:
-            for side, settings in chosen.items():
-                self.run(side, seed, settings)
+    def measure(self, seeds: Sequence[int]) -> list[Run]:
+        """Returns the runs of both sides with their fastest settings, in turns."""
+        chosen = [(side, self.chosen(side)) for side in (OWN, PEER)]
+        return [self.run(side, seed, settings, GOALS[self.task].value) for seed in seeds for side, settings in chosen]
 
     def chosen(self, side: str) -> Settings:
-        """Returns the fastest settings, tried one after the other; a trial ends soon after the time of the fastest."""
-        candidates: Mapping[str, tuple[Any, ...]] = {
-            "precision": ("bfloat16", "float32"),
-            "group_by_length": (False, True),
-            "learning_rate": GOALS[self.task].rates,
-            "train_batch_size": (16, 32),
-        }
-        chosen = {name: values[0] for name, values in candidates.items()}
-        fastest = self.run(side, _TRIAL_SEED, chosen).seconds
-        for name, values in candidates.items():
-            for value in values[1:]:
-                settings = {**chosen, name: value}
-                seconds = self.run(side, _TRIAL_SEED, settings, limit=min(_LIMIT, fastest + 5)).seconds
-                if seconds < fastest:
-                    chosen, fastest = settings, seconds
+        """Returns the fastest settings of trials; one ends soon after the time of the fastest."""
+        goal = GOALS[self.task]
+        others = {"group_by_length": (False, True), "learning_rate": goal.rates, "train_batch_size": goal.batch_sizes}
+        first: Settings = {"precision": "bfloat16", **{name: values[0] for name, values in others.items()}}
+        chosen = self._fastest(side, first, {"precision": ("float32",)}, 0.0)
+        return self._fastest(side, chosen, {name: values[1:] for name, values in others.items()}, goal.value)
+
+    def _fastest(self, side: str, chosen: Settings, candidates: Mapping[str, tuple[Any, ...]], target: float) -> Settings:
+        fastest = self.run(side, _TRIAL_SEED, chosen, target).seconds
+        for name, value in ((name, value) for name, values in candidates.items() for value in values):
+            settings = {**chosen, name: value}
+            seconds = self.run(side, _TRIAL_SEED, settings, target, limit=min(_LIMIT, fastest + 5)).seconds
+            if seconds < fastest:
+                chosen, fastest = settings, seconds
         return chosen
 
-    def run(self, side: str, seed: int, settings: Settings, limit: float = _LIMIT) -> Run:
-        """Trains, unless the result is there; KeyboardInterrupt if it is too late to start."""
+    def run(self, side: str, seed: int, settings: Settings, target: float, limit: float = _LIMIT) -> Run:
+        """Trains until the target, unless the result is there; KeyboardInterrupt if it is too late to start."""
         for run in finished(self.folder):
-            if (run.task, run.side, run.seed, run.settings) == (self.task, side, seed, settings):
+            if (run.task, run.side, run.seed, run.settings, run.target) == (self.task, side, seed, settings, target):
                 return run
         if time.monotonic() > self.ends:
             raise KeyboardInterrupt
         output, goal = self.folder / "run", GOALS[self.task]
         shutil.rmtree(output, ignore_errors=True)
         output.mkdir()
-        _train(side, {OWN: self._own, PEER: self._peer}[side](output, seed, settings, goal), limit, output.with_suffix(".log"))
+        told = {
+            **settings,
+            "num_train_epochs": goal.epochs,
+            "max_seq_length": 128,
+            "seed": seed,
+            "eval_every_n_steps": goal.every // settings["train_batch_size"],
+            "output_dir": os.fspath(output),
+        }
+        command = self._own(told, goal, target) if side == OWN else self._peer(told, goal, target, output)
+        _train(side, command, limit, output.with_suffix(".log"))
         metric = f"eval_{goal.metric}"
-        found = evaluations.time_to_target(output, evaluations.Target(metric, goal.value), up_to=sys.maxsize)
+        found = evaluations.time_to_target(output, evaluations.Target(metric, target), up_to=sys.maxsize)
         scores = [line[metric] or 0.0 for line in evaluations.read(output, up_to=sys.maxsize)]
-        run = Run(self.task, side, seed, settings, found.get("seconds", math.inf), max(scores, default=0.0))
+        run = Run(self.task, side, seed, settings, target, found.get("seconds", math.inf), max(scores, default=0.0))
         with (self.folder / "runs.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(dataclasses.asdict(run)) + "\n")
-        sys.stderr.write(f"{self.task}, {side}, seed {seed}, {describe(settings)}: {run.in_words()}\n")
+        sys.stderr.write(f"{self.task}, {side}, seed {seed}, {describe(settings)}, to {target:g}: {run.in_words()}\n")
         return run
 
-    def _own(self, output: Path, seed: int, settings: Settings, goal: Goal) -> list[str]:
-        flags = {
-            **settings,
-            "task_name": self.task,
-            "data_dir": self.data,
-            "max_seq_length": _MAX_SEQ_LENGTH,
-            "num_train_epochs": goal.epochs,
-            "seed": seed,
-            "output_dir": output,
-            "eval_every_n_steps": goal.every // settings["train_batch_size"],
-            "target_metric": f"{goal.metric}:{goal.value}",
-            **({"max_train_examples": goal.rows} if goal.rows else {}),
-        }
+    def _own(self, told: Settings, goal: Goal, target: float) -> list[str]:
+        of_task = {"task_name": self.task, "data_dir": self.data, "target_metric": f"{goal.metric}:{target}"}
+        rows = {"max_train_examples": goal.rows} if goal.rows else {}
+        words = (f"--{name}={value}" for name, value in {**told, **of_task, **rows}.items())
         switches = ("--do_train", "--stop_at_target", "--adam_bias_correction")
-        words = (f"--{name}={value}" for name, value in flags.items())
         return [sys.executable, str(PROJECT / "run_classifier.py"), *switches, *words]
 
-    def _peer(self, output: Path, seed: int, settings: Settings, goal: Goal) -> list[str]:
+    def _peer(self, told: Settings, goal: Goal, target: float, output: Path) -> list[str]:
         task, job = get_task(self.task), output / "job.json"
-        files = {split: output / f"{split}.jsonl" for split in (TRAIN, DEV)}
+        kind = texts.TEXTS["words" if task.name == texts.CONLL2003 else "train"]
+        files = {split: os.fspath(output / f"{split}.jsonl") for split in (TRAIN, DEV)}
         for split, file in files.items():
             examples = task.examples(self.data, split)[: goal.rows if split == TRAIN else None]
-            texts.write(file, texts.TEXTS[goal.texts], examples, task.family)
-        content = {
-            **{split: os.fspath(file) for split, file in files.items()},
-            **goal._asdict(),
-            "labels": list(task.family.labels),
-            "model": self.encoder,
-            "suite": "train",
-            "way": "grouped" if settings["group_by_length"] else "dynamic",
-            "precision": settings["precision"],
-            "learning_rate": settings["learning_rate"],
-            "batch_size": settings["train_batch_size"],
-            "every": goal.every // settings["train_batch_size"],
-            "max_seq_length": _MAX_SEQ_LENGTH,
-            "seed": seed,
-            "scratch": os.fspath(output),
-            "started": time.time(),
-        }
+            texts.write(Path(file), kind, examples, task.family)
+        of_task = {"kind": task.family.kind, "labels": task.family.labels, "metric": goal.metric, "goal": target}
+        content = {**told, **files, **of_task, "model": self.encoder, "started": time.time()}
         job.write_text(documents.to_json(content), encoding="utf-8")
         return [self.python, str(PEER_FOLDER / "transformers_to_goal.py"), str(job)]
 
 
 def _train(side: str, command: Sequence[str], limit: float, log: Path) -> None:
     """Waits for the end of a training, or ends it at the limit; WorkerError if it fails."""
-    process = start_process(command, log, variables(side, _THREADS), stdout=subprocess.DEVNULL)
+    process = start_process(command, log, variables(side, threads=2), stdout=subprocess.DEVNULL)
     try:
         status = process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -209,21 +190,19 @@ def describe(settings: Settings) -> str:
     return f"{settings['precision']}, rate {settings['learning_rate']:g}, batch {settings['train_batch_size']}{grouped}"
 
 
-def report(runs: Sequence[Run]) -> Iterator[str]:
-    """Yields the Markdown table of the tasks that both sides have runs of."""
+def report(task: str, runs: Sequence[Run]) -> Iterator[str]:
+    """Yields the Markdown table of a task."""
+    goal, sides = GOALS[task], [[run for run in runs if run.side == side] for side in (OWN, PEER)]
+    own, peer = (statistics.median(run.seconds for run in side) for side in sides)
     yield f"| task | goal | {OWN}, s by seed | {PEER}, s by seed | ratio of medians | settings: {OWN}; {PEER} |"
     yield "|---|---|---|---|---|---|"
-    for name, goal in GOALS.items():
-        sides = [[run for run in runs if (run.task, run.side) == (name, side) and run.seed] for side in (OWN, PEER)]
-        if all(sides):
-            own, peer = (statistics.median(run.seconds for run in side) for side in sides)
-            cells = [
-                *(name, f"{goal.metric} {goal.value:g}"),
-                *(", ".join(run.in_words() for run in side) for side in sides),
-                f"{peer / own:.1f}" if math.isfinite(peer / own) else "",
-                "; ".join(describe(side[0].settings) for side in sides),
-            ]
-            yield f"| {' | '.join(cells)} |"
+    cells = [
+        *(task, f"{goal.metric} {goal.value:g}"),
+        *(", ".join(run.in_words() for run in side) for side in sides),
+        f"{peer / own:.1f}" if math.isfinite(peer / own) else "",
+        "; ".join(describe(side[0].settings) for side in sides),
+    ]
+    yield f"| {' | '.join(cells)} |"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -245,8 +224,8 @@ def parse(argv: Sequence[str]) -> SimpleNamespace:
 def _run(given: SimpleNamespace) -> int:
     data = sources.find_data(get_task(given.task), given.data_dir, environment=os.environ).folder
     folder, ends = atomic.make_folder(given.runs_dir), time.monotonic() + 60 * given.minutes
-    Contest(given.task, data, given.peer_python, given.peer_encoder, folder, ends).measure(given.seeds)
-    sys.stdout.write("\n".join(report(finished(folder))) + "\n")
+    runs = Contest(given.task, data, given.peer_python, given.peer_encoder, folder, ends).measure(given.seeds)
+    sys.stdout.write("\n".join(report(given.task, runs)) + "\n")
     return 0
 
 

@@ -45,9 +45,9 @@ class Goal(transformers.TrainerCallback):
             "evaluations": {name: metrics[name]},
         }
         for file, line in lines.items():
-            with (Path(self._job.scratch) / f"{file}.jsonl").open("a", encoding="utf-8") as opened:
+            with (Path(self._job.output_dir) / f"{file}.jsonl").open("a", encoding="utf-8") as opened:
                 opened.write(json.dumps({"step": state.global_step, **line}) + "\n")
-        control.should_training_stop |= metrics[name] >= self._job.value
+        control.should_training_stop |= metrics[name] >= self._job.goal
 
 
 def main():
@@ -59,15 +59,24 @@ def main():
         read = kind.read(SimpleNamespace(texts=getattr(job, split), labels=job.labels))
         data[split] = Encoded(kind.encode(tokenizer, read, job))
         require_known(data[split].columns["input_ids"], tokenizer.unk_token_id)
-    job.total_steps = int(len(data["train"]) / job.batch_size * job.epochs)
-    job.warmup_steps = int(0.1 * job.total_steps)
+    steps = int(len(data["train"]) / job.train_batch_size * job.num_train_epochs)
+    named = SimpleNamespace(
+        **vars(job),
+        suite="train",
+        way="grouped" if job.group_by_length else "dynamic",
+        batch_size=job.train_batch_size,
+        every=job.eval_every_n_steps,
+        total_steps=steps,
+        warmup_steps=int(0.1 * steps),
+        scratch=job.output_dir,
+    )
     model = load_pretrained(job.kind, job.model, num_labels=len(job.labels))
     score = {"accuracy": accuracy, "entity_f1": entity_f1}[job.metric]
 
     def measure(found):
         return {job.metric: float(score(found, job.labels))}
 
-    make_trainer(job, model, tokenizer, data["train"], [Goal(job)], data["dev"], measure).train()
+    make_trainer(named, model, tokenizer, data["train"], [Goal(job)], data["dev"], measure).train()
 
 
 if __name__ == "__main__":
