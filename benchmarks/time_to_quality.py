@@ -27,7 +27,6 @@ from benchmarks.quality.command_line import STOPPED, transformers_python
 from benchmarks.workers import PEER_FOLDER, WorkerError, end_process, how_it_ended, start_process, variables
 from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.estimator import evaluations
 from bert_tf.io import atomic, documents
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.registry import get_task
@@ -138,10 +137,10 @@ class Contest:
         }
         command = self._own(told, goal, target) if side == OWN else self._peer(told, goal, target, output)
         _train(side, command, limit, output.with_suffix(".log"))
-        metric = f"eval_{goal.metric}"
-        found = evaluations.time_to_target(output, evaluations.Target(metric, target), up_to=sys.maxsize)
-        scores = [line[metric] or 0.0 for line in evaluations.read(output, up_to=sys.maxsize)]
-        run = Run(self.task, side, seed, settings, target, found.get("seconds", math.inf), max(scores, default=0.0))
+        scores = {line["step"]: line[f"eval_{goal.metric}"] or 0.0 for line in _lines(output / "evaluations.jsonl")}
+        times = {line["step"]: line["seconds"] for line in _lines(output / "clock.jsonl")}
+        seconds = next((times[step] for step, score in scores.items() if score >= target), math.inf)
+        run = Run(self.task, side, seed, settings, target, seconds, max(scores.values(), default=0.0))
         with (self.folder / "runs.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(dataclasses.asdict(run)) + "\n")
         sys.stderr.write(f"{self.task}, {side}, seed {seed}, {describe(settings)}, to {target:g}: {run.in_words()}\n")
@@ -181,8 +180,11 @@ def _train(side: str, command: Sequence[str], limit: float, log: Path) -> None:
 
 
 def finished(folder: Path) -> list[Run]:
-    path = folder / "runs.jsonl"
-    return [Run(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    return [Run(**line) for line in _lines(folder / "runs.jsonl")]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
 def describe(settings: Settings) -> str:
