@@ -9,6 +9,7 @@ Servers start anew in each round; they and their clients share all cores. Answer
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import functools
 import http.client
@@ -21,7 +22,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -97,9 +97,12 @@ def _turn(command: Sequence[str], lines: Sequence[str], seconds: int, folder: Pa
         measured(max(_CLIENTS), _WARM_S)
         found = {}
         for clients in _CLIENTS:
-            with _peak_memory(session) as peak:
-                figures = measured(clients, seconds)
-            found[clients] = {**figures, "memory_mb": max(peak) / 1e6}
+            load.answered(url, lines[:1])  # once the requests that the clients before left behind are computed
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                figures, held = pool.submit(measured, clients, seconds), [memory(session)]
+                while concurrent.futures.wait([figures], timeout=1).not_done:
+                    held.append(memory(session))
+            found[clients] = {**figures.result(), "memory_mb": max(held) / 1e6}
         return found
 
 
@@ -134,24 +137,6 @@ def _is_ready(port: int) -> bool:
             return connection.getresponse().status == http.client.OK
         except OSError:
             return False
-
-
-@contextlib.contextmanager
-def _peak_memory(session: int) -> Iterator[list[int]]:
-    """Yields a list to which the memory of a session's processes is added each second."""
-    samples, ended = [memory(session)], threading.Event()
-
-    def sample() -> None:
-        while not ended.wait(1):
-            samples.append(memory(session))
-
-    thread = threading.Thread(target=sample)
-    thread.start()
-    try:
-        yield samples
-    finally:
-        ended.set()
-        thread.join()
 
 
 def memory(session: int) -> int:

@@ -14,9 +14,9 @@ from fastapi import Response
 
 
 class Classifier(litserve.LitAPI):
-    def __init__(self, folder: str, max_length: int, threads: int, **batching):
+    def __init__(self, folder: str, threads: int, **batching):
         super().__init__(**batching)
-        self._folder, self._max_length, self._threads = folder, max_length, threads
+        self._folder, self._threads = folder, threads
 
     def setup(self, device):
         import torch
@@ -33,7 +33,7 @@ class Classifier(litserve.LitAPI):
 
     def predict(self, x):
         texts = [row["text_a"] for row in x], [row["text_b"] for row in x]
-        options = {"truncation": True, "max_length": self._max_length, "padding": True, "return_tensors": "pt"}
+        options = {"truncation": True, "padding": True, "return_tensors": "pt"}
         with self._torch.inference_mode():
             rows = self._model(**self._tokenizer(*texts, **options)).logits.softmax(-1).tolist()
         return [(row["id"], dict(zip(self._labels, probabilities))) for row, probabilities in zip(x, rows)]
@@ -51,14 +51,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", help="model in Hugging Face's layout")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--max_length", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--max_batch_size", type=int, default=32)
-    parser.add_argument("--batch_timeout", type=float, default=0.002)
+    parser.add_argument("--max_batch_size", type=int, default=8)
+    parser.add_argument("--batch_timeout", type=float, default=0.0)
     parser.add_argument("--fast_queue", action="store_true")
     asked = parser.parse_args()
     batching = {"max_batch_size": asked.max_batch_size, "batch_timeout": asked.batch_timeout}
-    api = Classifier(asked.folder, asked.max_length, asked.threads, **batching)
+    api = Classifier(asked.folder, asked.threads, **batching)
     server = litserve.LitServer(api, accelerator="cpu", fast_queue=asked.fast_queue)
     server.run(host="127.0.0.1", port=asked.port, log_level="warning", generate_client_file=False)
 
