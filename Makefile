@@ -77,7 +77,7 @@ test-slow: install
 benchmark-env: .peers/transformers .peers/keras_hub .peers/model_garden
 
 .peers/%:
-	($(firstword $(FOUND)) -m venv $@ && $@/bin/pip install --quiet -r benchmarks/peers/$*.txt) \
+	($(firstword $(FOUND)) -m venv --upgrade-deps $@ && $@/bin/pip install --quiet -r benchmarks/peers/$*.txt) \
 	  || (rm -rf $@; echo "$* cannot be installed: it is left out" >&2)
 
 # The pip of Python 3.9 and 3.10 cannot build seqeval, which is published as a source only.

@@ -96,8 +96,9 @@ def terms(batch):
     return int((batch["labels"] >= 0).sum()) if "labels" in batch else 1
 
 
-def make_trainer(workload, model, tokenizer, data, callbacks):
-    """Makes a Trainer with its defaults except for workload, saving and reporting."""
+def make_trainer(workload, model, tokenizer, data, callbacks, dev=None, measure=None):
+    """Makes a Trainer with its defaults except for workload, saving and reporting; `measure` gives the metrics of `dev`."""
+    evaluations = {} if dev is None else {"eval_strategy": "steps", "eval_steps": workload.every}
     is_half = getattr(workload, "precision", "float32") == "bfloat16"
     is_grouped = workload.suite == "train" and workload.way == "grouped"
     arguments = transformers.TrainingArguments(
@@ -120,9 +121,18 @@ def make_trainer(workload, model, tokenizer, data, callbacks):
         seed=workload.seed,
         bf16=is_half,
         bf16_full_eval=is_half,
+        **evaluations,
     )
-    collate = KINDS[workload.kind].collator(tokenizer)
-    return transformers.Trainer(model, arguments, collate, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
+    return transformers.Trainer(
+        model,
+        arguments,
+        KINDS[workload.kind].collator(tokenizer),
+        train_dataset=data,
+        eval_dataset=dev,
+        processing_class=tokenizer,
+        compute_metrics=measure,
+        callbacks=callbacks,
+    )
 
 
 def train(workload, channel, tokenizer, texts, check_of):
