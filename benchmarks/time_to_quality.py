@@ -222,9 +222,11 @@ def parse(argv: Sequence[str]) -> SimpleNamespace:
 
 
 def _run(given: SimpleNamespace) -> int:
-    data = sources.find_data(get_task(given.task), given.data_dir, environment=os.environ).folder
+    data = sources.find_data(get_task(given.task), given.data_dir, environment=os.environ)
+    if data.is_sample:
+        raise FlagError(f"--data_dir: name the folder of {given.task}; goals are not for the bundled sample")
     folder, ends = atomic.make_folder(given.runs_dir), time.monotonic() + 60 * given.minutes
-    runs = Contest(given.task, data, given.peer_python, given.peer_encoder, folder, ends).measure(given.seeds)
+    runs = Contest(given.task, data.folder, given.peer_python, given.peer_encoder, folder, ends).measure(given.seeds)
     sys.stdout.write("\n".join(report(given.task, runs)) + "\n")
     return 0
 
