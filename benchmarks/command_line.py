@@ -26,7 +26,7 @@ from bert_tf.training.settings import ModelSettings
 if TYPE_CHECKING:
     from benchmarks.materials import Source
 
-_OF_FOLDERS = ("GLUE_DIR", "SQUAD_DIR", "CONLL_DIR")  # environment variables
+_OF_FOLDERS = ("GLUE_DIR", "SQUAD_DIR", "CONLL_DIR", "SWAG_DIR", "CORPUS_DIR")  # environment variables
 
 OF_TASKS = tuple(name for name in texts.TASKS if name != texts.MRPC)
 

@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+TOLERANCE = 1e-5  # of numbers in an answer
+
 _SCRIPT = Path(__file__).with_suffix(".lua")
 _ALONE_S = 20
 _RESULT = "RESULT "
@@ -36,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--url", default="http://127.0.0.1:8500/predict")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--tolerance", type=float, default=1e-5, help="of numbers in an answer; int8 and bfloat16 need more")
+    parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="of numbers in an answer; more for int8, bfloat16")
     flags = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
         parser.error("wrk is not installed: apt-get install wrk")
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         rows = Path(folder) / "rows.lua"
         rows.write_text(as_lua(answered(flags.url, flags.rows.read_text(encoding="utf-8").splitlines())), encoding="ascii")
         found = [
-            {"clients": clients, **_measured(flags.url, rows, flags.tolerance, clients, seconds)}
+            {"clients": clients, **measured(flags.url, rows, flags.tolerance, clients, seconds)}
             for clients, seconds in ((1, min(_ALONE_S, flags.seconds)), (flags.clients, flags.seconds))
         ]
     sys.stdout.write(
@@ -79,7 +81,8 @@ def _text(value: bytes) -> str:
     return '"' + "".join(f"\\{byte:03}" for byte in value) + '"'
 
 
-def _measured(url: str, rows: Path, tolerance: float, clients: int, seconds: int) -> dict[str, Any]:
+def measured(url: str, rows: Path, tolerance: float, clients: int, seconds: int) -> dict[str, Any]:
+    """Lets clients send the rows of `as_lua` for a time; returns counts of answers, answers per second, and latency."""
     command = ["wrk", f"-t{min(2, clients)}", f"-c{clients}", f"-d{seconds}s", "--timeout=60s", f"--script={_SCRIPT}", url]
     environment = {**os.environ, "BERT_TF_LOAD_ROWS": str(rows), "BERT_TF_LOAD_TOLERANCE": str(tolerance)}
     said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout

@@ -93,6 +93,8 @@ def _figure(requirement: Requirement, rows: Rows, beside: Rows) -> figures.Sprea
     if requirement.kind == "share":
         share = rows[requirement.contender].get("share_of_peak")
         return share and figures.Spread(**share)
+    if requirement.kind == "fastest":
+        return _ratio_to_fastest(requirement, rows)
     if requirement.kind == "difference":
         return _difference(requirement, rows)
     here = _ratio(requirement, rows)
@@ -105,6 +107,12 @@ def _figure(requirement: Requirement, rows: Rows, beside: Rows) -> figures.Sprea
 def _ratio(requirement: Requirement, rows: Rows) -> figures.Spread | None:
     ours, theirs = (rows.get(name, {}).get("samples") for name in (requirement.contender, requirement.against))
     return figures.ratio(ours, theirs) if ours and theirs else None
+
+
+def _ratio_to_fastest(requirement: Requirement, rows: Rows) -> figures.Spread | None:
+    ours = rows[requirement.contender]["samples"]
+    theirs = [row["samples"] for row in rows.values() if row["library"] == "transformers" and row.get("samples")]
+    return min((figures.ratio(ours, other) for other in theirs), default=None)
 
 
 def _difference(requirement: Requirement, rows: Rows) -> figures.Spread | None:

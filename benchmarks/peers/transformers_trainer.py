@@ -117,6 +117,7 @@ def make_trainer(workload, model, tokenizer, data, callbacks, dev=None, measure=
         dataloader_pin_memory=False,
         disable_tqdm=True,
         remove_unused_columns=False,
+        torch_compile=workload.way == "compiled",
         seed=workload.seed,
         bf16=is_half,
         bf16_full_eval=is_half,

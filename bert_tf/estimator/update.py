@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.estimator import stamps
 from bert_tf.modeling.embeddings import Lookup
+from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -144,7 +145,10 @@ class Update:
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
-        scale, norm = clipping(gradients, self._optimization.clip_norm)
+        native = self._optimization.adamw.native
+        if native and self._optimization.optimizer == ADAMW:
+            gradients[: len(variables)] = map(kernels.unwidened, gradients[: len(variables)])
+        scale, norm = clipping(gradients, self._optimization.clip_norm, native=native)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
         if self._loss_scale is not None:
             watched[SKIPPED_STEPS] = self._loss_scale.skipped

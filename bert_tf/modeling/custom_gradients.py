@@ -43,33 +43,6 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     return x * (half_tanh + 0.5), gradient
 
 
-def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Rows times a kernel: [N, D] and [D, E] to [N, E].
-
-    The gradient of the rows is a product with the transposed kernel, which TensorFlow on a CPU reads column by column: in
-    float32 a fifth to a third slower if E > D. Transposing the kernel first costs a tenth of that.
-    """
-    if x.dtype != tf.float32 or kernel.shape[1] <= kernel.shape[0]:
-        return tf.matmul(x, kernel)
-
-    @tf.custom_gradient
-    def multiply(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            with tf.control_dependencies([upstream]):  # else it is made in the forward pass, and kept until here
-                transposed = _transposed(kernel)
-            return tf.matmul(upstream, transposed), tf.matmul(x, upstream, transpose_a=True)
-
-        return tf.matmul(x, kernel), gradient
-
-    return multiply(x, kernel)
-
-
-def _transposed(matrix: tf.Tensor) -> tf.Tensor:
-    """[D, E] to [E, D]; adds a third axis, since the graph optimizer would fold a plain transpose into the product."""
-    rows, columns = matrix.shape
-    return tf.reshape(tf.transpose(tf.reshape(matrix, [rows, columns, 1]), [1, 0, 2]), [columns, rows])
-
-
 def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> tf.Tensor:
     """Normalizes each row: x [N, D], gamma [D] and beta [D] to [N, D]; `epsilon` is added to the variance."""
 

@@ -61,21 +61,21 @@ def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tupl
     """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel, bias = _weights(x, width, config)
-        return custom_gradients.product(x, kernel), bias
+        return native.product(x, kernel), bias
 
 
 def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
     """Multiplies rows by a kernel and adds a bias: [N, D] to [N, E]; variable scope `scope`."""
     with tf1.variable_scope(scope):
         kernel, bias = _weights(x, width, config)
-        return tf.nn.bias_add(tf.matmul(x, kernel), tf.cast(bias, x.dtype))  # [N, E]
+        return tf.nn.bias_add(tf.matmul(x, tf.cast(kernel, x.dtype)), tf.cast(bias, x.dtype))  # [N, E]
 
 
-def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Variable]:
-    """Kernel [D, E] of the current scope in the rows' dtype, and bias [E]."""
+def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Variable, tf.Variable]:
+    """Kernel [D, E] and bias [E] of the current scope."""
     kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
     bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
-    return tf.cast(kernel, x.dtype), bias
+    return kernel, bias
 
 
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:

@@ -59,25 +59,24 @@ def main(library: str) -> None:
 def check(dtype: tf.DType) -> None:
     random = np.random.default_rng(0)
     with tf.Graph().as_default(), tf1.Session() as session:
-        for case in (*_gelu(random), *_norm(random), *_attention(random)):
+        for case in (*_product(random), *_gelu(random), *_norm(random), *_attention(random)):
             _check_case(case, dtype, session)
         _check_kept(session)
+        _check_norm(random, session)
         _check_update(random, session)
 
 
 def _check_case(case: _Case, dtype: tf.DType, session: tf1.Session) -> None:
     given = [tf.cast(tf.constant(x), dtype if place < case.activations else tf.float32) for place, x in enumerate(case.inputs)]
-    upstream = tf.cast(tf.constant(np.random.default_rng(1).normal(size=case.inputs[0].shape)), dtype)
-    own, of_own = _with_gradients(case.own, given, upstream)
-    exact, of_exact = _with_gradients(case.reference, [tf.cast(x, tf.float64) for x in given], upstream)
+    own, of_own = _with_gradients(case.own, given, dtype)
+    exact, of_exact = _with_gradients(case.reference, [tf.cast(x, tf.float64) for x in given], dtype)
     _compare(f"{case.name} in {dtype.name}", [own], [exact], session, _TOLERANCE[dtype])
     _compare(f"the gradient of {case.name} in {dtype.name}", of_own, of_exact, session, _TOLERANCE[dtype])
 
 
-def _with_gradients(
-    function: Callable[..., tf.Tensor], inputs: _Tensors, upstream: tf.Tensor
-) -> tuple[tf.Tensor, list[tf.Tensor]]:
+def _with_gradients(function: Callable[..., tf.Tensor], inputs: _Tensors, dtype: tf.DType) -> tuple[tf.Tensor, list[tf.Tensor]]:
     output = function(*inputs)
+    upstream = tf.cast(tf.constant(np.random.default_rng(1).normal(size=output.shape)), dtype)
     return output, tf.gradients(output, list(inputs), tf.cast(upstream, output.dtype))
 
 
@@ -91,6 +90,13 @@ def _compare(
     difference = max(np.abs(own - exact).max() for own, exact in pairs)
     if not difference <= tolerance * max(1.0, *(np.abs(exact).max() for _, exact in pairs)):
         raise WrongError(f"{what} is off by {difference:.2g}")
+
+
+def _product(random: np.random.Generator) -> Iterator[_Case]:
+    """Weights [D, E] that become wider and narrower; neither size is a multiple of the 8 that are transposed together."""
+    for shape in ((45, 83), (83, 45)):
+        inputs = [random.normal(size=(50, shape[0])), random.normal(size=shape) * 0.1]
+        yield _Case(f"the product with {shape[0]} by {shape[1]} weights", inputs, 1, ops.product, tf.matmul)
 
 
 def _gelu(random: np.random.Generator) -> Iterator[_Case]:
@@ -187,6 +193,12 @@ def _check_kept(session: tf1.Session) -> None:
     _compare("the mask of dropout", [ops.kept(seed, tf.constant(size, tf.int64), _DROPPED)], [expected], session, 0.0)
 
 
+def _check_norm(random: np.random.Generator, session: tf1.Session) -> None:
+    gradients = [tf.cast(random.normal(size=size), dtype) for size in (40000, 3) for dtype in ops.DTYPES]
+    expected = tf.linalg.global_norm([tf.cast(gradient, tf.float64) for gradient in gradients])
+    _compare("the norm of gradients", [ops.global_norm(gradients)], [expected], session)
+
+
 class _Update(NamedTuple):
     """Numeric inputs of `ops.adamw`."""
 
@@ -202,7 +214,7 @@ class _Update(NamedTuple):
 
 def _check_update(random: np.random.Generator, session: tf1.Session) -> None:
     shapes = ([170, 100], [7])
-    gradients = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+    gradients = [tf.cast(random.normal(size=shape), dtype) for shape, dtype in zip(shapes, reversed(ops.DTYPES))]
     before = [[np.abs(random.normal(size=shape)) for shape in shapes] for _ in range(3)]  # weights, first and second moments
     variables = [[_variable(value) for value in part] for part in before]
     session.run([variable.initializer for part in variables for variable in part])

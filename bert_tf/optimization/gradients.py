@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import tensorflow as tf
 
 from bert_tf.fields import GROUPS
+from bert_tf.native import ops as kernels
 
 tf1 = tf.compat.v1
 
@@ -32,10 +33,10 @@ def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Tensor | tf.Variable
     return on_own_devices(tf.convert_to_tensor, tf.gradients(loss, variables))
 
 
-def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+def clipping(gradients: Sequence[tf.Tensor], limit: float, *, native: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
     """Factor that limits the gradients' global norm, and the norm before; requires gradients of the whole batch."""
     with tf.name_scope(_SCOPE):
-        norm = tf.linalg.global_norm(gradients)
+        norm = kernels.global_norm(gradients) if native else tf.linalg.global_norm(gradients)
         return limit / tf.maximum(norm, limit), norm
 
 

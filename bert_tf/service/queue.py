@@ -38,8 +38,12 @@ class Queue:
     """Takes parts from one thread and hands batches to several."""
 
     def __init__(self, *, batch_tokens: int, max_delay_s: float) -> None:
-        """A batch has at most `batch_tokens`, unless a single part has more, and waits at most `max_delay_s` to fill up."""
+        """A batch has at most `batch_tokens`, unless a single part has more, and waits at most `max_delay_s` to fill up.
+
+        It does not wait if the batch before had one request: a client that is alone waits for nobody.
+        """
         self._batch_tokens, self._max_delay_s = batch_tokens, max_delay_s
+        self._was_shared = True  # the last batch, by several requests
         self._changed = threading.Condition()
         self._requests: collections.deque[tuple[float, collections.deque[Waiting]]] = collections.deque()
         self._tokens = 0
@@ -89,13 +93,13 @@ class Queue:
 
     def _delay(self) -> float:
         """Remaining seconds to wait for the batch to fill up."""
-        if self._closed or self._tokens >= self._batch_tokens:
+        if self._closed or self._tokens >= self._batch_tokens or not self._was_shared:
             return 0.0
         return min(since for since, _ in self._requests) + self._max_delay_s - time.monotonic()
 
     def _batch(self) -> list[Waiting]:
         batch: list[Waiting] = []
-        tokens = 0
+        tokens, begun = 0, set()
         while self._requests:
             since, parts = self._requests[0]
             one = parts[0]
@@ -109,9 +113,12 @@ class Queue:
             if not _begins(one):
                 continue
             batch.append(one)
+            begun.add(since)
             tokens += one.part.tokens
             if one.alone:
                 break
+        if batch:
+            self._was_shared = len(begun) > 1
         return batch
 
     def close(self) -> None:

@@ -37,7 +37,9 @@ class Computing:
 
     workers: int = setting(1, "number of worker processes, each with its own weights", lowest=1, highest=256)
     batch_tokens: int = setting(2048, "maximum tokens per batch, over all waiting requests", lowest=1)
-    max_delay_ms: float = setting(2.0, "maximum wait of a request for others to share its batch", lowest=0, highest=60_000)
+    max_delay_ms: float = setting(
+        2.0, "maximum wait of a request for others to share its batch; none after a lone request", lowest=0, highest=60_000
+    )
     watch: bool = setting(False, "reload when the run's best checkpoint changes")
     encode: bool = setting(
         False, "also offer POST /encode, which needs the weights in memory twice; always on for vector models"

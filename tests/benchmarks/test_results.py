@@ -13,6 +13,7 @@ from benchmarks.stage import Stage
 
 OURS, THEIRS, MISSING = Contender("bert_tf"), Contender("theirs", "transformers"), Contender("theirs", "keras_hub")
 ROW = Comparison("fake", "Training", "train", (OURS, THEIRS), batch_size=10)
+FASTER = Contender("faster", "transformers", batch_size=16)
 SECOND = dataclasses.replace(ROW, name="second")
 TRAINING = dataclasses.replace(ROW, requirements=(Requirement(report.TRAINING, 1.8, "bert_tf", against="theirs"),))
 SPEED = Requirement("speed", 1.8, "bert_tf", against="theirs")
@@ -108,6 +109,7 @@ def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_step
         (Requirement("memory", 1.0, "bert_tf", against="theirs", at_least=False), {"suite": "memory"}, 1.0, True),
         (Requirement("losses", 1e-4, "bert_tf", kind="difference", at_least=False), {"suite": "curves"}, 0.0, True),
         (Requirement("share", 0.7, "bert_tf", kind="share"), {}, pytest.approx(1e-6, abs=1e-3), False),
+        (Requirement("fastest", 1.8, "bert_tf", kind="fastest"), {"contenders": (*ROW.contenders, FASTER)}, 0.5, False),
         (SPEED, {"contenders": (OURS, MISSING)}, "theirs: missing: not here", None),
         (dataclasses.replace(SPEED, contender="bert_tf, new"), {}, "bert_tf, new: not measured", None),  # the record is older
     ],

@@ -138,18 +138,3 @@ def test_nothing_flows_back_into_the_mask(kind):
         return tf.constant(gradient == [None])
 
     assert evaluate(build)
-
-
-@pytest.mark.parametrize("width", [2, 7])  # less than the rows have, and more
-def test_a_product_has_the_gradients_of_matmul(width):
-    x, kernel = RANDOM.normal(size=(5, 3)), RANDOM.normal(size=(3, width))
-    own, plain = (with_gradients(multiply, x, kernel, dtype=tf.float32) for multiply in (custom_gradients.product, tf.matmul))
-    for mine, exact in zip(own, plain):
-        np.testing.assert_allclose(mine, exact, rtol=1e-5, atol=1e-6)
-
-
-def test_no_product_transposes_a_wide_kernel():
-    with tf.Graph().as_default() as graph:
-        x, kernel = tf.zeros([5, 3]), tf.zeros([3, 7])
-        tf.gradients(custom_gradients.product(x, kernel), [x, kernel])
-        assert not any(op.get_attr("transpose_b") for op in graph.get_operations() if op.type == "MatMul")

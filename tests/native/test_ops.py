@@ -86,6 +86,49 @@ def test_sums_over_rows_of_a_norm(kernels, rows):
         np.testing.assert_allclose(mine, exact, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("depth", "width"), [(8, 16), (13, 40), (384, 1536), (9, 7)])
+def test_the_gradient_by_transposed_weights_has_the_same_rows(kernels, depth, width):
+    random = np.random.default_rng(width)
+    x, weights, upstream = (random.normal(size=shape) for shape in ((5, depth), (depth, width), (5, width)))
+    with tf.Graph().as_default(), tf1.Session() as session:
+        inputs = [tf.constant(value, tf.float32) for value in (x, weights)]
+        y = kernels.product(*inputs)
+        gradients = tf.gradients(y, inputs, tf.constant(upstream, tf.float32))
+        products = [op for op in session.graph.get_operations() if op.type == "MatMul"]
+        assert not any(op.get_attr("transpose_b") for op in products if width > depth)
+        found = session.run([y, *gradients])
+    for mine, exact in zip(found, (x @ weights, upstream @ weights.T, x.T @ upstream)):
+        np.testing.assert_allclose(mine, exact, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_are_rounded_to_the_nearest_and_their_gradient_can_be_had_in_bfloat16(kernels):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        ones = [1.0, 1.0 + 2.0**-8, 1.0 + 3 * 2.0**-8, np.inf, -0.0, 3.3e38]  # two ties, one each way
+        weights = tf.constant([ones], tf.float32)
+        y = kernels.product(tf.constant([[1.0]], tf.bfloat16), weights)
+        (gradient,) = tf.gradients(y, weights)
+        narrow = kernels.unwidened(gradient)
+        values, slopes = session.run([tf.cast(y, tf.float32), tf.cast(narrow, tf.float32)])
+    np.testing.assert_array_equal(values, [[1.0, 1.0, 1.0 + 2.0**-6, np.inf, 0.0, values[0, 5]]])
+    np.testing.assert_array_equal(slopes, np.ones([1, 6]))
+    assert values[0, 5] == pytest.approx(3.3e38, rel=2.0**-8)
+    assert (gradient.dtype, narrow.dtype) == (tf.float32, tf.bfloat16)
+    assert kernels.unwidened(weights) is weights
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_norm_of_gradients_in_both_types(kernels, threads):
+    random = np.random.default_rng(0)
+    gradients = [random.normal(size=size).astype(np.float32) for size in ([300, 200], [1], [16384 * 2 + 3])]
+    with tf.Graph().as_default():
+        given = [tf.constant(gradients[0]), tf.cast(gradients[1], tf.bfloat16), tf.cast(gradients[2], tf.bfloat16)]
+        squares = [float(np.square(gradients[0], dtype=np.float64).sum())]
+        with tf1.Session(config=tf1.ConfigProto(intra_op_parallelism_threads=threads)) as session:
+            found, *narrow = session.run([kernels.global_norm(given), *given[1:]])
+    squares += [float(np.square(values.astype(np.float64)).sum()) for values in narrow]
+    assert found == pytest.approx(np.sqrt(sum(squares)), rel=1e-6)
+
+
 @pytest.mark.parametrize("exact", [True, False])
 def test_gelu_far_from_zero_and_of_what_is_not_finite(kernels, exact):
     with tf.Graph().as_default(), tf1.Session() as session:

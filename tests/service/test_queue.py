@@ -49,6 +49,18 @@ def test_what_waits_is_taken_after_the_longest_delay():
     assert time.monotonic() - start >= 0.5
 
 
+def test_a_client_that_is_alone_does_not_wait_again():
+    waiting = queue(batch_tokens=99, max_delay_s=0.3)
+    waited = []
+    for requests in ("a", "b", "cd", "e"):
+        for name in requests:
+            waiting.put([part(name), part(name.upper())])
+        start = time.monotonic()
+        assert len(waiting.take(5)) == 2 * len(requests)
+        waited.append(time.monotonic() - start >= 0.3)
+    assert waited == [True, False, False, True]  # the first may not be alone, and c and d were not
+
+
 def test_what_nobody_waits_for_is_left_out():
     waiting = queue()
     (first,), _ = waiting.put([part("a")]), waiting.put([part("b")])

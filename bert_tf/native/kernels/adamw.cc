@@ -1,4 +1,5 @@
-// One update of all variables by AdamW (Loshchilov and Hutter, 2019), clipped: gradients, moments and weights are read once.
+// One update of all variables by AdamW (Loshchilov and Hutter, 2019), clipped: gradients (float32 or bfloat16), moments and
+// weights are read once.
 
 #include "ops.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -60,31 +61,44 @@ class AdamW : public OpKernel {
       for (int64_t number = first; number < last; ++number) {
         const Part& part = parts[number];
         const int i = part.variable;
-        const Written &w = written[i], &m = written[count_ + i], &v = written[2 * count_ + i];
-        const float* gradient = floats(context, 3 * count_ + i);
-        const float own = rate * factors_[i], kept = 1.0f - own * decays_[i], step = own * correction;
-        _Pragma("GCC ivdep") for (int64_t j = part.first; j < part.last; ++j) {
-          const float g = gradient[j] * clip;
-          const float mean = m.from[j] + (g - m.from[j]) * (1.0f - beta_1_);
-          const float square = v.from[j] + (g * g - v.from[j]) * (1.0f - beta_2_);
-          m.to[j] = mean;
-          v.to[j] = square;
-          w.to[j] = w.from[j] * kept - step * mean / (std::sqrt(square) + epsilon);
-        }
+        const Tensor& gradient = context->input(3 * count_ + i);
+        const float own = rate * factors_[i];
+        const Step step{clip, 1.0f - own * decays_[i], own * correction, epsilon};
+        const Written* of = &written[i];
+        if (gradient.dtype() == tensorflow::DT_FLOAT) update(read<float>(gradient), of, part, step);
+        else update(read<BFloat16>(gradient), of, part, step);
       }
     });
     for (Written& one : written) one.close();
   }
 
  private:
+  struct Step {
+    float clip, kept, size, epsilon;
+  };
+
+  // `of`: the weights; moments of the same variable follow at distances of `count_`.
+  template <typename T>
+  void update(const T* gradient, const Written* of, const Part& part, const Step& step) const {
+    const Written &w = of[0], &m = of[count_], &v = of[2 * count_];
+    _Pragma("GCC ivdep") for (int64_t j = part.first; j < part.last; ++j) {
+      const float g = widened(gradient[j]) * step.clip;
+      const float mean = m.from[j] + (g - m.from[j]) * (1.0f - beta_1_);
+      const float square = v.from[j] + (g * g - v.from[j]) * (1.0f - beta_2_);
+      m.to[j] = mean;
+      v.to[j] = square;
+      w.to[j] = w.from[j] * step.kept - step.size * mean / (std::sqrt(square) + step.epsilon);
+    }
+  }
+
   int count_;
   float beta_1_, beta_2_;
   std::vector<float> factors_, decays_;
 };
 
 REGISTER_OP("BertTfAdamW").Input("weights: N * resource").Input("first: N * resource").Input("second: N * resource")
-    .Input("gradients: N * float").Input("rate: float").Input("clip: float").Input("correction: float")
-    .Input("epsilon: float").Attr("N: int >= 1").Attr("beta_1: float").Attr("beta_2: float").Attr("factors: list(float)")
-    .Attr("decays: list(float)").SetIsStateful();
+    .Input("gradients: G").Input("rate: float").Input("clip: float").Input("correction: float").Input("epsilon: float")
+    .Attr("N: int >= 1").Attr("G: list({float, bfloat16}) >= 1").Attr("beta_1: float").Attr("beta_2: float")
+    .Attr("factors: list(float)").Attr("decays: list(float)").SetIsStateful();
 REGISTER_KERNEL_BUILDER(Name("BertTfAdamW").Device(tensorflow::DEVICE_CPU), AdamW);
 }  // namespace bert_tf::adamw

@@ -1,0 +1,79 @@
+// Forms of a kernel's weights that products read: transposed, and rounded to bfloat16.
+
+#include "ops.h"
+
+namespace bert_tf::weights {
+constexpr int kSide = 8;            // of the squares that are transposed in registers
+constexpr int64_t kPart = 1 << 14;  // numbers that are rounded at a time
+typedef float Row __attribute__((vector_size(kSide * sizeof(float)), aligned(4), may_alias));
+
+// Numbers of two rows: pairs at distance `step` change places.
+template <int step>
+void exchange(Row& upper, Row& lower) {
+  typedef int Places __attribute__((vector_size(kSide * sizeof(int))));
+  Places first, second;
+  for (int i = 0; i < kSide; ++i) {
+    first[i] = i & step ? i - step + kSide : i;
+    second[i] = i & step ? i + kSide : i + step;
+  }
+  const Row above = __builtin_shuffle(upper, lower, first), below = __builtin_shuffle(upper, lower, second);
+  upper = above, lower = below;
+}
+
+template <int step>
+void exchange_all(Row* rows) {
+  for (int i = 0; i < kSide; ++i)
+    if (!(i & step)) exchange<step>(rows[i], rows[i + step]);
+}
+
+// A square: to[j * to_row + i] = from[i * from_row + j].
+inline void transpose(const float* from, int64_t from_row, float* to, int64_t to_row) {
+  Row rows[kSide];
+  for (int i = 0; i < kSide; ++i) rows[i] = *reinterpret_cast<const Row*>(from + i * from_row);
+  exchange_all<1>(rows), exchange_all<2>(rows), exchange_all<4>(rows);
+  for (int i = 0; i < kSide; ++i) *reinterpret_cast<Row*>(to + i * to_row) = rows[i];
+}
+
+class Transposed : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    const int64_t rows = context->input(0).dim_size(0), columns = context->input(0).dim_size(1);
+    ALLOCATE(context, 0, TensorShape({columns, rows}), output);
+    const float* from = floats(context, 0);
+    float* to = write<float>(output);
+    // Bands of columns, which are rows of the output, each written by one thread.
+    parallel(context, (columns + kSide - 1) / kSide, 2 * kSide * rows, [&](int64_t first, int64_t last) {
+      for (int64_t band = first; band < last; ++band) {
+        const int64_t j = band * kSide, squares = j + kSide <= columns ? rows / kSide * kSide : 0;
+        for (int64_t i = 0; i < squares; i += kSide) transpose(from + i * columns + j, columns, to + j * rows + i, rows);
+        for (int64_t i = squares; i < rows; ++i)
+          for (int64_t k = j; k < std::min(columns, j + kSide); ++k) to[k * rows + i] = from[i * columns + k];
+      }
+    });
+  }
+};
+
+class Narrowed : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* context) override {
+    ALLOCATE(context, 0, context->input(0).shape(), output);
+    const int64_t size = context->input(0).NumElements();
+    const float* from = floats(context, 0);
+    BFloat16* to = write<BFloat16>(output);
+    parallel(context, (size + kPart - 1) / kPart, kPart / 4, [&](int64_t first, int64_t last) {
+      const int64_t begin = first * kPart, count = std::min(size, last * kPart) - begin;
+      EACH(i, count) store(from[begin + i], to + begin + i);
+    });
+  }
+};
+
+REGISTER_OP("BertTfTransposed").Input("x: float").Output("y: float").SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
+  c->set_output(0, c->Matrix(c->Dim(c->input(0), 1), c->Dim(c->input(0), 0)));
+  return tensorflow::OkStatus();
+});
+REGISTER_OP("BertTfNarrowed").Input("x: float").Output("y: bfloat16").SetShapeFn(shaped_as({0}));
+REGISTER_KERNEL_BUILDER(Name("BertTfTransposed").Device(tensorflow::DEVICE_CPU), Transposed);
+REGISTER_KERNEL_BUILDER(Name("BertTfNarrowed").Device(tensorflow::DEVICE_CPU), Narrowed);
+}  // namespace bert_tf::weights
