@@ -76,7 +76,7 @@ def _check_case(case: _Case, dtype: tf.DType, session: tf1.Session) -> None:
 
 def _with_gradients(function: Callable[..., tf.Tensor], inputs: _Tensors, dtype: tf.DType) -> tuple[tf.Tensor, list[tf.Tensor]]:
     output = function(*inputs)
-    upstream = tf.cast(tf.constant(np.random.default_rng(1).normal(size=output.shape)), dtype)
+    upstream = tf.cast(tf.constant(np.random.default_rng(1).normal(size=output.shape.as_list())), dtype)
     return output, tf.gradients(output, list(inputs), tf.cast(upstream, output.dtype))
 
 
