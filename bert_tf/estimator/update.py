@@ -145,10 +145,9 @@ class Update:
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
-        native = self._optimization.adamw.native
-        if native and self._optimization.optimizer == ADAMW:
+        if self._optimization.adamw.native and self._optimization.optimizer == ADAMW:
             gradients[: len(variables)] = map(kernels.unwidened, gradients[: len(variables)])
-        scale, norm = clipping(gradients, self._optimization.clip_norm, native=native)
+        scale, norm = clipping(gradients, self._optimization.clip_norm)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
         if self._loss_scale is not None:
             watched[SKIPPED_STEPS] = self._loss_scale.skipped

@@ -33,10 +33,14 @@ def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Tensor | tf.Variable
     return on_own_devices(tf.convert_to_tensor, tf.gradients(loss, variables))
 
 
-def clipping(gradients: Sequence[tf.Tensor], limit: float, *, native: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
-    """Factor that limits the gradients' global norm, and the norm before; requires gradients of the whole batch."""
+def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Factor that limits the gradients' global norm, and the norm before; requires gradients of the whole batch.
+
+    TensorFlow squares each float32 gradient while others are computed, which is faster than a kernel for all at the end.
+    """
+    narrow = any(gradient.dtype == tf.bfloat16 for gradient in gradients)
     with tf.name_scope(_SCOPE):
-        norm = kernels.global_norm(gradients) if native else tf.linalg.global_norm(gradients)
+        norm = kernels.global_norm(gradients) if narrow else tf.linalg.global_norm(gradients)
         return limit / tf.maximum(norm, limit), norm
 
 
