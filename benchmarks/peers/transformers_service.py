@@ -51,15 +51,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", help="model in Hugging Face's layout")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2, help="of each worker")
     parser.add_argument("--max_batch_size", type=int, default=8)
     parser.add_argument("--batch_timeout", type=float, default=0.0)
     parser.add_argument("--fast_queue", action="store_true")
     asked = parser.parse_args()
     batching = {"max_batch_size": asked.max_batch_size, "batch_timeout": asked.batch_timeout}
     api = Classifier(asked.folder, asked.threads, **batching)
-    server = litserve.LitServer(api, accelerator="cpu", fast_queue=asked.fast_queue)
-    server.run(host="127.0.0.1", port=asked.port, log_level="warning", generate_client_file=False)
+    server = litserve.LitServer(api, accelerator="cpu", workers_per_device=asked.workers, fast_queue=asked.fast_queue)
+    server.run(host="127.0.0.1", port=asked.port, num_api_servers=1, log_level="warning", generate_client_file=False)
 
 
 if __name__ == "__main__":
