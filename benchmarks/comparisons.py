@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY
+from bert_tf.tasks.custom import NAME as CUSTOM
 
-CUSTOM = "custom"  # task of rows in a file, of any kind
 PIECES = 128  # of a row of pre-training, at most
 
 OWN = "bert_tf"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
 from bert_tf.tasks.choice.reader import ChoiceExample
+from bert_tf.tasks.pretraining.family import TASK as PRETRAINING_TASK
 from bert_tf.tasks.pretraining.rows import RANDOM, PretrainingExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -23,7 +24,6 @@ _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length
 _ENCODED_TEXTS = 2048
 
 MRPC, SQUAD, CONLL2003, SWAG = "MRPC", "SQuAD", "CoNLL2003", "SWAG"
-PRETRAINING = "Pretraining"
 
 
 def _train(task: Task, folder: Path) -> Sequence[Any]:
@@ -136,7 +136,7 @@ TEXTS: Mapping[str, Kind] = {
     "words": Kind(_train, CONLL2003, _word_lines),
     "options": Kind(_train, SWAG, _option_lines),
     "scored pairs": Kind(_train, STS_B, _scored_lines),
-    "pieces": Kind(_train, PRETRAINING, _piece_lines),
+    "pieces": Kind(_train, PRETRAINING_TASK, _piece_lines),
 }
 TASKS = tuple(dict.fromkeys(kind.task for kind in TEXTS.values()))
 

@@ -26,13 +26,13 @@ quick_import.load_ahead()
 import numpy as np
 
 import bert_tf
-from benchmarks.comparisons import CUSTOM
 from benchmarks.peers import protocol
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CLASSIFICATION, PRETRAINING
 from bert_tf.tasks.base import TRAIN, Limits, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.on_disk import OnDisk, Opening
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -91,6 +91,7 @@ class _Contender:
         self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
         self.lower_case = casing.find(self.vocabulary).lower_case
+        self.tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
         self.examples = self.read()
         family = _task(workload).family  # any number of texts: a suite reads pairs, another single sentences
         self.family = dataclasses.replace(family, texts=None) if isinstance(family, SentenceFamily) else family
@@ -110,9 +111,8 @@ class _Contender:
     def read(self) -> Sequence[Any]:
         workload = self.workload
         if workload.kind == PRETRAINING:
-            tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
             unopened: Any = _task(workload).examples(workload.data, TRAIN)
-            return cast("OnDisk", unopened.opened(Opening(tokenizer, workload.max_seq_length, Path(workload.scratch))))
+            return cast("OnDisk", unopened.opened(Opening(self.tokenizer, workload.max_seq_length, Path(workload.scratch))))
         if workload.kind != CLASSIFICATION:
             return _task(workload).examples("", TRAIN)
         texts = protocol.read_texts(workload.texts)
@@ -120,8 +120,7 @@ class _Contender:
         return [SentenceExample(str(n), first, second, workload.labels[label]) for n, (first, second, label) in enumerate(rows)]
 
     def build_features(self, count: int | None = None) -> Features:
-        tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
-        return self.family.features(self.examples[:count], tokenizer, Limits(self.workload.max_seq_length))
+        return self.family.features(self.examples[:count], self.tokenizer, Limits(self.workload.max_seq_length))
 
     def model(self, optimization: Optimization | None = None) -> Model:
         return Model(

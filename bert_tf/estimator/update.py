@@ -146,7 +146,7 @@ class Update:
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
         if self._optimization.adamw.native and self._optimization.optimizer == ADAMW:
-            gradients[: len(variables)] = map(kernels.unwidened, gradients[: len(variables)])
+            gradients[: len(variables)] = map(kernels.before_cast, gradients[: len(variables)])
         scale, norm = clipping(gradients, self._optimization.clip_norm)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
         if self._loss_scale is not None:

@@ -138,7 +138,7 @@ def _multiplied(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Any]:
     return tf.matmul(x, kernel), gradient
 
 
-def unwidened(gradient: tf.Tensor) -> tf.Tensor:
+def before_cast(gradient: tf.Tensor) -> tf.Tensor:
     """A gradient before it was cast from bfloat16; any other gradient as it is."""
     source = gradient.op.inputs[0] if gradient.op.type == "Cast" else gradient
     return source if source.dtype == tf.bfloat16 else gradient

@@ -43,7 +43,7 @@ class Queue:
         It does not wait if the batch before had one request: a client that is alone waits for nobody.
         """
         self._batch_tokens, self._max_delay_s = batch_tokens, max_delay_s
-        self._was_shared = True  # the last batch, by several requests
+        self._was_shared = True  # the last batch was of several requests
         self._changed = threading.Condition()
         self._requests: collections.deque[tuple[float, collections.deque[Waiting]]] = collections.deque()
         self._tokens = 0

@@ -107,13 +107,13 @@ def test_weights_are_rounded_to_the_nearest_and_their_gradient_can_be_had_in_bfl
         weights = tf.constant([ones], tf.float32)
         y = kernels.product(tf.constant([[1.0]], tf.bfloat16), weights)
         (gradient,) = tf.gradients(y, weights)
-        narrow = kernels.unwidened(gradient)
+        narrow = kernels.before_cast(gradient)
         values, slopes = session.run([tf.cast(y, tf.float32), tf.cast(narrow, tf.float32)])
     np.testing.assert_array_equal(values, [[1.0, 1.0, 1.0 + 2.0**-6, np.inf, 0.0, values[0, 5]]])
     np.testing.assert_array_equal(slopes, np.ones([1, 6]))
     assert values[0, 5] == pytest.approx(3.3e38, rel=2.0**-8)
     assert (gradient.dtype, narrow.dtype) == (tf.float32, tf.bfloat16)
-    assert kernels.unwidened(weights) is weights
+    assert kernels.before_cast(weights) is weights
 
 
 @pytest.mark.parametrize("threads", [1, 3])

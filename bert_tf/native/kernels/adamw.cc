@@ -6,13 +6,6 @@
 #include "tensorflow/core/framework/resource_var.h"
 
 namespace bert_tf::adamw {
-constexpr int64_t kPart = 1 << 14;  // elements of a variable that are updated at a time
-
-struct Part {
-  int variable;
-  int64_t first, last;
-};
-
 // A variable that is written to: in place where nobody else holds its array, else into a new one.
 class Written {
  public:
@@ -48,19 +41,19 @@ class AdamW : public OpKernel {
 
   void Compute(OpKernelContext* context) override {
     std::vector<Written> written(3 * count_);  // weights, first and second moments
-    std::vector<Part> parts;
+    std::vector<int64_t> sizes(count_);
     for (int i = 0; i < 3 * count_; ++i) {
       OP_REQUIRES_OK(context, written[i].open(context, i));
-      const int64_t size = context->input(3 * count_ + i % count_).NumElements();
-      OP_REQUIRES(context, written[i].size == size, tensorflow::errors::InvalidArgument("sizes differ"));
-      for (int64_t first = 0; i < count_ && first < size; first += kPart) parts.push_back({i, first, std::min(size, first + kPart)});
+      sizes[i % count_] = context->input(3 * count_ + i % count_).NumElements();
+      OP_REQUIRES(context, written[i].size == sizes[i % count_], tensorflow::errors::InvalidArgument("sizes differ"));
     }
+    const std::vector<Part> parts = parts_of(sizes);
     const auto scalar = [&](int number) { return context->input(4 * count_ + number).scalar<float>()(); };
     const float rate = scalar(0), clip = scalar(1), correction = scalar(2), epsilon = scalar(3);
     parallel(context, parts.size(), 4 * kPart, [&](int64_t first, int64_t last) {
       for (int64_t number = first; number < last; ++number) {
         const Part& part = parts[number];
-        const int i = part.variable;
+        const int i = part.array;
         const Tensor& gradient = context->input(3 * count_ + i);
         const float own = rate * factors_[i];
         const Step step{clip, 1.0f - own * decays_[i], own * correction, epsilon};

@@ -3,13 +3,6 @@
 #include "ops.h"
 
 namespace bert_tf::gradients {
-constexpr int64_t kPart = 1 << 14;  // numbers whose squares one sum holds
-
-struct Part {
-  int input;
-  int64_t first, last;
-};
-
 template <typename T>
 float squares(const T* from, int64_t count) {
   float sum = 0.0f;
@@ -21,16 +14,14 @@ class GlobalNorm : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
-    std::vector<Part> parts;
-    for (int i = 0; i < context->num_inputs(); ++i) {
-      const int64_t size = context->input(i).NumElements();
-      for (int64_t first = 0; first < size; first += kPart) parts.push_back({i, first, std::min(size, first + kPart)});
-    }
+    std::vector<int64_t> sizes;
+    for (int i = 0; i < context->num_inputs(); ++i) sizes.push_back(context->input(i).NumElements());
+    const std::vector<Part> parts = parts_of(sizes);
     std::vector<float> sums(parts.size());
     parallel(context, parts.size(), kPart / 4, [&](int64_t first, int64_t last) {
       for (int64_t number = first; number < last; ++number) {
         const Part& part = parts[number];
-        const Tensor& given = context->input(part.input);
+        const Tensor& given = context->input(part.array);
         const int64_t count = part.last - part.first;
         sums[number] = given.dtype() == tensorflow::DT_FLOAT ? squares(read<float>(given) + part.first, count)
                                                              : squares(read<BFloat16>(given) + part.first, count);

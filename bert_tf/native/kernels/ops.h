@@ -42,6 +42,22 @@ struct Blocks {
   int64_t last(int64_t block) const { return std::min(rows, (block + 1) * size); }
 };
 
+// Arrays of several sizes in parts, which one thread computes at a time and whose number does not depend on the threads.
+constexpr int64_t kPart = 1 << 14;
+
+struct Part {
+  int array;
+  int64_t first, last;
+};
+
+inline std::vector<Part> parts_of(const std::vector<int64_t>& sizes) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    for (int64_t first = 0; first < sizes[i]; first += kPart)
+      parts.push_back({static_cast<int>(i), first, std::min(sizes[i], first + kPart)});
+  return parts;
+}
+
 // sums[j] = partial[j] + partial[stride + j] + ..., each [width].
 inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t width, float* sums) {
   std::fill(sums, sums + width, 0.0f);

@@ -3,8 +3,7 @@
 #include "ops.h"
 
 namespace bert_tf::weights {
-constexpr int kSide = 8;            // of the squares that are transposed in registers
-constexpr int64_t kPart = 1 << 14;  // numbers that are rounded at a time
+constexpr int kSide = 8;  // of the squares that are transposed in registers
 typedef float Row __attribute__((vector_size(kSide * sizeof(float)), aligned(4), may_alias));
 
 // Numbers of two rows: pairs at distance `step` change places.
