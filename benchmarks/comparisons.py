@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.engines.names import INT8, ONNXRUNTIME
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY
 from bert_tf.tasks.custom import NAME as CUSTOM
 
@@ -149,6 +150,8 @@ _BEST = Contender("transformers", "transformers")
 _ELSEWHERE = Contender(OTHER, OTHER)
 _IN_GIVEN_ORDER = Contender("transformers, as given", "transformers", way="given")
 _BY_LENGTH = Contender("transformers, by length", "transformers", way="by length")
+_BY_LENGTH_IN_HALF = dataclasses.replace(_BY_LENGTH, name="transformers bfloat16, by length", precision=HALF)
+_OURS_IN_INT8 = Contender("bert_tf int8, ONNX Runtime", flags={"engine": ONNXRUNTIME}, precision=INT8)
 
 
 _MRPC_AND_SAMPLE: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
@@ -343,11 +346,12 @@ COMPARISONS = (
         "encode",
         "Vectors of texts (mean pooling), sequence 128",
         "encode",
-        (_OURS, _BY_LENGTH, _IN_GIVEN_ORDER),
+        (_OURS, _BY_LENGTH, _IN_GIVEN_ORDER, _OURS_IN_HALF, _BY_LENGTH_IN_HALF, _OURS_IN_INT8),
         baselines=(_BY_LENGTH.name, _OURS.name),
         requirements=(
             Requirement("vectors against transformers, texts by length", 2.0),
             Requirement("vectors against transformers, texts as given", 2.0, against=_IN_GIVEN_ORDER.name),
+            Requirement("vectors in bfloat16 against transformers", 2.0, _OURS_IN_HALF.name, against=_BY_LENGTH_IN_HALF.name),
         ),
         max_seq_length=128,
         batch_size=32,

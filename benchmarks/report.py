@@ -197,6 +197,7 @@ _COLUMNS: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("{unit}", lambda row: spread(row)),
     ("ratio to {baseline}", lambda row: spread(row.get("ratio", {}))),
     ("share of peak", lambda row: spread(row.get("share_of_peak", {}), "{:.1%}")),
+    ("lowest cosine", lambda row: f"{row['cosine']:.4f}" if "cosine" in row else ""),
     ("dev accuracy", lambda row: f"{row['accuracy']:.3f}" if "accuracy" in row else ""),
     ("note", lambda row: "" if row["status"] == "measured" else row["status"]),
 )

@@ -80,6 +80,8 @@ def _row(stage: Stage, contender: Contender, measured: Samples, baseline: str | 
     samples = measured.get(name)
     if name in stage.notes or not samples:
         return row
+    if name in stage.cosines:
+        row["cosine"] = stage.cosines[name]
     row.update(samples=samples, **figures.spread(samples)._asdict())
     commands = stage.finished.get(name)
     if commands:

@@ -19,7 +19,8 @@ from benchmarks.whole_command import Finished
 from benchmarks.workers import Environments, Limits, Worker, WorkerError, variables
 
 LOSS_TOLERANCE = 1e-3
-VECTORS_TOLERANCE = 1e-4
+VECTORS_TOLERANCE = 1e-4  # of those in float32
+LEAST_COSINE = 0.95  # of those in other number formats to those in float32
 _SPARE_STEPS = 10  # a library that counts the first step otherwise does not come to its end too soon
 
 
@@ -48,6 +49,7 @@ class Stage:
         self.versions: dict[str, Mapping[str, str]] = {}
         self.batch_sizes: Mapping[str, int] = {}  # of contenders with a chosen one
         self.peaks: Mapping[str, Sequence[float]] = {}  # GFLOP/s by precision, one per round, if measured
+        self.cosines: dict[str, float] = {}  # of vectors to those of our first contender, the lowest
         self.finished: dict[str, list[Finished]] = {}  # whole commands, one per turn
 
     def present(self) -> list[Contender]:
@@ -106,20 +108,26 @@ class Stage:
 
     def comparable(self, answers: Mapping[str, dict[str, Any]]) -> list[str]:
         """Returns the contenders that do the same work as our first one; the others are noted."""
-        reference = self.comparison.contenders[0].name
+        first, *_ = self.comparison.contenders
+        same = {contender.name for contender in self.comparison.contenders if contender.precision == first.precision}
         for name, answer in answers.items():
-            why: str | None = f"{reference} gave no answer to compare with"
-            if reference in answers:
-                why = mismatch(answers[reference], answer, with_loss=self.comparison.size == DEFAULT)
+            why: str | None = f"{first.name} gave no answer to compare with"
+            if first.name in answers:
+                reference, with_loss = answers[first.name], self.comparison.size == DEFAULT
+                why = mismatch(reference, answer, with_loss=with_loss, rounds_alike=name in same)
+                if "vectors" in answer and not why:
+                    self.cosines[name] = lowest_cosine(reference["vectors"], answer["vectors"])
             if why:
                 self.note(name, f"not comparable: {why}")
         return [name for name in answers if name not in self.notes]
 
 
-def mismatch(reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_loss: bool) -> str | None:
+def mismatch(
+    reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_loss: bool, rounds_alike: bool = True
+) -> str | None:
     """Compares ours and another answer to {"check": k}; returns why they differ, else None.
 
-    `with_loss` must be False for random weights, whose losses are unrelated.
+    `with_loss` must be False for random weights, whose losses are unrelated, and `rounds_alike` if number formats differ.
     """
     ours, theirs = reference.get("ids"), answer.get("ids")
     if not isinstance(ours, list) or not isinstance(theirs, list) or len(ours) != len(theirs):
@@ -127,8 +135,13 @@ def mismatch(reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_lo
     for number, (mine, other) in enumerate(zip(ours, theirs)):
         if mine != other:
             return f"token ids of example {number} are {_excerpt(other)}, not {_excerpt(mine)}"
-    if not _are_close(reference.get("vectors", []), answer.get("vectors", [])):
+    vectors, others = reference.get("vectors", []), answer.get("vectors", [])
+    if np.shape(vectors) != np.shape(others):
+        return f"vectors have the shape {np.shape(others)}, not {np.shape(vectors)}"
+    if rounds_alike and not np.allclose(vectors, others, rtol=0.0, atol=VECTORS_TOLERANCE):
         return f"vectors differ by more than {VECTORS_TOLERANCE:g}"
+    if vectors and not rounds_alike and lowest_cosine(vectors, others) < LEAST_COSINE:
+        return f"cosines of vectors to ours in float32 are below {LEAST_COSINE:g}"
     if not with_loss or reference.get("loss") is None:
         return None
     loss = answer.get("loss")
@@ -137,8 +150,10 @@ def mismatch(reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_lo
     return None
 
 
-def _are_close(ours: list[list[float]], theirs: list[list[float]]) -> bool:
-    return np.shape(ours) == np.shape(theirs) and bool(np.allclose(ours, theirs, rtol=0.0, atol=VECTORS_TOLERANCE))
+def lowest_cosine(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> float:
+    """Returns the lowest cosine between vectors of the same text, both [E, D]."""
+    mine, other = (array / np.linalg.norm(array, axis=1, keepdims=True) for array in map(np.asarray, (ours, theirs)))
+    return float((mine * other).sum(axis=1).min())
 
 
 def _excerpt(ids: list[int]) -> str:

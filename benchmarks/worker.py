@@ -243,7 +243,9 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
 
 def encode(contender: _Contender, channel: protocol.Channel) -> None:
     texts = [example.text_a for example in contender.examples]
-    with bert_tf.encoder(contender.folder, max_seq_length=contender.workload.max_seq_length, precision=_PRECISION) as encoder:
+    workload = contender.workload
+    settings = {"max_seq_length": workload.max_seq_length, "precision": workload.precision, **workload.flags}
+    with bert_tf.encoder(contender.folder, **settings) as encoder:
 
         def check(count: int) -> protocol.Reply:
             return {**contender.check(count), "vectors": np.asarray(encoder.encode(texts[:count])).tolist()}

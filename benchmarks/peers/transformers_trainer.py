@@ -170,7 +170,8 @@ def features(workload, channel, tokenizer, texts, check_of):
 
 def encode(workload, channel, tokenizer, texts, check_of):
     """Converts all texts to mean token vectors, on each request."""
-    model = transformers.AutoModel.from_pretrained(workload.weights, attn_implementation="sdpa", dtype=torch.float32).eval()
+    dtype = getattr(torch, workload.precision)
+    model = transformers.AutoModel.from_pretrained(workload.weights, attn_implementation="sdpa", dtype=dtype).eval()
 
     def check(count):
         return {**check_of(None)(count), "vectors": vectors(model, tokenizer, texts[0][:count], workload).tolist()}
@@ -193,7 +194,7 @@ def vectors(model, tokenizer, texts, workload):
         inputs = tokenizer(chosen, padding=True, truncation=True, max_length=workload.max_seq_length, return_tensors="pt")
         mask = inputs["attention_mask"].unsqueeze(-1)
         sums = (model(**inputs).last_hidden_state * mask).sum(1)
-        for number, vector in zip(numbers, (sums / mask.sum(1)).numpy()):
+        for number, vector in zip(numbers, (sums / mask.sum(1)).float().numpy()):
             found[number] = vector
     return np.stack(found)
 

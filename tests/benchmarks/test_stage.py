@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from benchmarks.comparisons import COMPARISONS
 from benchmarks.procedures import take_turns
-from benchmarks.stage import Stage, mismatch
+from benchmarks.stage import Stage, lowest_cosine, mismatch
 from benchmarks.workers import WorkerError
 
 ANSWER = {"ids": [[101, 7, 102], [101, 102]], "loss": 0.7}
 WITH_VECTORS = {**ANSWER, "vectors": [[0.5, 0.25]]}
 APART = "vectors differ by more than 0.0001"
+OTHER_SHAPE = "vectors have the shape {}, not (1, 2)"
 
 
 @pytest.mark.parametrize(
@@ -25,11 +27,23 @@ APART = "vectors differ by more than 0.0001"
         (ANSWER, {"ids": [[101, 7, 102]]}, "no token ids for every example"),
         (ANSWER, {"ids": [[101, 100, 102], [101, 102]]}, "token ids of example 0 are 3 (101, 100, 102), not 3 (101, 7, 102)"),
         (WITH_VECTORS, {"vectors": [[0.5, 0.25001]]}, None),
-        *((WITH_VECTORS, {"vectors": vectors}, APART) for vectors in ([[0.5, 0.26]], [[0.5]], [])),
+        (WITH_VECTORS, {"vectors": [[0.5, 0.26]]}, APART),
+        *((WITH_VECTORS, {"vectors": vectors}, OTHER_SHAPE.format(np.shape(vectors))) for vectors in ([[0.5]], [])),
     ],
 )
 def test_what_is_comparable(ours, theirs, message):
     assert mismatch(ours, {**ANSWER, **theirs}, with_loss=True) == message
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"), [([[0.5, 0.26]], None), ([[0.5, -0.25]], "cosines of vectors to ours in float32 are below 0.95")]
+)
+def test_vectors_in_another_number_format_are_compared_by_their_cosines(vectors, message):
+    assert mismatch(WITH_VECTORS, {**ANSWER, "vectors": vectors}, with_loss=True, rounds_alike=False) == message
+
+
+def test_the_lowest_cosine_of_a_text_counts():
+    assert lowest_cosine([[3.0, 4.0], [1.0, 0.0]], [[3.0, 4.0], [2.0, 2.0]]) == pytest.approx(0.5**0.5)
 
 
 def test_losses_of_random_weights_are_not_compared():
