@@ -7,12 +7,10 @@ all rows, in the folder of the series.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import signal
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,9 +159,9 @@ def _on_slots(folds: _Folds, slots: Sequence[Slot]) -> tuple[tuple[FoldResult, .
         PlannedRun(_name(fold), folds.task.name, seed, {"fold": fold}, folds.config, 1.0, fold=fold)
         for fold in range(1, len(folds.numbers) + 1)
     ]
-    found, stopped_by = series.on_slots(runs, folder, slots, functools.partial(_keep, folder))
-    outputs = [] if stopped_by else [table.take_outputs(folder, result.name) for result in found]
-    return tuple(map(_of_result, found)), outputs, stopped_by
+    results, stopped_by = series.on_slots(runs, folder, slots, _of_result)
+    outputs = [] if stopped_by else [table.take_outputs(folder, result.folder) for result in results]
+    return results, outputs, stopped_by
 
 
 def _in_turn(folds: _Folds, environment: Mapping[str, str]) -> tuple[tuple[FoldResult, ...], list[Any], signal.Signals | None]:
@@ -178,10 +176,6 @@ def _in_turn(folds: _Folds, environment: Mapping[str, str]) -> tuple[tuple[FoldR
         outputs.append(done.outputs[DEV])
         series.write(folds.config.output.folder, results)
     return tuple(results), outputs, None
-
-
-def _keep(folder: Path, results: Sequence[Result]) -> None:
-    series.write(folder, [_of_result(result) for result in results])
 
 
 def _of_result(found: Result) -> FoldResult:

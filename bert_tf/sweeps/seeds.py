@@ -6,10 +6,8 @@ Each seed is a complete run in a folder of its own, so that an interrupted serie
 from __future__ import annotations
 
 import dataclasses
-import functools
 import signal
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run, run_folder
@@ -89,12 +87,7 @@ def _on_slots(config: FineTuneConfig, slots: Sequence[Slot], environment: Mappin
     _check(config, environment)
     folder, name = config.output.folder, str(config.data.task_name)
     runs = [PlannedRun(_name(seed), name, seed, {}, _of_seed(config, seed), 1.0) for seed in config.train.seed_numbers]
-    found, stopped_by = series.on_slots(runs, folder, slots, functools.partial(_keep, folder))
-    return Series(None, tuple(map(_of_result, found)), stopped_by)
-
-
-def _keep(folder: Path, results: Sequence[Result]) -> None:
-    series.write(folder, [_of_result(result) for result in results])
+    return Series(None, *series.on_slots(runs, folder, slots, _of_result))
 
 
 def _of_result(found: Result) -> SeedResult:

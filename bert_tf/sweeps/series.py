@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import signal
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from bert_tf.errors import TrainingError
 from bert_tf.io import atomic, documents, text_table
@@ -42,6 +42,9 @@ class RunResult(Protocol):
         """Why nothing was learned; None if it was."""
 
 
+R = TypeVar("R", bound=RunResult)
+
+
 class Spread(NamedTuple):
     mean: float
     sd: float | None  # sample standard deviation; None for one value
@@ -65,9 +68,9 @@ def slots(config: FineTuneConfig, task: Task | None, environment: Mapping[str, s
 
 
 def on_slots(
-    runs: Sequence[PlannedRun], folder: Path, slots: Sequence[leader.Slot], keep: Callable[[Sequence[Result]], object]
-) -> tuple[list[Result], signal.Signals | None]:
-    """Trains runs in processes of their own; `keep` has the results so far.
+    runs: Sequence[PlannedRun], folder: Path, slots: Sequence[leader.Slot], of_result: Callable[[Result], R]
+) -> tuple[tuple[R, ...], signal.Signals | None]:
+    """Trains runs in processes of their own; writes the results so far after each.
 
     Returns the results, after a signal of the finished ones, and the signal. Raises TrainingError if a run failed, when the
     others have ended.
@@ -76,19 +79,21 @@ def on_slots(
     table.forget(folder, runs)  # they are of an earlier command, perhaps with other settings
 
     def kept(results: Sequence[Result]) -> None:
-        whole = [result for result in results if not result.error]
-        if whole:
-            keep(whole)
+        if finished := _finished(results):
+            write(folder, list(map(of_result, finished)))
 
     try:
         found = leader.Leader(runs, folder, slots, keep=kept).lead()
     except KeyboardInterrupt:
-        ended = (table.read(folder, run.name) for run in runs)
-        return [result for result in ended if result and not result.error], signal.SIGINT
+        return tuple(map(of_result, _finished(table.read(folder, run.name) for run in runs))), signal.SIGINT
     errors = [f"{result.name}: {result.error}" for result in found if result.error]
     if errors:
         raise TrainingError(errors[0] if len(errors) == 1 else f"{len(errors)} of {len(found)} runs failed; {errors[0]}")
-    return found, None
+    return tuple(map(of_result, found)), None
+
+
+def _finished(results: Iterable[Result | None]) -> list[Result]:
+    return [result for result in results if result and not result.error]
 
 
 def spread(values: Sequence[float]) -> Spread:
