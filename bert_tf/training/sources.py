@@ -128,12 +128,12 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
         return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
     glue = environment.get("GLUE_DIR")
     candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
-    if glue and not candidates[0].folder.is_dir():
-        log.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
     candidates.append(DataSource(home.folder(environment) / "data" / name, "data/"))
     candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
     for source in candidates:
         if source.folder.is_dir():
+            if glue and source is not candidates[0]:
+                log.warning("$GLUE_DIR has no folder %s: reading %s (%s)", name, source.folder, source.origin)
             return source
     raise DataError(
         f"no data for {task.name}; fetch it (python -m bert_tf data fetch {task.name}), put its files there, set GLUE_DIR,"
