@@ -18,6 +18,7 @@ _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
 _OUTSIDE, _NAMED = 0.1, 0.01  # shares of the time between steps, and of a part of it, that are worth a word
+_OF_CPUS = (0.6, 0.75)  # time of a step in bfloat16 to one in float32, on two CPUs and four tasks (docs/speed.md)
 # By a part between steps, what makes it rarer.
 _RARER = {
     SAVES: "checkpoints are rarer with a larger --save_checkpoints_steps",
@@ -34,7 +35,7 @@ class Setting:
     machines: int = 1
     strategy: str = "mirrored"
     precision: str = "float32"
-    half_precision: str | None = "bfloat16"  # the format of 16 bits that this machine has units for
+    half_precision: str | None = None  # the format of 16 bits that this machine has units for
     xla: bool = False
     group_by_length: bool = False
     accumulation_steps: int = 1
@@ -62,9 +63,9 @@ def _has_neighbours(setting: Setting) -> bool:
     return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not chosen
 
 
-def _hints(s: Setting) -> Mapping[str, tuple[tuple[bool, str, str], ...]]:
-    """Flags to try, by bottleneck: whether one applies, its name, and why it may help."""
-    half = s.half_precision if s.gpu and s.precision in ("float32", "tf32") else None
+def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, str], ...]]:
+    """Flags to try, by bottleneck: whether one applies, its name, and why it may help; steps took `seconds` in all."""
+    half = s.half_precision if s.precision in ("float32", "tf32") and (s.gpu or not s.xla) else None
     core_left = not s.gpu and s.intra_op_threads is None
     by_nccl = s.machines > 1 and s.gpu and not s.all_reduce_alg
     rarely = "gradients are added up once a step, so a larger batch does it less often"
@@ -84,11 +85,19 @@ def _hints(s: Setting) -> Mapping[str, tuple[tuple[bool, str, str], ...]]:
             (True, _BATCH_SIZE, f"{rarely} ({_PARTS_FLAG} keeps it within the memory)"),
         ),
         COMPUTE_BOUND: (
-            (half is not None, f"--precision={half}", "uses Tensor Cores"),
+            (half is not None, f"--precision={half}", "uses Tensor Cores" if s.gpu else _in_half(seconds)),
             (s.gpu and not s.xla, "--xla", "joins operations"),
             (not s.group_by_length, "--group_by_length", "leaves less to compute where lengths differ"),
         ),
     }
+
+
+def _in_half(seconds: float) -> str:
+    least, most = (_time(share * seconds) for share in _OF_CPUS)
+    return (
+        f"this CPU has instructions for it; from other runs, these steps would take {least} to {most} instead of"
+        f" {_time(seconds)}, and scores of five seeds differed by less than their spread (docs/speed.md)"
+    )
 
 
 def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, account: Account | None = None) -> Diagnosis:
@@ -102,8 +111,8 @@ def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, a
         "communication": summary.communication.mean / summary.batch.mean,
         **({} if idle is None else {"idle": idle}),
     }
-    kind = _kind(summary, setting, shares)
-    flag, why = next(((flag, why) for applies, flag, why in _hints(setting)[kind] if applies), (None, ""))
+    kind, steps = _kind(summary, setting, shares), summary.steps * summary.batch.mean
+    flag, why = next(((flag, why) for applies, flag, why in _hints(setting, steps)[kind] if applies), (None, ""))
     next_try = f"Try {flag}: {why}." if flag else "No flag is known to make it faster."
     sentences = [f"The run was {kind}: {_reason(kind, summary, setting, shares)}.", _evidence(summary, setting, shares)]
     sentences += _outside(account) if account else []

@@ -82,6 +82,7 @@ def test_time_between_steps_is_mentioned_where_it_is_much():
 READER, LEAD, COMMUNICATION = ({name: 0.05} for name in ("reader", "lead", "communication"))
 TWO, FOUR = ({"gpu": True, "replicas": count} for count in (2, 4))
 HALF = {"gpu": True, "precision": "float16"}
+BFLOAT16 = {"half_precision": "bfloat16"}
 
 
 @pytest.mark.parametrize(
@@ -94,11 +95,14 @@ HALF = {"gpu": True, "precision": "float16"}
         ({}, 0.0, {}, "--group_by_length"),
         ({}, 0.0, {"group_by_length": True}, None),
         ({}, 0.5, {}, "--train_batch_size"),
+        # A CPU that is busy is offered its own instructions first.
+        ({}, 0.0, BFLOAT16, "--precision=bfloat16"),
+        ({}, 0.0, {**BFLOAT16, "precision": "bfloat16"}, "--group_by_length"),
         ({}, 0.5, {"accumulation_steps": 4}, "--gradient_accumulation_steps"),
         # A GPU that is busy is offered half precision first.
-        (LEAD, None, {"gpu": True}, "--precision=bfloat16"),
+        (LEAD, None, {"gpu": True, **BFLOAT16}, "--precision=bfloat16"),
         (LEAD, None, {"gpu": True, "half_precision": "float16"}, "--precision=float16"),  # a GPU from before bfloat16
-        (LEAD, None, {"gpu": True, "half_precision": None}, "--xla"),
+        (LEAD, None, {"gpu": True}, "--xla"),
         (LEAD, None, HALF, "--xla"),
         (LEAD, None, {**HALF, "xla": True, "group_by_length": True}, None),
         # Replicas that wait for each other are offered another way to add up.
@@ -115,6 +119,11 @@ def test_the_flag_to_try_is_one_that_is_not_in_use(times, idle, setting, flag):
     diagnosis = diagnose(run_of(**times), Setting(**setting), idle=idle)
     assert diagnosis.flag == flag
     assert (flag or "No flag") in diagnosis.text
+
+
+def test_unused_bfloat16_of_a_cpu_comes_with_its_time():
+    text = diagnose(run_of(), Setting(half_precision="bfloat16"), idle=0.0).text
+    assert "these steps would take 2.40 s to 3.00 s instead of 4.00 s" in text
 
 
 def test_the_file_holds_summary_diagnosis_and_the_last_account(tmp_path):
