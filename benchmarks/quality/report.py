@@ -86,10 +86,9 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def to_markdown(entries: Sequence[Mapping[str, Any]]) -> str:
     head = (
         "# Quality beside transformers\n\n"
-        "Both sides begin with the same weights, the new head among them, and take the same batches in the same order at\n"
-        "the same rates; they drop out by random numbers of their own. Both train on our features, and our families turn\n"
-        "the logits of both into metrics (`benchmarks/quality`). Values are of dev, with 95 % intervals; seconds are those\n"
-        "of the steps."
+        "Both sides start from the same weights (including the new head), and use the same batches in the same order and the\n"
+        "same learning rates; each draws its own dropout. Both train on our features, and our families turn the logits of\n"
+        "both into metrics (`benchmarks/quality`). Values are on dev, with 95 % intervals; seconds are those of the steps."
     )
     return "\n\n".join([head, *map(_section, entries)]) + "\n"
 
