@@ -186,7 +186,7 @@ def encode(workload, channel, tokenizer, texts, check_of):
 @torch.inference_mode()
 def vectors(model, tokenizer, texts, workload):
     """Returns [E, D] vectors of texts, batch by batch."""
-    order = sorted(range(len(texts)), key=lambda n: -len(texts[n])) if workload.way == "by length" else range(len(texts))
+    order = sorted(range(len(texts)), key=lambda n: -len(texts[n])) if workload.way == "sorted" else range(len(texts))
     found = [None] * len(texts)
     for first in range(0, len(texts), workload.batch_size):
         numbers = order[first : first + workload.batch_size]
