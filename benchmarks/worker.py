@@ -80,8 +80,10 @@ class _Contender:
 
     def __init__(self, workload: SimpleNamespace) -> None:
         self.workload = workload
-        precision = getattr(workload, "precision", _PRECISION)  # PyTorch has no TF32 by default
-        given = {**_ALONE, "precision": precision, **_WAYS[workload.way], **getattr(workload, "flags", {})}
+        given = {**_ALONE, **_WAYS[workload.way]}
+        if workload.suite != "encode":  # which opens the encoder itself
+            precision = getattr(workload, "precision", _PRECISION)  # PyTorch has no TF32 by default
+            given = {**given, "precision": precision, **getattr(workload, "flags", {})}
         settings = configured(task_name=_COMMON if workload.kind == PRETRAINING else workload.task, **given)
         self.speed = settings.speed
         speed.set_up(self.speed)

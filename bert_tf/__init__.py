@@ -20,7 +20,7 @@ _problem = platform_problem(sys.version_info[:2], _tensorflow and _tensorflow[1]
 if _problem:
     raise ImportError(_problem, name=__name__)
 
-# Of each public name, the module that has it.
+# The module of each public name.
 _MODULES = {
     alias.name: node.module
     for node in ast.parse(Path(__file__).with_name("__init__.pyi").read_bytes()).body

@@ -15,16 +15,16 @@ from bert_tf.runtime import noise, quick_import
 if TYPE_CHECKING:
     from bert_tf.operations.command import Actions, Command
 
-# By group: the commands, each a module of `bert_tf.operations`, with what --help says of it.
+# Commands by group, each a module of `bert_tf.operations`, with its line in --help.
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
-        "distill": "trains a small model to compute what a trained one does",
+        "distill": "distils a trained model into a smaller one",
         "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
-        "calibrate": "fits temperatures, so that probabilities are the shares of right predictions",
+        "calibrate": "fits temperatures, so that probabilities match the accuracy of predictions",
         "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
         "fill-mask": "fills in masked words in a text, files or pipes",
@@ -52,16 +52,16 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Compare": {
         "reproduce": "repeats a published run and compares its figures with yours",
-        "benchmark": "measures speed and memory beside other libraries",
+        "benchmark": "compares speed and memory with other libraries",
     },
 }
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
     {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
-)  # all by TensorFlow
+)  # all use TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
-_OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that say what is printed, or may say so
+_OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that set, or may set, what is printed
 _HELP = ("--help", "-h", "-help", "help")
 
 
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
     if name in _COMPUTE and not any(word in argument for argument in argv for word in _OF_THE_LOG):
-        noise.quiet_before_import()  # as these commands do unless they are told otherwise
+        noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
     if name == "benchmark":
         return _benchmark(argv[1:])

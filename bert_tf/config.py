@@ -24,14 +24,14 @@ ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
 _HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_version", "layer_norm_eps"})
 
 MOST_LAYERS = 1000
-_LARGEST = 1 << 24  # of other sizes: far beyond any model, and small enough to be multiplied and drawn up
+_LARGEST = 1 << 24  # of other sizes: far beyond any model, and safe to multiply
 
 PADDING = "pad_token_id"  # a key of Hugging Face's alone
 
-_LARGEST_NUMBER = 1e30  # a float32 has room for it
+_LARGEST_NUMBER = 1e30  # fits a float32
 
 _MAY_BE_ZERO = ("type_vocab_size", "embedding_size")
-_ADDED = ("model_type", "embedding_size", "pooler_act")  # since the first version: not written if they are BERT's
+_ADDED = ("model_type", "embedding_size", "pooler_act")  # after the first version: omitted if they are BERT's
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
@@ -116,7 +116,7 @@ class BertConfig:
         if isinstance(activation, str):
             chosen["hidden_act"] = _ACTIVATIONS[source].get(activation, activation)
         positions = chosen.get("max_position_embeddings")
-        if PADDING in values and isinstance(positions, int):  # theirs counts the rows of padding, ours does not
+        if PADDING in values and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
             chosen["max_position_embeddings"] = positions - row.first_position
         return cls(**chosen)
 
@@ -129,7 +129,7 @@ class BertConfig:
         except DocumentError as error:
             raise ConfigError(f"{error.place(path)}: {error.problem}") from error
         if not isinstance(values, dict):
-            raise ConfigError(f"{path}: a JSON object is expected")
+            raise ConfigError(f"{path}: expected a JSON object")
         try:
             return cls.from_dict(values)
         except ConfigError as error:
@@ -169,6 +169,6 @@ def _check_value(name: str, value: object, kind: str) -> None:
         raise ConfigError(f"{name} is too large, expected at most {most}")
     if name.endswith("_prob") and not 0 <= value < 1:
         raise ConfigError(f"{name} is {value}, expected a rate in [0, 1)")
-    # JSON as Python reads it knows NaN and Infinity, and NaN compares as false.
+    # Python's JSON reader accepts NaN and Infinity, and NaN compares as false.
     if not 0 < value < _LARGEST_NUMBER and not name.endswith("_prob"):
         raise ConfigError(f"{name} is {value}, expected a positive number")

@@ -15,17 +15,17 @@ POOLER = "pooler.dense"  # Hugging Face's name of BERT's
 
 @dataclasses.dataclass(frozen=True)
 class Encoder:
-    classes: str  # how the names of transformers' classes begin
+    classes: str  # prefix of transformers' class names
     prefix: str  # of the encoder's weights in a file with a head
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of config.json, by field of `BertConfig`
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # fields of `BertConfig` that config.json does not have
-    parts: tuple[tuple[str, str], ...] = ()  # of BERT's weight names and of theirs, replaced in this order
+    parts: tuple[tuple[str, str], ...] = ()  # of BERT's weight names, and their replacements, in this order
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless it is BERT's
     choice_pooler: str | None = None  # that of multiple choice, if it has another name
     classifier: str = "classifier"  # output layer of the sentence classifier
-    vocabulary: str = "vocab.txt"  # file that says how texts become ids
-    first_position: int = 0  # row of the position table in the file; the rows before it are of padding, and left out
-    expected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # values of config.json that are the only ones known
+    vocabulary: str = "vocab.txt"  # file that defines the tokenizer
+    first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
+    expected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # the only supported values of config.json
 
     def weight(self, name: str) -> str:
         """Name of a weight, without prefix, by BERT's."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROW, TOKEN, SLOT = "row", "token", "slot"
-HIDDEN = -1  # width of outputs that are vectors of the encoder, which its configuration alone says
+HIDDEN = -1  # width of outputs that are encoder vectors: set by its configuration
 
 
 class Field(NamedTuple):
@@ -36,8 +36,8 @@ class Field(NamedTuple):
 
 # What the encoder reads: ids of word pieces, 1 for real tokens, and 1 for those of the second text.
 INPUTS = (Field("input_ids", TOKEN), Field("input_mask", TOKEN), Field("segment_ids", TOKEN))
-SLOTS = Field("slots")  # how many slots a row has; in batches of rows that have any
-# Scalars, int32: what a whole step holds, over all replicas and micro-batches.
-GLOBAL_WEIGHT = "global_weight"  # terms of its loss; 1 where it has none
+SLOTS = Field("slots")  # number of slots of a row; only in batches with slots
+# int32 scalars of a whole step, over all replicas and micro-batches.
+GLOBAL_WEIGHT = "global_weight"  # terms of its loss; 1 if it has none
 GLOBAL_ROWS = "global_rows"  # its rows
-GROUPS = Field("groups")  # which example of the batch a row is of, from 0 on; in batches of examples whose rows stay together
+GROUPS = Field("groups")  # a row's example in the batch, from 0; only if rows of examples stay together

@@ -45,8 +45,8 @@ _SHORTEST = 3  # [CLS], a place, [SEP]
 _MASK = re.compile(re.escape(MASK))
 _SPEC = HeadSpec(2, PRETRAINING, (("next_sentence", False),))
 _HEAD = heads.of(_SPEC)
-_SLOTS = _HEAD.inputs[1:]  # after how many there are: positions, and the words that are there
-_IDS, _LOG_PROBS = (field.name for field in _HEAD.outputs[1:])  # of the best words, after that of the word that is there
+_SLOTS = _HEAD.inputs[1:]  # after their number: positions, and the original words
+_IDS, _LOG_PROBS = (field.name for field in _HEAD.outputs[1:])  # of the best words, after the original word's
 
 
 class Word(NamedTuple):

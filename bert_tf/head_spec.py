@@ -1,24 +1,24 @@
-"""The head that a task needs on the encoder: all that tasks and modeling share about it."""
+"""The specification of a task's head on the encoder, shared by tasks and modeling."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any, NamedTuple
 
-# Kinds that the package knows; others may be registered. Of a sentence or pair: one of several classes, a number, any of
-# several classes. An answer in a text, a tag for each word, one of several continuations, vectors of texts that are alike.
+# Kinds that the package knows; others may be registered. For a sentence or pair: one of several classes, a number, any of
+# several classes. An answer in a text, a tag per word, one of several continuations, vectors of similar texts.
 CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
 SPAN, TAGS, CHOICE, SIMILARITY = "span", "tags", "choice", "similarity"
-CONTRASTIVE = "contrastive"  # vectors of texts that belong together, told apart from all others
+CONTRASTIVE = "contrastive"  # vectors that tell matching texts from all others
 PRETRAINING = "pretraining"  # the words that [MASK] covers, and whether one text follows another
-VECTORS = "vectors"  # of texts, or of their tokens, as the encoder computes them: nothing is learned on top
+VECTORS = "vectors"  # of texts or tokens, from the encoder alone, without trained layers
 
-BEST_WORDS = 10  # that the head of pre-training puts out for each masked place
+BEST_WORDS = 10  # output by the pre-training head for each masked place
 
-POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how the vectors of tokens become that of their text
+POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how token vectors are combined into a text vector
 
-# How the names of a head's variables begin, as a regular expression: those of the published classifier; `cls` of published
-# pre-training and question answering; `head` where there is no published name.
+# Prefixes of a head's variables, as a regular expression: those of the published classifier; `cls` of published
+# pre-training and question answering; `head` without a published name.
 VARIABLE_SCOPES = "output_weights|output_bias|cls|head"
 
 
@@ -53,4 +53,4 @@ class HeadMemory(NamedTuple):
 
 
 _ONE_ROW = Sizes(rows=1)
-OF_POOLED = HeadMemory(Sizes(rows=3), _ONE_ROW, _ONE_ROW)  # what is dropped of pooled vectors, and how
+OF_POOLED = HeadMemory(Sizes(rows=3), _ONE_ROW, _ONE_ROW)  # dropout of pooled vectors

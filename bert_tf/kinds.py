@@ -1,4 +1,4 @@
-"""Kinds of tasks: one row for each, with what each layer has for it; imported when it is first asked for."""
+"""Kinds of tasks: one row for each, with its objects in each layer; imported on first use."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
     head: str
     nodes: str = ""  # of ONNX
     client: str = ""  # how clients of a SavedModel send raw text
-    explained: str = ""  # output whose words are weighed
+    explained: str = ""  # output that is explained by words
 
 
 KINDS = {
@@ -57,7 +57,7 @@ KINDS = {
 
 
 class Registry(MutableMapping[str, T]):
-    """What a layer has for each kind: a column of `KINDS`, and what is registered from outside."""
+    """A layer's objects by kind: a column of `KINDS`, and objects registered from outside."""
 
     def __init__(self, column: str) -> None:
         self._column, self._made = column, dict[str, T]()

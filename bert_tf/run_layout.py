@@ -11,7 +11,7 @@ from bert_tf.errors import OutputError
 from bert_tf.io import atomic
 
 RECORD = "run_config.json"
-DETERMINING = "training"  # key in it: what decides what is learned
+DETERMINING = "training"  # key in it: settings that decide the result
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
 CORPUS = "corpus"
 BEST, EMA, AVERAGE = "best", "ema", "average"
@@ -33,7 +33,7 @@ WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
 SWEEP, SWEEP_SETTINGS, SWEEP_RESULTS = "sweep.tsv", "sweep.json", "results"  # of a folder of runs; the last is a folder
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
-# What killed processes, or a save that failed, leave half-written.
+# Half-written files of killed processes, or of a failed save.
 UNFINISHED = (atomic.TEMPORARY, "*.tempstate*", "*-[0-9]*_temp", "eval_forward")
 
 
@@ -61,9 +61,9 @@ OF_TRAINING = (
     Part((f"{TRACKING}/",), "reported to experiment trackers, and their logs (docs/tracking.md)"),
     Part((PAGE,), "the report"),
 )
-# Of the text that is pre-trained on, not of the run: it stays where the run is overwritten.
+# Belongs to the pre-training text, not to the run: kept if the run is overwritten.
 OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its rows; kept by `--overwrite_output_dir`"),)
-# Of an evaluation or a prediction, in folders of other tasks too; what the family of a task writes comes on top.
+# Of an evaluation or prediction, also in folders of other tasks; a task's family may add files.
 OF_RESULTS = (
     Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
@@ -79,7 +79,7 @@ def names(parts: tuple[Part, ...]) -> Iterator[str]:
         yield from part.names
 
 
-# Of a run's own; what is half-written is deleted there too.
+# A run's own folders; half-written files are deleted there too.
 FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESULTS)) if "/" in name)
 
 

@@ -19,7 +19,7 @@ from bert_tf.io.documents import LARGEST_SETTING
 
 T = TypeVar("T")
 
-# What transformers (TrainingArguments, its scripts), Keras, Lightning and others call settings; by ours.
+# Our settings, and their names in transformers (TrainingArguments, its scripts), Keras, Lightning and others.
 _NAMED_ELSEWHERE: Mapping[str, str] = {
     "task_name": "task dataset dataset_name",
     "data_dir": "data data_path data_folder dataset_dir",
@@ -98,7 +98,7 @@ class Setting(NamedTuple):
     in_memory: bool = False  # the library accepts rows instead of their file name
 
 
-def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (what it is called everywhere)
+def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (its usual name)
     """Returns a dataclass field for a `Setting` (`declared`: its fields); its annotation tells the kind, as `int | None`."""
     return dataclasses.field(default=default, metadata={_DECLARED: {"help": help, **declared}})
 
@@ -199,7 +199,7 @@ def check(row: Setting, value: object) -> None:
     if value == "" and not row.may_be_empty:
         raise left_empty(row.name)
     if isinstance(value, tuple) and "" in value:
-        raise FlagError(f"--{row.name}={','.join(value)}: a name is empty; there is a comma too many")
+        raise FlagError(f"--{row.name}={','.join(value)}: a name is empty; remove the extra comma")
     for text in value if isinstance(value, tuple) else [value] if isinstance(value, str) else ():
         refuse_unusable_text(f"--{row.name}", text)
     if row.choices and value not in (None, *row.choices):
@@ -213,25 +213,25 @@ def refuse_unusable_text(name: str, text: str) -> None:
     try:
         text.encode("utf-8", "surrogateescape")  # names of files may hold any byte
     except UnicodeEncodeError as error:
-        raise FlagError(f"{name}={text!a:.80}: half a character, {text[error.start]!a}") from error
+        raise FlagError(f"{name}={text!a:.80}: unpaired surrogate {text[error.start]!a}") from error
     if "\0" in text:
         raise FlagError(f"{name}={text!r:.80}: holds a NUL character")
 
 
 def path_of(name: str, value: object) -> str:
-    """Returns an argument's path as a string; FlagError if it is no path, empty or unusable."""
+    """Returns an argument's path as a string; FlagError if it is not a path, empty or unusable."""
     try:
         text = _text(value)
     except TypeError as error:
-        raise FlagError(f"{name}={value!r:.80}: expected a path, as a text or a pathlib.Path") from error
+        raise FlagError(f"{name}={value!r:.80}: expected a path, as a string or a pathlib.Path") from error
     if not text:
         raise FlagError(f"{name} is empty: give a path")
     refuse_unusable_text(name, text)
-    for part in text.split(","):  # some take several in one text
+    for part in text.split(","):  # some settings take several paths
         try:
             os.stat(part)
         except OSError as error:
-            if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):  # others are of those who open it
+            if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):  # other errors are left to whoever opens it
                 raise FlagError(f"{name}={part!r:.80}: {files.reason(error)}") from error
     return text
 

@@ -129,7 +129,7 @@ def test_written_text_is_read_back_unchanged(tmp_path, activation, encoding):
         (b'{"a": "\xff"}', ":1: not UTF-8"),
         (b'{"vocab_size": 100,\n"vocab_size": 200}', ":2: the key 'vocab_size' appears twice"),
         (b"[" * 2000 + b"]" * 2000, ": nested more than 64 deep"),
-        (b"[1, 2]", ": a JSON object is expected"),
+        (b"[1, 2]", ": expected a JSON object"),
         (b'{"vocab_size": 100}', ": missing hidden_size, num_hidden_layers"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bert_tf.tasks.base import Example
 from bert_tf.tasks.corrections import EXCLUDE, RELABEL
 
-# Kinds of findings, in the order of the table, and what their score is.
+# Kinds of findings, in the order of the table, and the meaning of their scores.
 LABEL, CONTRADICTION, LEAK, NEAR_LEAK = "label_error", "contradiction", "leak", "near_leak"
 DUPLICATE, NEAR_DUPLICATE, OUTLIER = "duplicate", "near_duplicate", "outlier"
 TRUNCATED, UNKNOWN, FRAGMENTED = "truncated", "unknown_words", "fragmented"

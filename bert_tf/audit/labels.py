@@ -19,7 +19,7 @@ Cells = Mapping[str, Any]  # a line of a prediction file
 
 _NUMBERS = (REGRESSION, SIMILARITY)
 _LEAST_ROWS = 10
-_RIDGE = 1.0  # of inputs whose texts have vectors of length 1
+_RIDGE = 1.0  # penalty, for text vectors of length 1
 _FAR = 4.0  # robust standard deviations of the errors of numbers, beyond which one is flagged
 _ROBUST = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
 _SLACK = 1e-6  # of a threshold, as in cleanlab

@@ -16,7 +16,7 @@ from bert_tf.head_spec import SIMILARITY
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.decision import DECISION
 
-_OWN = ("checkpoint_sha256", DECISION)  # settings of a model that need not be equal
+_OWN = ("checkpoint_sha256", DECISION)  # settings that may differ between models
 
 
 class AverageEngine:
@@ -55,7 +55,7 @@ def comparable(models: Sequence[Trained]) -> list[Trained]:
         differing = [name for name, value in _meaning(first).items() if _meaning(other).get(name) != value]
         if differing:
             raise CheckpointError(
-                f"{other.prefix}: its {differing[0]} is not that of {first.prefix}; average models of one task"
+                f"{other.prefix}: its {differing[0]} differs from that of {first.prefix}; average models of one task"
             )
     return plain
 
@@ -65,6 +65,6 @@ def _without_decision(model: Trained) -> Trained:
 
 
 def _meaning(model: Trained) -> dict[str, Any]:
-    """What must be equal for outputs to be averaged."""
+    """Settings that must be equal for outputs to be averaged."""
     shared = {name: value for name, value in model.settings.items() if name not in _OWN}
     return {**shared, "head": model.head, "labels": model.record.get("labels")}

@@ -115,7 +115,7 @@ def evaluate(
         try:
             refuse(checkpoint.problem)
             usable.append((checkpoint, load(checkpoint.prefix, overrides)))
-        except FlagError:  # of the job, not of a checkpoint: before there is any row
+        except FlagError:  # the job's error, not a checkpoint's: before there is any row
             raise
         except BertError as error:
             unusable.append((checkpoint, error))
@@ -209,7 +209,7 @@ def _row(due: _Due, computes: Engine, features: _Features) -> Row:
 
 
 def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
-    problem = " ".join(str(error).split())  # those of preflight stand on lines of their own
+    problem = " ".join(str(error).split())  # preflight reports one problem per line
     digest = trained.digest(checkpoint.prefix)
     settings = {**({"checkpoint_sha256": digest} if digest else {}), "data_sha256": dataset.digest}
     return Row(checkpoint.prefix, checkpoint.step, dataset.task.name, dataset.split, error=problem, settings=settings)

@@ -18,7 +18,7 @@ from bert_tf.tasks.tables import FORMATS
 
 PIPE = "-"
 _GZ = ".gz"
-# Names of which a reader would expect something else.
+# Suffixes that promise another format.
 _OTHERS = (".parquet", ".feather", ".arrow", ".xls", ".xlsx", ".ods", ".npy", ".npz", ".pkl", ".yaml", ".yml", ".xml", ".html")
 _COMPRESSED = (".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz")
 

@@ -27,15 +27,15 @@ from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import KEPT, of_values
 from bert_tf.tasks.text_lines import Kept
 
-# Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
+# Examples computed together. The grouping affects the last digits of results, so it is the same for every way to predict.
 CHUNK = 1024
 
 Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
-_OF_FILES = ("file_format",)  # the name of each file says it
+_OF_FILES = ("file_format",)  # follows from each file's name
 _KEEP_COLUMNS = "keep_columns"
-_TAKEN = "input_"  # before a name that predictions have too
+_TAKEN = "input_"  # prefix of names that predictions use too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Inputs:
     def _task(self, source: str) -> Task:
         task = self.own if self.published is None or self._is_own(source) else self.published
         if task is None:
-            raise FlagError(f"{source}: a model of {self.family.kind} reads files in the layout of its task alone")
+            raise FlagError(f"{source}: a model of {self.family.kind} reads only files in the layout of its task")
         return task
 
     def _is_own(self, source: str) -> bool:
@@ -164,7 +164,7 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     Raises FlagError if the record has no labels, or custom tables cannot hold the model's task.
     """
     if "kind" not in record:
-        raise FlagError(f"task {CUSTOM}: kind and names of its labels are in the run_config.json of a run, and there is none")
+        raise FlagError(f"task {CUSTOM}: needs the kind and names of labels from run_config.json of a run, which is missing")
     if record["kind"] == PRETRAINING:
         raise FlagError(f"task {CUSTOM}: {NO_LABELS}")
     if not registry.reads_own(record["kind"]):

@@ -17,8 +17,8 @@ from bert_tf.io import atomic, documents, files, lock
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
-_DIGITS = 16  # of the names of claims
-_BEST = "best"  # what the file says of a row beside its fields
+_DIGITS = 16  # of a claim's name
+_BEST = "best"  # key in the file beside a row's fields
 
 
 class ResultsTable:

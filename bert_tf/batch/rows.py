@@ -19,7 +19,7 @@ Key = tuple[str, str, str]
 _FIRST = ("checkpoint", "step", "task", "split")
 _AFTER_METRICS = ("loss", "examples", "examples_per_second")
 _TEXTS = ("best", "checkpoint", "task", "split")
-_INTERVAL = " 95 %"  # ends the names of columns of the screen, of which only this is shown
+_INTERVAL = " 95 %"  # suffix of interval columns; their headings show only the suffix
 _SHORT = {"best": "", "examples_per_second": "examples/s"}
 _BEST = "*"
 

@@ -30,7 +30,7 @@ class Session:
     Threads may share one; they take turns.
     """
 
-    _INSTEAD = "make another"  # of a closed one
+    _INSTEAD = "make another"  # if it was closed
 
     def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
         """Loads nothing yet.

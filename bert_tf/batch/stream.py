@@ -26,12 +26,12 @@ from bert_tf.features.columns import Features
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
 
-PATIENCE_S = 1.0  # between pipes: how long a line waits for others to be computed with it
+PATIENCE_S = 1.0  # with pipes: how long a line waits to be computed with others
 
 _BLOCK = 1 << 20
 
 
-Assemble = Callable[[Path, Path], None]  # writes a whole file, the second, of one that holds all its chunks
+Assemble = Callable[[Path, Path], None]  # makes the second file from the first, which holds all chunks
 
 
 class ResumableFile:
@@ -61,7 +61,7 @@ class ResumableFile:
         if not all(type(number) is int and number >= 0 for number in numbers) or type(state["finished"]) is not bool:
             return
         there = (self._path if state["finished"] else self._part).stat()
-        if state["finished"]:  # by its time too: another file may be as long
+        if state["finished"]:  # also by its time: another file may have the same size
             fits = [there.st_size, there.st_mtime_ns] == [state["size"], state["mtime_ns"]]
         else:
             fits = there.st_size >= state["size"]
@@ -79,7 +79,7 @@ class ResumableFile:
             with self._readable_errors():
                 atomic.delete_unfinished(self._state_file)
                 self._file = opened.enter_context(self._part.open("ab"))
-                self._file.truncate(self._size)  # of the chunk that was being written
+                self._file.truncate(self._size)  # drops a chunk that was being written
             self._opened = opened.pop_all()
         return self
 
@@ -121,7 +121,7 @@ class ResumableFile:
         try:
             yield
         except (OSError, OutputError) as error:
-            refused = error if isinstance(error, OSError) else error.__cause__  # `atomic` says that nothing was changed
+            refused = error if isinstance(error, OSError) else error.__cause__  # `atomic` would claim that nothing was changed
             if not isinstance(refused, OSError):
                 raise
             raise OutputError(

@@ -35,7 +35,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 PRETRAINED = "this is a pretrained model without a task head"
 
-_LENGTH = 128  # unless something says otherwise, or the model has fewer positions; as in the published script
+_LENGTH = 128  # the default if the model has enough positions; as in the published script
 _RECORDED = ("max_seq_length", "do_lower_case", "long_text")
 
 
@@ -189,7 +189,7 @@ def _decision(prefix: str) -> dict[str, Any]:
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:
     head = families.of_record(record).head if "kind" in record else None
-    shapes = {} if head is None else heads.of(head).variables(config)  # a head may have none of its own
+    shapes = {} if head is None else heads.of(head).variables(config)  # a head may have no variables
     missing = [name for name in ([PUBLISHED_WEIGHTS] if head is None else shapes) if name not in reader.shapes]
     others = names.task_head(reader.shapes)
     if missing and others:
@@ -211,8 +211,8 @@ def _of_another_task(prefix: str, missing: str, head: Iterable[str]) -> str:
 
 def digest(prefix: str) -> str | None:
     """SHA-256 of a checkpoint's index, which holds the checksums of all entries; None if there is none."""
-    for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 has one file for all
-        with contextlib.suppress(OSError):  # a run that goes on deletes its older ones
+    for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 is a single file
+        with contextlib.suppress(OSError):  # a run that is still training deletes older ones
             if path.is_file():
                 return files.digest(path)
     return None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import jinja2
 
 TODO = "TODO"
-_ELSEWHERE = ("task_name", "kind", "labels", "bert_config", DECISION)  # of the record, the rest changed what was learned
+_ELSEWHERE = ("task_name", "kind", "labels", "bert_config", DECISION)  # shown elsewhere; the rest affects what was learned
 _DIGESTS = {
     "train_examples_sha256": "training examples",
     "phase2_examples_sha256": "training examples of the second phase",
@@ -141,7 +141,7 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
 
 
 def is_edited(text: str) -> bool:
-    """Whether somebody changed a card, or it is another text."""
+    """Whether a card was edited, or is another text."""
     seal = _SEAL.search(text)
     return seal is None or seal[1] != _digest(text[: seal.start() - 1])
 
@@ -152,7 +152,7 @@ def _digest(text: str) -> str:
 
 @functools.cache
 def _template() -> jinja2.Template:
-    import jinja2  # with its imports only where a card is made
+    import jinja2  # imported only to make a card
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),

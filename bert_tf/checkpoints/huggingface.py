@@ -32,10 +32,10 @@ VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
-# In the header of a file that has the head of pre-training, or of a task.
+# In the header of a file with a pre-training or task head.
 _OF_HEADS = (b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.')
 _POOLER = "bert/pooler/"
-_KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by how transformers' classes end
+_KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
 _UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
@@ -84,7 +84,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
             own = file.get_tensor(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
             if own is not None and _WORDS in weights and not np.array_equal(own, weights[_WORDS]):
                 log.warning(
-                    "%s: has other word vectors in its head, which is left out: here they are those of the inputs", path
+                    "%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path
                 )
                 weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
@@ -167,7 +167,7 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
             content = (source / name).read_bytes()
             digest.update(content)
             for head in _OF_HEADS if name == WEIGHTS_NAME else ():
-                if head in content:  # what was converted without it is not taken for the same
+                if head in content:  # unlike a conversion without the head
                     digest.update(head)
     target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path))

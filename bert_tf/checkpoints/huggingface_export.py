@@ -31,7 +31,7 @@ from bert_tf.head_spec import (
 )
 from bert_tf.io import atomic, documents
 
-# What transformers calls the activations; its "gelu" is the exact form.
+# transformers' names of activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
@@ -47,10 +47,10 @@ class Architecture:
     problem_type: str | None = None  # of the labels, in config.json
     pipeline: str = "text-classification"  # task name on the hub
     makes_vectors: bool = False  # whether a sentence-transformers layout is added
-    pooler: str | None = None  # its name without prefix; None: BERT's, with it
+    pooler: str | None = None  # name without prefix; None: BERT's, with prefix
 
     def encoder_names(self, config: BertConfig) -> Iterator[NamePair]:
-        """Yields the encoder's names in a file of the class; of a pooler that is not BERT's only if the class has it."""
+        """Yields the encoder's names in a file of the class; a pooler other than BERT's only if the class has it."""
         for pair in encoder_pairs(config):
             if self.pooler is None or not pair.published.startswith("bert/pooler/"):
                 yield pair._replace(huggingface=self.prefix + pair.huggingface)

@@ -20,8 +20,8 @@ Array = npt.NDArray[Any]
 Entries = dict[str, Array]
 WORD_TABLE = "bert/embeddings/word_embeddings"
 BY_PIECE = (WORD_TABLE, "cls/predictions/output_bias")  # [V, D] and [V]
-_TIED = "cls.predictions.decoder."  # how names begin of copies that PyTorch keeps of both
-Pieces = Mapping[int, Sequence[int]]  # of each new row, the rows of the pieces that it stands for
+_TIED = "cls.predictions.decoder."  # prefix of PyTorch's copies of both
+Pieces = Mapping[int, Sequence[int]]  # for each new row, the rows of its pieces
 
 
 def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
@@ -55,7 +55,7 @@ def _refuse_another_model(first: CheckpointReader, other: CheckpointReader, name
         where = first if lacking[0] in first.shapes else other
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise CheckpointError(
-            f"{other.prefix}: has other weights than {first.prefix}: {lacking[0]}{more} in {where.prefix} alone"
+            f"{other.prefix}: has other weights than {first.prefix}: {lacking[0]}{more} only in {where.prefix}"
         )
     misshaped = [name for name in names if first.shapes[name] != other.shapes[name]]
     if misshaped:

@@ -17,14 +17,14 @@ _LAYER = (
     *("intermediate/dense", "output/dense", "output/LayerNorm"),
 )
 POSITIONS = "bert/embeddings/position_embeddings"
-# How the names of both parts of a dense layer and of a LayerNorm end: published and in Hugging Face's layout.
+# Name suffixes of both parts of a dense layer and of a LayerNorm: published, and Hugging Face's.
 _DENSE, _LAYER_NORM = (("kernel", "weight"), ("bias", "bias")), (("gamma", "weight"), ("beta", "bias"))
 
 
 class NamePair(NamedTuple):
     published: str
     huggingface: str  # without the prefix `bert.` that some files have
-    transposed: bool  # between both: PyTorch keeps kernels [out, in]
+    transposed: bool  # between layouts: PyTorch keeps kernels [out, in]
 
 
 def pairs_of(published: str, huggingface: str) -> list[NamePair]:
@@ -98,7 +98,7 @@ _PRETRAINING = re.compile(r"^cls/(?:predictions|seq_relationship)(?:/|$)")
 
 
 EMBEDDINGS, POOLER, HEAD, OPTIMIZER, OTHER = "embeddings", "pooler", "head", "optimizer", "other"
-# The first that is found in a name decides; names are published ones, Hugging Face's or Keras's.
+# The first match in a name decides; names are published ones, Hugging Face's or Keras's.
 _GROUPS = (
     (
         OPTIMIZER,

@@ -17,7 +17,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.io import atomic
 from bert_tf.run_layout import OPTIMIZER
 
-_MOMENT = "/adam_m"  # how names of first moments end
+_MOMENT = "/adam_m"  # name suffix of first moments
 
 
 def moments(checkpoint: str) -> str:
@@ -76,10 +76,10 @@ def prune(newest: str, kept: Iterable[str]) -> None:
         others = [path for path in found if path.name.partition(".")[0] not in names]
         if others:
             to_disk(newest)
-        for path in others:  # an index first: data without one are no checkpoint
+        for path in others:  # index first: data without an index are no checkpoint
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         if len(others) == len(found):
-            with contextlib.suppress(OSError):  # a network disk keeps the name of what somebody reads
+            with contextlib.suppress(OSError):  # a network disk keeps the names of files being read
                 own.rmdir()
 
 

@@ -20,7 +20,7 @@ from bert_tf.checkpoints.names import NamePair, name_pairs, pairs_of
 Array = npt.NDArray[Any]
 Change = Callable[[Array], Array]
 
-# Of fine-tuned heads, and of pre-training: published and Hugging Face's names.
+# Heads of fine-tuning and pre-training: published and Hugging Face's names.
 CLASSIFIER = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
 ANSWERS = {"cls/squad/output_weights": "qa_outputs.weight", "cls/squad/output_bias": "qa_outputs.bias"}
 PRETRAINING = (
@@ -38,7 +38,7 @@ _GARDEN_EMBEDDINGS = {
     "LayerNorm/gamma": "embeddings/layer_norm/gamma",
     "LayerNorm/beta": "embeddings/layer_norm/beta",
 }
-_GARDEN_LAYER = {  # of layer_N, by how the published names begin
+_GARDEN_LAYER = {  # of layer_N, by prefix of the published names
     "attention/self": "self_attention",
     "attention/output/dense": "self_attention/attention_output",
     "attention/output/LayerNorm": "self_attention_layer_norm",
@@ -47,7 +47,7 @@ _GARDEN_LAYER = {  # of layer_N, by how the published names begin
     "output/LayerNorm": "output_layer_norm",
 }
 _LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
-_BEFORE = re.compile(r"^(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)")  # of encoders with a head; of Keras's models by objects
+_BEFORE = re.compile(r"^(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)")  # of encoders with a head; of object-based Keras models
 
 
 class Renamed(NamedTuple):

@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 
 CHECKPOINT_NAME = "bert_model.ckpt"
 _KEPT_BY = {BEST: "--eval_every_n_steps=100", EMA: "--ema=0.999", AVERAGE: "--average_last=3 --save_checkpoints_steps=100"}
-PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # how the names of a checkpoint's files end
+PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # suffixes of a checkpoint's files
 
 
 class CheckpointReader:
@@ -34,7 +34,7 @@ class CheckpointReader:
         if not _is_there(self.prefix):
             raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_hint(self.prefix)}")
         try:
-            self._reader = tf1.train.NewCheckpointReader(self.prefix)  # load_checkpoint looks into a folder of this name
+            self._reader = tf1.train.NewCheckpointReader(self.prefix)  # load_checkpoint would look into a folder of this name
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
             self.dtypes: dict[str, tf.DType] = self._reader.get_variable_to_dtype_map()
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
@@ -69,7 +69,7 @@ def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.N
             with tf.device("/CPU:0"):
                 _save(os.fspath(prefix), names, [tf.constant(entries[name]) for name in names])
             return
-        # A job of several machines turns eager execution off: the operation alone would write nothing.
+        # Jobs on several machines disable eager execution, so the bare operation would write nothing.
         with tf.Graph().as_default(), tf.device("/CPU:0"), tf.compat.v1.Session() as session:
             given = [tf.compat.v1.placeholder(entries[name].dtype) for name in names]
             session.run(_save(os.fspath(prefix), names, given), dict(zip(given, (entries[name] for name in names))))
@@ -86,7 +86,7 @@ def _is_there(prefix: str) -> bool:
     alone, index = Path(prefix), Path(f"{prefix}.index")
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.stat(prefix)  # a link that leads to itself is there, whatever is_file says
+            os.stat(prefix)  # a link to itself exists, whatever is_file says
         data = alone.parent.glob(f"{glob.escape(alone.name)}.data-*")
         parts = [path for path in (alone, index) if path.is_file()] + sorted(data)
     except OSError as error:

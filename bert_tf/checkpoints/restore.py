@@ -31,7 +31,7 @@ class RestorePlan:
     missing: tuple[str, ...]  # encoder variables absent from the checkpoint
     misshaped: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]  # (shape in the checkpoint, shape in the model)
     initialized: tuple[str, ...]  # head variables that the checkpoint does not provide
-    unexpected: tuple[str, ...]  # in the checkpoint, of no known use
+    unexpected: tuple[str, ...]  # in the checkpoint, with no known use
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict)  # names in the checkpoint that differ, by variable
 
     def stored(self, name: str) -> str:

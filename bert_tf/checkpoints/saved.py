@@ -25,7 +25,7 @@ from bert_tf.run_layout import CHECKPOINTS, LIST
 if TYPE_CHECKING:
     from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
 
-_ASIDE = "-set-aside"  # end of the name of a checkpoint that is neither listed nor deleted
+_ASIDE = "-set-aside"  # suffix of a checkpoint that is neither listed nor deleted
 _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
 
 
@@ -61,7 +61,7 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
     others = (prefix for prefix in found if prefix != named)
     whole = next((prefix for prefix in others if check(prefix) is None), None)
     if whole is not None:
-        _warn_once(f"{problem}; going on from {Path(whole).name}, the newest complete checkpoint in {folder}")
+        _warn_once(f"{problem}; continuing from {Path(whole).name}, the newest complete checkpoint in {folder}")
         return Found(whole)
     latest = next(iter(found), None)
     last = named if named in found else latest
@@ -99,7 +99,7 @@ def _set_aside(prefix: str) -> None:
     with atomic.readable_errors(found.parent):
         for path in sorted(found.parent.glob(f"{found.name}.*")):  # data before index
             path.rename(path.with_name(path.name.replace(found.name, f"{found.name}{_ASIDE}", 1)))
-    log.warning("%s: training goes on from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
+    log.warning("%s: training continues from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
 
 
 def delete_set_aside(prefix: str) -> None:

@@ -52,7 +52,7 @@ class Distance:
 
     def __add__(self, other: Distance) -> Distance:
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("squares_a", "squares_b", "squares", "product")}
-        largest = np.maximum(self.largest, other.largest)  # of which nan stays
+        largest = np.maximum(self.largest, other.largest)  # keeps nan
         return Distance(**sums, largest=float(largest))
 
     @property

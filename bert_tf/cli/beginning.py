@@ -18,7 +18,7 @@ def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
     quick_import.collect_rarely()
     quick_import.install()
     log_form.set_up(form, verbosity)
-    flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones
+    flags.FLAGS.mark_as_parsed()  # else absl logs a warning: our flags are not the global ones
     if form == log_form.PUBLISHED:
         noise.hear_python()
     elif verbosity < 1:

@@ -1,4 +1,4 @@
-"""Runs a command line by what its operation declares."""
+"""Runs a command line as declared by its operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bert_tf.settings import Setting, settings_of
 
 BEAM = Flag("beam", bool, False, "run as an Apache Beam pipeline; arguments after -- go to Beam: -- --runner=DirectRunner")
 VERBOSITY = Flag("verbosity", int, 0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
-_REST = "--"  # what follows is for Beam
+_REST = "--"  # arguments after it are Beam's
 
 
 def main(argv: Sequence[str], command: Command | Actions) -> int:
@@ -103,7 +103,7 @@ def _usage(row: Setting) -> str:
 
 
 def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[str, Any]:
-    """Returns the words of a command line by the settings that they are; one that takes several takes the rest."""
+    """Maps settings to the words of a command line; a setting with several values takes the rest."""
     fewest = sum(row.required for row in rows)
     if len(words) < fewest or (len(words) > len(rows) and not any(row.kind is tuple for row in rows)):
         usage = " ".join(map(_usage, rows))
@@ -126,6 +126,6 @@ def _run(argv: Sequence[str], command: Command | Actions) -> int:
 
 
 def begin_worker(verbosity: int) -> Mapping[str, str]:
-    """Begins in a process that Beam has started; returns its environment."""
+    """Sets up a process started by Beam; returns its environment."""
     setup_logging(verbosity)
     return os.environ

@@ -13,7 +13,7 @@ from bert_tf.cli.flags import HelpAsked
 from bert_tf.operations.command import STOPPED
 from bert_tf.runtime.peers import leave
 
-_BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
+_BROKEN_PIPE = 141  # a shell's status for a process killed by SIGPIPE
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
@@ -29,10 +29,10 @@ def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stoppe
         sys.stdout.flush()
     except KeyboardInterrupt:
         status = _said(STOPPED, [stopped])
-    except BrokenPipeError:  # as head does when it has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
+    except BrokenPipeError:  # for example, piped into head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for Python's output at exit
         status = _BROKEN_PIPE
-    except SystemExit as error:  # a library's, which has said why
+    except SystemExit as error:  # from a library, which has printed why
         status = error.code if isinstance(error.code, int) else _said(2, [str(error.code)]) if error.code else 0
     except BaseException as error:
         status = _said(*failure(error))

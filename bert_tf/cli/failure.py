@@ -17,9 +17,9 @@ from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.io import files
 from bert_tf.runtime import gpu_failures
 
-_UNUSABLE = 2  # something that the user can change
-_INTERNAL = os.EX_SOFTWARE  # 70: what nobody foresaw
-_SHOWN = 300  # characters of a message from elsewhere
+_UNUSABLE = 2  # an error that the user can fix
+_INTERNAL = os.EX_SOFTWARE  # 70: unexpected error
+_SHOWN = 300  # maximum characters of a library's message
 
 _OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 
@@ -46,11 +46,11 @@ def unforeseen(error: BaseException, where: str = "") -> str:
     said = _one_line(f"{type(error).__name__}: {error}").rstrip(": ")[:_SHOWN]
     path = _report(error)
     remedy = f"report it with {path}" if path else "report it; the traceback could not be written to any folder"
-    return f"internal error{where}: {said}; this is a defect of bert_tf: {remedy}"
+    return f"internal error{where}: {said}; this is a bug in bert_tf: {remedy}"
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())  # a file that is quoted may hold line ends
+    return " ".join(text.splitlines())  # quoted input may contain line breaks
 
 
 def _report(error: BaseException) -> Path | None:
@@ -67,7 +67,7 @@ def _report(error: BaseException) -> Path | None:
 
 
 def _link_loop(error: BaseException) -> str | None:
-    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # as pathlib says it
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # pathlib's message
         return f"{str(error).partition(' from ')[2]}: a link leads to itself"
     return None
 
@@ -77,9 +77,9 @@ def _refused_by_system(error: BaseException) -> str | None:
         return None
     if isinstance(error.filename, (str, bytes)):
         return f"{os.fsdecode(error.filename)}: {files.reason(error)}"
-    if error.errno != errno.ENOENT:  # of a file that is open
+    if error.errno != errno.ENOENT:  # error on an open file
         return files.reason(error) if error.errno in _OF_THE_MACHINE else None
-    if "temporary directory" in str(error):  # as tempfile says it
+    if "temporary directory" in str(error):  # tempfile's message
         return f"{error.strerror}; free some space, or set TMPDIR to a folder that can be written"
     return None if _has_working_directory() else "the working directory was deleted; change to another one (cd)"
 
@@ -97,7 +97,7 @@ def _out_of_memory(error: BaseException) -> str | None:
         return None
     said = _message(error)
     if "device:GPU" in str(error):
-        return f"out of memory on the GPU: {said}; lower the batch size or --max_seq_length, or end what else computes there"
+        return f"out of memory on the GPU: {said}; lower the batch size or --max_seq_length, or stop other processes on the GPU"
     remedy = "lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
     return f"out of memory on the host{f': {said}' if said else ''}; {remedy}"
 
@@ -115,7 +115,7 @@ def _not_installed(error: BaseException) -> str | None:
         return None
     if isinstance(error, ModuleNotFoundError):
         return f"{error}: pip install -r requirements.txt"
-    return f"{error}; install requirements.txt anew, or raise the limit of memory (ulimit -v) that keeps a library out"
+    return f"{error}; reinstall requirements.txt, or raise the memory limit (ulimit -v) if it prevents loading a library"
 
 
 def _of_gpu(error: BaseException) -> str | None:

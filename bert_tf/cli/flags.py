@@ -1,4 +1,4 @@
-"""Parses command lines by a table of flags, the same way for every command."""
+"""Parses command lines from a table of flags, the same way for every command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import files
 from bert_tf.settings import Setting, check, left_empty, nearest
 
-_OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
-# Names of the version before, which are read until the next one.
+_OF_ABSL = ("flagfile", "undefok")  # absl reads them itself and ignores empty ones
+# Names from the previous version, accepted until the next one.
 _RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
-_PIPE = "-"  # the standard input in the place of a file
+_PIPE = "-"  # standard input instead of a file
 WIDTH = 132  # columns of a terminal
-_EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
+_EMPTY = re.compile(r"flag --(\w+)=: ")  # start of absl's errors about numbers and switches without a value
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
@@ -91,11 +91,11 @@ def _refuse_odd_bytes(argv: Iterable[str]) -> None:
     """Rejects names that Python and TensorFlow would encode differently and so resolve to different files."""
     for word in argv:
         if any("\udc80" <= letter <= "\udcff" for letter in word) and sys.getfilesystemencoding() == "utf-8":
-            raise FlagError(f"{word!r}: bytes that are not UTF-8; rename the file")
+            raise FlagError(f"{word!r}: not valid UTF-8; rename the file")
         if not word.isascii() and sys.getfilesystemencoding() != "utf-8":
             name = os.fsencode(word).decode(errors="backslashreplace")
             raise FlagError(
-                f"{name}: the locale takes {sys.getfilesystemencoding()} alone; set PYTHONUTF8=1, or rename the file"
+                f"{name}: the locale's encoding is {sys.getfilesystemencoding()}; set PYTHONUTF8=1, or rename the file"
             )
 
 

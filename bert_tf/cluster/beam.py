@@ -34,7 +34,7 @@ from bert_tf.tasks import tables
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
-_OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # whose errors say that somebody does not answer
+_OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # packages whose errors mean that a server does not answer
 _BITS_OF_PLACES = 80  # in a file
 _JSON_LINES = ShardForm(OutputForm(tables.JSONL))
 
@@ -106,7 +106,7 @@ def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequen
 
 
 def _options(arguments: Sequence[str]) -> PipelineOptions:
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # of errors it shows the traceback, several times
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # it logs the traceback of an error several times
     options = beam_options.read(arguments)
     beam_options.refuse_unreachable(options)
     FileSystems.set_options(options)
@@ -161,7 +161,7 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
         if found is not None:
             raise BertError(found[1]) from error
         runner = beam_options.runner(options)
-        if isinstance(error, ValueError) and not beam_options.computes_here(options):  # it looks at its options late
+        if isinstance(error, ValueError) and not beam_options.computes_here(options):  # it checks its options late
             raise FlagError(f"--beam: {runner}: {storage.reason(error)}") from error
         if any(map(_is_of_network, _chain(error))):
             raise BertError(f"--beam: {runner}: cannot be reached, or it refuses: {storage.reason(error)}") from error
@@ -258,7 +258,7 @@ class _Compute(apache_beam.DoFn):
     def setup(self) -> None:
         """Loads the model once per process, however many bundles it computes at a time."""
         logger = logging.getLogger("apache_beam")
-        logger.setLevel(max(logger.level, logging.WARNING))  # a worker says otherwise what each of its threads does
+        logger.setLevel(max(logger.level, logging.WARNING))  # otherwise a worker logs what each thread does
         self._loaded = self._shared.acquire(self._load)
 
     def _load(self) -> _Loaded:

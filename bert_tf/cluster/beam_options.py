@@ -1,4 +1,4 @@
-"""Apache Beam's arguments and what they imply."""
+"""Apache Beam's arguments and their implications."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bert_tf.errors import FlagError
 _OF_SERVERS = ("job_endpoint", "flink_master", "spark_master_url")
 _SERVER = re.compile(r"(?:\w+://)?(?P<host>[^\[\]/:,]+):(?P<port>\d{1,5})/?")
 _PATIENCE_S = 10.0
-_HERE = "DirectRunner"  # how the runners are called that compute where the command runs; without --runner it is one of them
+_HERE = "DirectRunner"  # suffix of runners that compute locally; also the default
 
 
 def read(arguments: Sequence[str]) -> PipelineOptions:
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):  # its parser says all that it knows, and ends the process
+        with contextlib.redirect_stderr(said):  # its parser prints its usage and ends the process
             options = PipelineOptions(list(arguments))
             known, given = options.get_all_options(), options.get_all_options(retain_unknown_options=True)
     except SystemExit as error:
@@ -30,7 +30,7 @@ def read(arguments: Sequence[str]) -> PipelineOptions:
             raise
         raise FlagError(f"--beam: {said.getvalue().splitlines()[-1].partition('error: ')[2]}") from error
     unknown = sorted(given.keys() - known.keys())
-    if unknown and computes_here(options):  # elsewhere the server of the runner may know more
+    if unknown and computes_here(options):  # a remote runner may know more options
         raise FlagError(f"--beam: Apache Beam has no option --{unknown[0]}")
     return options
 
@@ -44,7 +44,7 @@ def refuse_unreachable(options: PipelineOptions) -> None:
         try:
             socket.create_connection((found["host"], int(found["port"])), timeout=_PATIENCE_S).close()
         except OSError as error:
-            raise FlagError(f"--beam: --{name}={value}: nobody answers: {error.strerror or error}") from error
+            raise FlagError(f"--beam: --{name}={value}: no answer: {error.strerror or error}") from error
 
 
 def runner(options: PipelineOptions) -> str:

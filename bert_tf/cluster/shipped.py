@@ -22,7 +22,7 @@ from bert_tf.io import atomic, files, lock
 NAME = "model.ckpt"  # of the checkpoint in the file
 
 _MOMENTS = ("adam_m", "adam_v")
-_KEPT_S = 86400.0  # a copy that nobody has asked for in this time is deleted when another is made
+_KEPT_S = 86400.0  # a copy unused for this time is deleted when another is made
 
 
 def pack(model: Trained, folder: Path) -> Path:

@@ -17,9 +17,9 @@ from bert_tf.tasks import text_lines
 PIECE = 1 << 20  # bytes; some thousand rows, which take a core minutes
 EXTENT = 64 * PIECE  # bytes that are counted at a time
 
-MOST_PARTS = 1 << 20  # that a slice may have: one each byte
+MOST_PARTS = 1 << 20  # most parts of a slice: one per byte
 
-_SHORT = 1 << 16  # bytes that a skipped line is read by
+_SHORT = 1 << 16  # bytes read at a time in a skipped line
 
 Open = Callable[[str], BinaryIO]
 

@@ -28,7 +28,7 @@ from bert_tf.errors import BertError, FlagError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# What executors raise, in the text that Spark makes of it.
+# Executor errors in the text of Spark's error.
 _OWN_ERROR = re.compile(rf"^(?:{BertError.__module__}\.\w+|RuntimeError): (.*)$", re.MULTILINE)
 
 Batches = Iterator[pyarrow.RecordBatch]

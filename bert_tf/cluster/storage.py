@@ -51,7 +51,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def checksum(path: str) -> str:
-    """Returns what identifies the content, as far as the file system knows it."""
+    """Returns a checksum of the content; empty if the file system has none."""
     with contextlib.suppress(Exception):
         return str(FileSystems.checksum(path))
     return ""
@@ -76,7 +76,7 @@ def readable_errors(path: str) -> Iterator[None]:
         scheme = path.partition("://")[0]
         raise FlagError(
             f"{path}: Apache Beam knows no file system {scheme}; pip install 'apache-beam[{_EXTRAS.get(scheme, scheme)}]',"
-            " or import what registers it"
+            " or import the module that registers it"
         ) from error
     except Exception as error:  # each file system has errors of its own
         foreseen = isinstance(error, OSError) and files.is_foreseen(error)

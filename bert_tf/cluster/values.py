@@ -17,10 +17,10 @@ from bert_tf.tasks.predictions import Hint, arrow_fields
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.text_encoder import TextEncoder
 
-_SPLIT = "frame"  # what messages call the rows
+_SPLIT = "frame"  # name of the rows in messages
 PROBLEM = "problem"  # field that says why a row has no prediction
 
-_APART = ("id", "n_best")  # the row has the one; the other is no column
+_APART = ("id", "n_best")  # the row has its id; n_best cannot be a column
 
 
 def _is_column(name: str, hint: Hint) -> bool:

@@ -18,7 +18,7 @@ from bert_tf.config import BertConfig
 from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.fields import INPUTS
 
-ATTENTION = "/attention/self/product_"  # in the names of products that are not of weights
+ATTENTION = "/attention/self/product_"  # in the names of products without weights
 _IDS, _MASK, _SEGMENTS = (field.name for field in INPUTS)
 _MASKED = -10000.0  # as in `modeling.attention`
 

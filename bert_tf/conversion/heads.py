@@ -20,11 +20,11 @@ from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import Head
 
-HeadNodes = Callable[[OnnxGraph, EncodedNodes, Any], str]  # from what the encoder says, and the head, to the one output
+HeadNodes = Callable[[OnnxGraph, EncodedNodes, Any], str]  # from the encoder's outputs and the head to the output
 
 _HEADS = Registry[HeadNodes]("nodes")
 _MASK = INPUTS[1].name
-_PADDING = -1e30  # logit of what is no token, as in `modeling.heads.tokens`
+_PADDING = -1e30  # logit of padding, as in `modeling.heads.tokens`
 
 
 def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
-_LARGEST, _ZERO = 127.0, 128  # of bytes, and the one that is 0
-_OPSET, _FORMAT = 17, 8  # the first with LayerNormalization, and the file format of its time: older software reads them
+_LARGEST, _ZERO = 127.0, 128  # largest int8, and the byte that stands for 0
+_OPSET, _FORMAT = 17, 8  # the first opset with LayerNormalization, and its file format: older software reads them
 
 Constant = npt.NDArray[Any]
 

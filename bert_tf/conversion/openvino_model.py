@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-os.environ["NNCF_CI"] = "1"  # read when it is imported: else it tells its makers over the network that it is used
+os.environ["NNCF_CI"] = "1"  # read on import: turns off telemetry
 
 import nncf
 import numpy as np
@@ -24,7 +24,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
 from bert_tf.io import atomic
 
-_ROWS = 300  # of which ranges no longer change
+_ROWS = 300  # more do not change the ranges
 _OF_TRAINING = "*-train-*.safetensors"
 _COLUMNS = ("token_ids", "lengths", "first_lengths")
 
@@ -41,7 +41,7 @@ def quantize(source: Path, target: Path, calibration: Calibration) -> None:
     """
     logging.getLogger("nncf").setLevel(logging.ERROR)
     rows = list(calibration.batches())
-    with contextlib.redirect_stdout(io.StringIO()):  # it draws bars there, where predictions may go
+    with contextlib.redirect_stdout(io.StringIO()):  # it draws progress bars there, where predictions may go
         model = nncf.quantize(
             openvino.Core().read_model(source),
             nncf.Dataset(rows),

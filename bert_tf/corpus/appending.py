@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 Types = Mapping[str, "np.dtype[Any]"]  # of the columns, by the names of their files
 
 _RECORD, _NOTE = "record.json", "unfinished.json"
-_NOTED_EVERY = 16  # times that something is appended
+_NOTED_EVERY = 16  # appends
 
 
 class Appending:

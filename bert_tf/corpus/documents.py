@@ -26,14 +26,14 @@ from bert_tf.io.log_form import log
 
 SENTENCES, PARAGRAPHS, BOOK, JSONL = "sentences", "paragraphs", "book", "jsonl"
 STANDARD_INPUT = "-"
-PIECE = 1 << 20  # bytes, about; pieces decide on nothing but who does the work, and where a book is cut that never pauses
+PIECE = 1 << 20  # bytes, about; pieces affect only the division of work, and where a book without pauses is cut
 LONGEST_LINE = 1 << 24  # bytes
-WRAPPED = 120  # characters: of a book, a line up to here goes on in the next
+WRAPPED = 120  # characters: a book's line up to this length continues in the next
 
-_LOOKED_AT = 64  # files
+_LOOKED_AT = 64  # files that are checked
 _NO_SENTENCES = ((sentences.are_wrapped, "hard-wrapped", BOOK), (sentences.are_paragraphs, "like paragraphs", PARAGRAPHS))
 _GZ = b"\x1f\x8b"
-_PAUSE = b".!?\"'\n"  # bytes at the end of a line behind which a book may be cut
+_PAUSE = b".!?\"'\n"  # last bytes of a line after which a book may be cut
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -151,8 +151,8 @@ def _readable(path: str) -> Iterator[_At]:
     at = _At()
     try:
         yield at
-    except OSError as error:  # a gz file that is none, too
-        problem = "not a whole gz file" if isinstance(error, gzip.BadGzipFile) else "cannot read the file"
+    except OSError as error:  # also if a .gz file is not gzip
+        problem = "not a complete gz file" if isinstance(error, gzip.BadGzipFile) else "cannot read the file"
         reason = str(error) if isinstance(error, gzip.BadGzipFile) else files.reason(error)
         raise DataError(f"{problem}: {reason}", path, at.line if at.line > 1 else None) from error
     except (EOFError, zlib.error) as error:
@@ -167,7 +167,7 @@ def _opened(path: str) -> Iterator[BinaryIO]:
             raw: Any = sys.stdin.buffer
         else:
             if os.path.isdir(path) or not os.path.exists(path):
-                files.check_plain(path)  # says what is wrong
+                files.check_plain(path)  # raises a clearer error
             raw = opened.enter_context(open(path, "rb"))
         if raw.peek(2)[:2] == _GZ:
             raw = opened.enter_context(gzip.GzipFile(fileobj=raw))
@@ -236,7 +236,7 @@ def _parse_lines(text: str, cut: Callable[[str], Iterable[str]]) -> Parsed:
         else:
             starts.append(len(found))
     if text.endswith("\n"):
-        starts.pop()  # what is behind the last line end is no line
+        starts.pop()  # nothing follows the last line end
     return Parsed(found, starts)
 
 

@@ -24,7 +24,7 @@ from bert_tf.features.columns import IntArray
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNUSED, Vocabulary
 
 _MASKED, _KEPT = 0.8, 0.1  # the others become random pieces
-_COUNT, _ORDER, _CHOICE, _PIECE = range(4)  # what numbers are drawn for
+_COUNT, _ORDER, _CHOICE, _PIECE = range(4)  # purposes of random numbers
 
 Bits = npt.NDArray[np.uint64]
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from bert_tf.io import progress
 A = TypeVar("A")
 B = TypeVar("B")
 
-_AHEAD = 2  # tasks for each worker that wait or are done before their turn
+_AHEAD = 2  # tasks per worker that wait, or are done early
 
 
 def cores() -> int:
@@ -74,10 +74,10 @@ def _by_workers(work: Callable[[A], B], tasks: Iterator[A], workers: int) -> Ite
                 worker.begin(waiting[1])
                 busy[worker.connection] = waiting[0], worker
                 waiting = next(numbered, None)
-                collect(timeout=0)  # who is idle again goes before a further process
+                collect(timeout=0)  # idle workers go before new ones
             while following in done:
                 error, found = done.pop(following)
-                if error is not None:  # in the order of the tasks too, so that it is the same error each time
+                if error is not None:  # in task order too, so that it is always the same error
                     raise error
                 yield found
                 following += 1
@@ -118,7 +118,7 @@ def _readable() -> Iterator[None]:
         yield
     except (EOFError, ConnectionError) as error:
         raise BertError(
-            "a worker process died; is there too little memory? Try fewer --workers; the same command goes on"
+            "a worker process died, perhaps out of memory; try fewer --workers; the same command continues"
         ) from error
 
 

@@ -35,7 +35,7 @@ from bert_tf.io import documents as json_documents
 from bert_tf.io import files
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-WEIGHTS = "masked_lm_weights"  # of floats; all others are of whole numbers
+WEIGHTS = "masked_lm_weights"  # floats; all others are integers
 _OF_TOKENS = ("input_ids", "input_mask", "segment_ids")
 _OF_MASKS = ("masked_lm_positions", "masked_lm_ids", WEIGHTS)
 LABELS = "next_sentence_labels"
@@ -203,7 +203,7 @@ def is_shard(path: str) -> bool:
     try:
         with files.open_plain(path) as file:
             head = file.read(_LENGTH.size + _SUM.size)
-    except OSError:  # who reads it says why
+    except OSError:  # the reader reports why
         return False
     return len(head) == _LENGTH.size + _SUM.size and head[_LENGTH.size :] == _sum(head[: _LENGTH.size])
 

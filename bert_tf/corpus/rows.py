@@ -39,10 +39,10 @@ ROW = np.dtype(
 )
 _FILE = "rows.bin"
 _TYPES = {_FILE: ROW}
-_STRETCH = 1 << 16  # sentences: a longer document is cut into stretches, rows of which are made as of documents
+_STRETCH = 1 << 16  # sentences: a longer document is cut into stretches, which are treated as documents
 _TASK = 1 << 20  # tokens, about
-_DOCUMENTS = 1 << 20  # that are looked at together
-_RELEASED_EVERY = 512  # rows: each may have read another part of the store
+_DOCUMENTS = 1 << 20  # examined together
+_RELEASED_EVERY = 512  # rows: each may read another part of the store
 _TRIES = 10  # to draw another document
 
 
@@ -212,7 +212,7 @@ def _draws(*numbers: int) -> random.Random:
 
 
 def _below(draws: random.Random, count: int) -> int:
-    return int(draws.random() * count)  # `random` alone is the same in every version of Python
+    return int(draws.random() * count)  # only `random` is the same in every version of Python
 
 
 def _target(draws: random.Random, most: int, settings: RowSettings) -> int:
@@ -240,7 +240,7 @@ def _truncated(a: tuple[int, int], b: tuple[int, int], most: int, draws: random.
     surplus = max(sum(lengths) - most, 0)
     of_longer = min(surplus, abs(lengths[0] - lengths[1]))
     each, odd = divmod(surplus - of_longer, 2)
-    too_much = each, each + odd  # B goes first where they are of one length
+    too_much = each, each + odd  # of equal lengths, B loses the odd token
     too_much = (each + of_longer, each + odd) if lengths[0] > lengths[1] else (each, each + odd + of_longer)
     starts = [span[0] + _heads(draws, count) for span, count in zip((a, b), too_much)]
     return starts[0], lengths[0] - too_much[0], starts[1], lengths[1] - too_much[1]

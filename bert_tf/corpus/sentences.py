@@ -17,7 +17,7 @@ _ENDS = tuple(".!?…。！？।؟:;\"'”’»)]}")  # noqa: RUF001  (of sever
 _INNER_END = re.compile(r"[.!?]\W? +\W?[A-Z]")
 _FEW = 20  # lines, too few to tell
 _FULL = 1.2  # of wrapped lines the longest are hardly longer than the median; of sentences 1.4 times or more
-# Its time is quadratic in a paragraph with many quotation marks: a longer one is cut between two words, else anywhere.
+# Its time is quadratic in paragraphs with many quotation marks: longer ones are cut between words, else anywhere.
 _LONGEST = 1 << 14  # characters
 _PART = re.compile(rf".{{1,{_LONGEST}}}(?!\S)|.{{1,{_LONGEST}}}", re.DOTALL)
 
@@ -53,8 +53,7 @@ def _segment() -> Callable[[str, str], Iterable[str]]:
         from sentencex import segment
     except ImportError as error:
         raise FlagError(
-            f"raw text is cut into sentences by a package that is not installed: {extras.install(EXTRA)};"
-            " or write one sentence a line"
+            f"splitting raw text into sentences needs a package: {extras.install(EXTRA)}; or write one sentence per line"
         ) from error
     found: Callable[[str, str], Iterable[str]] = segment
     return found

@@ -21,7 +21,7 @@ from bert_tf.features.columns import IntArray
 from bert_tf.io import atomic, documents
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-_ROUNDS = 4  # of a Feistel network: as many make it hard to tell from a random order
+_ROUNDS = 4  # of a Feistel network: enough to look like a random order
 _QUANTILES = 0.1, 0.5, 0.9
 _BLOCK = 256  # rows
 

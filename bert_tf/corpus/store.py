@@ -36,8 +36,8 @@ _IDS, _SENTENCES, _DOCUMENTS = "ids.bin", "sentences.bin", "documents.bin"
 _BEGIN = {"place": Place(), "last_start": -1}
 _SENTENCES_OF_PART = 1 << 16
 _SHOWN = 200  # characters of names in a message
-_SAMPLE = 1_000_000  # first tokens, by which a store is judged
-_MANY_UNKNOWN = 0.05  # share of [UNK] that a vocabulary of the same language does not come to
+_SAMPLE = 1_000_000  # first tokens, which judge a store
+_MANY_UNKNOWN = 0.05  # share of [UNK] that a vocabulary of the same language does not reach
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +65,7 @@ class TokenStore:
         """Raises DataError if there is no store or a file is truncated, VocabularyError if it has another vocabulary."""
         found = cls._opened(Path(folder))
         if found.vocabulary != vocabulary.fingerprint:
-            raise VocabularyError("its tokens were made with another vocabulary; name that one, or tokenize again", folder)
+            raise VocabularyError("its tokens were made with another vocabulary; use that one, or tokenize again", folder)
         return found
 
     @classmethod
@@ -120,7 +120,7 @@ def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPiec
     of_file = dataclasses.replace(corpus, files=corpus.files[number : number + 1])
     place, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
     atomic.make_folder(folder.parent)
-    with lock.claiming(place, wait=True):  # a pipeline may have two workers do the same
+    with lock.claiming(place, wait=True):  # a pipeline may give two workers the same task
         if not _is_made(place, key):
             with Appending(place, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
                 left = pieces(of_file, Place(*writer.state["place"]))
@@ -207,7 +207,7 @@ def _id_type(pieces_of_vocabulary: int) -> np.dtype[Any]:
 def _state(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
-    except OSError:  # who reads it says why
+    except OSError:  # the reader reports why
         return None
     return found.st_size, found.st_mtime_ns
 

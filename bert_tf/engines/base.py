@@ -26,12 +26,12 @@ from bert_tf.tasks.base import Outputs
 
 Batch = Mapping[str, Array]  # the arrays of `INPUTS`, [B, T] each
 Compute = Callable[[Batch], Mapping[str, npt.NDArray[np.float32]]]  # outputs by name, with padding
-Open = Callable[[Path, str, int], Compute]  # from a file, a precision, and how many threads there are
+Open = Callable[[Path, str, int], Compute]  # from a file, a precision and a number of threads
 Convert = Callable[[Trained, str], Path]  # from a model and a precision to its file
 
-_TOKENS = 768  # of a batch: what a layer computes of them stays in a core's second cache
-# A request of few rows is padded to a multiple of 8 tokens: an engine prepares itself anew for each length that it meets. Rows
-# of int8 always are, in batches of one length: where a sum is rounded otherwise, a value can become another integer.
+_TOKENS = 768  # of a batch: a layer's tensors stay in a core's L2 cache
+# A request of few rows is padded to a multiple of 8 tokens, since an engine prepares again for each new length. int8 rows
+# always are, in batches of one length: a sum rounded differently can become another integer.
 _FEW, _MULTIPLE = 8, 8
 
 

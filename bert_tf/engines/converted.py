@@ -24,8 +24,8 @@ from bert_tf.runtime import precision as formats
 
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
-_ERRORS = 3  # severity from which ONNX Runtime writes to the standard error
-_LAYOUT = 2  # of the graph: a greater number converts all models anew
+_ERRORS = 3  # lowest severity that ONNX Runtime logs
+_LAYOUT = 2  # of the graph: a greater number reconverts all models
 _KEPT = 8
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
 

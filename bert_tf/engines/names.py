@@ -2,4 +2,4 @@
 
 TENSORFLOW, ONNXRUNTIME, OPENVINO, AUTO = "tensorflow", "onnxruntime", "openvino", "auto"
 NAMES = (TENSORFLOW, ONNXRUNTIME, OPENVINO, AUTO)
-INT8 = "int8"  # a precision of engines alone: nothing is trained in it
+INT8 = "int8"  # for inference engines only, not for training

@@ -13,7 +13,7 @@ from bert_tf.engines.names import AUTO, INT8, ONNXRUNTIME, OPENVINO, TENSORFLOW
 from bert_tf.errors import FlagError
 from bert_tf.runtime import precision as formats
 
-Make = Callable[[InferenceOptions, str, Path], Engine]  # from how to compute, a precision, and the package's home
+Make = Callable[[InferenceOptions, str, Path], Engine]  # from options, a precision, and the package's home
 
 _FULL = (formats.DEFAULT, "float32")
 
@@ -57,7 +57,7 @@ def _automatic(precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
     for row in (ENGINES[OPENVINO], ENGINES[ONNXRUNTIME]):
         if precision in row.precisions and not row.missing(precision):
             return row, f"is installed; for matrix products this CPU has {formats.cpu_units()}{_hint(row, precision)}"
-    return ENGINES[TENSORFLOW], f"nothing else that is installed computes in {precision}; {extras.install(OPENVINO)}"
+    return ENGINES[TENSORFLOW], f"no other installed engine computes in {precision}; {extras.install(OPENVINO)}"
 
 
 def _hint(row: EngineRow, precision: str) -> str:
@@ -66,7 +66,7 @@ def _hint(row: EngineRow, precision: str) -> str:
 
 
 def _tensorflow(inference: InferenceOptions, precision: str, home: Path) -> Engine:
-    del precision, home  # the execution of the encoder says it
+    del precision, home  # the encoder's execution has the precision
     return TensorFlowEngine(inference)
 
 

@@ -1,1 +1,1 @@
-"""Training, evaluation and prediction with an Estimator; `api` selects that of the installed TensorFlow."""
+"""Training, evaluation and prediction with an Estimator; `api` picks the one for the installed TensorFlow."""

@@ -20,9 +20,9 @@ else:
         """Returns a configuration without tf.estimator's default hooks, which `progress_hook.ProgressHook` replaces."""
         return tf.estimator.RunConfig(
             train_distribute=train_distribute,
-            eval_distribute=train_distribute,  # nothing is evaluated, but of several machines TensorFlow warns without it
+            eval_distribute=train_distribute,  # nothing is evaluated, but with several machines TensorFlow warns without it
             log_step_count_steps=None,
-            save_summary_steps=None,  # another set of fetches would have the graph optimized again
+            save_summary_steps=None,  # another set of fetches would trigger another graph optimization
             **settings,
         )
 

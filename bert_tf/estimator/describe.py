@@ -21,8 +21,8 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 tf1 = tf.compat.v1
 
 
-_SHOWN = 5  # examples of a split
-_OFTEN = 10_000  # examples, after which the published form says how far it is
+_SHOWN = 5  # examples shown per split
+_OFTEN = 10_000  # examples between two progress lines of the published form
 _TITLE = re.compile(r"^\*{5} (.*) \*{5}\n", re.MULTILINE)
 
 
@@ -50,7 +50,7 @@ def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[st
     """Writes the lines of a split to examples.txt, keeping other splits; raises OutputError if it cannot be written."""
     path = Path(folder) / run_layout.EXAMPLES
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    _, *parts = _TITLE.split(text)  # titles and texts by turns
+    _, *parts = _TITLE.split(text)  # alternating titles and texts
     kept = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
     atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in kept.items()))
 

@@ -95,12 +95,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     def after_save(self, session: tf1.Session | None, global_step_value: int) -> bool:
         """Evaluates the checkpoint if due; returns whether training should end now."""
         step = int(global_step_value)
-        self._note_time(step)  # before all else, so that what a kill leaves of this step has its time
+        self._note_time(step)  # first, so that a step interrupted by a kill has its time
         if step % self._plan.every_n_steps and step != self._total:
             return False
         self._forward.load(self._checkpoint(step))
         results = {**self._plan.measure(self._forward), **self._of_average(step)}
-        self._note_time(step)  # with the evaluation, before that is on disk
+        self._note_time(step)  # again, including the evaluation, before its result is on disk
         lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:
@@ -133,11 +133,11 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         line, prefix = evaluations.best(lines, self._plan.metric), kept.checkpoint(self._folder, BEST)
         wanted = self._checkpoint(evaluations.step_of(line)) if line else ""
         if prefix is not None and Path(prefix).name == Path(wanted).name:
-            saved.go_on_from(prefix)  # a kill may have left the one before it
+            saved.go_on_from(prefix)  # a kill may have left the previous one
             return
         if line and Path(f"{wanted}.index").is_file():
             self._replace_best(self._forward.load(wanted))
-        elif prefix is not None:  # someone has the run go on from before it
+        elif prefix is not None:  # the run was resumed from an earlier step
             log.warning("%s: deleted, its evaluation is no longer part of the run", prefix)
             shutil.rmtree(self._folder / BEST, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Evaluations of a run, in evaluations.jsonl, from which the best step and an early end follow; the time to a target result.
+"""Evaluations of a run (evaluations.jsonl), which decide the best step and an early end; the time to a target result.
 
 clock.jsonl has a line for each checkpoint of a run that is evaluated during training: times are summed over the run's
 processes. Work after a killed process's last checkpoint is lost, and its time is not counted.
@@ -17,8 +17,8 @@ from bert_tf.errors import OutputError
 from bert_tf.io import atomic, documents, files
 from bert_tf.metrics import ranking
 
-LOSS = "eval_loss"  # which decides between equal results
-Line = Mapping[str, "float | None"]  # the step, and results by name; None for what is no number
+LOSS = "eval_loss"  # breaks ties between equal results
+Line = Mapping[str, "float | None"]  # the step, and results by name; None for NaN and infinity
 
 
 def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:

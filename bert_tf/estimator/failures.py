@@ -31,9 +31,9 @@ from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.peers import START_AGAIN
 from bert_tf.tasks.base import Outputs
 
-_PEER_GONE = "remote process exited or there was a network error"  # as NCCL says it, of several machines alone
-_UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
-# A row that cannot be read, as TensorFlow quotes an error of Python.
+_PEER_GONE = "remote process exited or there was a network error"  # NCCL's wording, with several machines only
+_UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # prefixes of TensorFlow's messages
+# An unreadable row: TensorFlow quotes Python's error.
 _OF_READER = re.compile(rf"^(?:{DataError.__name__}|{VocabularyError.__name__}): (.+)$", re.MULTILINE)
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
@@ -47,13 +47,13 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
     try:
         with _quiet_event_writer():
             yield
-    # The writer of event files raises IndexError, and a saver without a folder ValueError.
+    # The event file writer raises IndexError; a saver without a folder raises ValueError.
     except (tf.errors.OpError, IndexError, OSError, OutputError, ValueError) as error:
         if cleans and not Path(folder).is_dir():
-            raise OutputError(f"{folder}: was deleted while it was written to; the same command begins anew") from error
+            raise OutputError(f"{folder}: was deleted during the run; the same command starts over") from error
         raise _readable(error, folder, progress) from error
     finally:
-        if cleans:  # of several machines the one that saves: another might delete what is being written
+        if cleans:  # only the machine that saves: others might delete files being written
             for place in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
                 delete_unfinished(place)
 
@@ -61,7 +61,7 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
 def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
     """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
     if not all(np.isfinite(output).all() for output in outputs.values()):
-        raise CheckpointError(f"{checkpoint}: computes NaN or infinity; did its training fail?")
+        raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
 
 
 @contextlib.contextmanager
@@ -87,7 +87,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         if error.errno not in _UNWRITABLE:
             return error
         return OutputError(
-            f"{error.filename or folder}: cannot write: {files.reason(error)}; the last whole checkpoint is kept"
+            f"{error.filename or folder}: cannot write: {files.reason(error)}; the last complete checkpoint is kept"
         )
     text = str(getattr(error, "message", error))
     of_reader = _OF_READER.search(text)
@@ -95,12 +95,12 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         return TrainingError(f"{of_reader[1]}; the last checkpoint is kept")
     if NOT_FINITE in text and progress is not None:
         return TrainingError(
-            f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
-            " lower --learning_rate or look at the data"
+            f"step {progress.step + 1}: {NOT_FINITE}; weights are unchanged, the last checkpoint is kept;"
+            " lower --learning_rate or check the data"
         )
     unwritable = [line for line in text.splitlines() if any(os.strerror(n).lower() in line.lower() for n in _UNWRITABLE)]
     if unwritable:
-        return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last whole checkpoint is kept")
+        return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last complete checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
         taken = gpu_failures.others()

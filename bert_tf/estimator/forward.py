@@ -27,7 +27,7 @@ from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
 
-_AT_A_TIME = 2  # batches, on a CPU
+_AT_A_TIME = 2  # concurrent batches on a CPU
 
 
 class Forward:
@@ -56,7 +56,7 @@ class Forward:
                 self._on_each(lambda tower: tower.restore(prefix, step))
             except tf.errors.OpError:
                 for name in wanted:
-                    reader[name]  # says what is damaged, which the graph does not
+                    reader[name]  # names the damaged entry, unlike the graph
                 raise
         return step
 
@@ -86,7 +86,7 @@ class Forward:
                     for field in fields:
                         results[field.name][features.places(field.axis, rows)] = found[field.name]
             finally:
-                waiting.clear()  # where one device fails the others end too
+                waiting.clear()  # if one device fails, the others stop too
 
         with readable_errors("prediction"):
             self._on_each(compute, times=1 if batch_size else self._at_a_time)
@@ -103,7 +103,7 @@ class Forward:
     def _on_each(self, do: Callable[[_Tower], None], *, times: int = 1) -> None:
         """Runs `do` on all devices in parallel, `times` on each; one call runs in this thread, which receives signals."""
         first, *others = self._towers * times
-        with concurrent.futures.ThreadPoolExecutor(len(others) + 1) as pool:  # starts a thread for each task
+        with concurrent.futures.ThreadPoolExecutor(len(others) + 1) as pool:  # starts one thread per task
             running = [pool.submit(do, tower) for tower in others]
             do(first)
             for other in running:
@@ -125,20 +125,20 @@ class _Tower:
                     field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name)
                     for field in (*INPUTS, *head.inputs)
                 }
-                # Of what is fed the graph optimizer knows no shape, whatever the placeholder says, and fuses less.
+                # The graph optimizer ignores the shapes of fed placeholders, and would fuse less.
                 shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in self.inputs.items()}
                 self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
                 self.variables = tf1.trainable_variables()
                 self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self.variables]
                 self._step = tf1.train.get_or_create_global_step()
-            # Names of files are strings, which no GPU has a kernel for.
+            # File names are strings, for which GPUs have no kernels.
             self._saver = tf1.train.Saver(self.variables)
             self._whole_saver = tf1.train.Saver([*self.variables, self._step])
         self._graph.finalize()
         self.session = tf1.Session(graph=self._graph, config=machine.session_config)
 
     def restore(self, prefix: str, step: int) -> None:
-        with self._graph.as_default():  # outside of a graph a saver would build another one
+        with self._graph.as_default():  # otherwise the saver would build a graph of its own
             self._saver.restore(self.session, prefix)
             self.session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
 

@@ -18,7 +18,7 @@ from bert_tf.runtime.peers import START_AGAIN, Watch, close_in_background
 
 tf1 = tf.compat.v1
 
-_SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up, and one at most ends early
+_SIGNAL, _EARLY = 1.0, 0.5  # a machine's message; they are summed, and at most one machine ends early
 DIFFERING = "watch/differing"
 
 
@@ -27,7 +27,7 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
 
     A second SIGTERM does not: a scheduler sends it to all processes of a job, and their leader passes it on.
 
-    With several machines it also ends training early: what one of them decides, the others learn in their next step.
+    With several machines it also ends training early: the others learn of one machine's decision in their next step.
     `stopped_by` is the signal received, or None.
     """
 
@@ -68,12 +68,12 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         known = run_values.results if self._together else self._known()
         if known >= _SIGNAL and self.stopped_by is None:
-            self.stopped_by = signal.SIGTERM  # of another machine
+            self.stopped_by = signal.SIGTERM  # received by another machine
         if known:
             run_context.request_stop()
 
     def release(self) -> None:
-        """Gives the handlers back, after the last checkpoint: it must not be cut off either."""
+        """Restores the handlers after the last checkpoint, which must not be interrupted either."""
         while self._previous:
             signal.signal(*self._previous.popitem())
 
@@ -82,7 +82,7 @@ class EndHook(tf1.train.SessionRunHook):
     """Calls a function after the last step, before it is saved, unless a signal ended training."""
 
     def __init__(self, do: Callable[[], None], stop: StopOnSignalHook) -> None:
-        """`do` starts the next phase ahead of time; if it fails, it fails again and reports when needed."""
+        """`do` starts the next phase ahead of time; an error recurs, and is reported, when the phase begins."""
         self._do = do
         self._stop = stop
 
@@ -141,5 +141,5 @@ class ReplicaCheckHook(tf1.train.SessionRunHook):
         if names:
             raise TrainingError(
                 f"step {self._step}: the replicas have different weights ({len(names)} variables, the first is {names[0]}):"
-                " a device or its connection computes wrongly; the last checkpoint before it can be continued from"
+                " a device or its connection is faulty; resume from the last checkpoint before this step"
             )

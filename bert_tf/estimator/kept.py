@@ -13,7 +13,7 @@ from bert_tf.errors import UnreadableError
 from bert_tf.io import atomic, files
 from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TOKENIZER, VOCABULARY, of_step
 
-BESIDE = (VOCABULARY, TOKENIZER, CONFIG, RECORD)  # the checkpoint of a model
+BESIDE = (VOCABULARY, TOKENIZER, CONFIG, RECORD)  # files beside a model's checkpoint
 
 
 def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:
@@ -37,7 +37,7 @@ def moving_average(prefix: str) -> str:
 
 
 def settle_average(prefix: str) -> None:
-    """Makes a complete checkpoint's moving average that of the run, if it has one; raises OutputError."""
+    """Makes a complete checkpoint's moving average, if any, the run's; raises OutputError."""
     average = Path(moving_average(prefix))
     if Path(f"{average}.index").is_file():
         keep_alone(average, average.parent.parent)
@@ -67,7 +67,7 @@ def keep_alone(prefix: Path, output_dir: Path) -> None:
     """
     folder, name = prefix.parent, prefix.name
     with atomic.readable_errors(folder):
-        optimizer_state.to_disk(os.fspath(prefix))  # before others are deleted: the power may fail
+        optimizer_state.to_disk(os.fspath(prefix))  # before others are deleted, in case of power loss
     for beside in BESIDE:
         if (output_dir / beside).is_file():
             atomic.write_text(folder / beside, (output_dir / beside).read_text(encoding="utf-8"))
@@ -75,4 +75,4 @@ def keep_alone(prefix: Path, output_dir: Path) -> None:
     with atomic.readable_errors(folder):
         for earlier in folder.glob(CHECKPOINTS):
             if not earlier.name.startswith(f"{name}."):
-                shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is a save that was cut short
+                shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is an interrupted save

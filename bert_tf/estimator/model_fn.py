@@ -29,7 +29,7 @@ from bert_tf.optimization.parts import POOLER, Part
 tf1 = tf.compat.v1
 TRAIN, PREDICT = api.ModeKeys.TRAIN, api.ModeKeys.PREDICT
 
-TOKENS = "watch/tokens"  # of training: a scalar int32, the real tokens of the step over all replicas
+TOKENS = "watch/tokens"  # scalar int32: real tokens of a training step over all replicas
 
 Features = Mapping[str, tf.Tensor]
 ModelFn = Callable[[Features, str], api.EstimatorSpec]
@@ -43,13 +43,13 @@ class Model:
     head: HeadSpec
     loss: LossOptions = dataclasses.field(default_factory=LossOptions)
     execution: Execution = dataclasses.field(default_factory=Execution)
-    dropout: bool = True  # False compares ways of computing
+    dropout: bool = True  # False only to compare ways of computing
     seed: int = 0
     optimization: Optimization | None = None
     restore: RestorePlan | None = None
-    max_seq_length: int | None = None  # of the features; batches are shorter where they are cut to their longest row
+    max_seq_length: int | None = None  # of the features; batches may be cut to their longest row
     check_replicas: bool = False  # adds what `hooks.ReplicaCheckHook` reads
-    around: Callable[[Head], Head] | None = None  # adds to the head, as distillation does
+    around: Callable[[Head], Head] | None = None  # wraps the head, as for distillation
 
     @property
     def whole_head(self) -> Head:
@@ -64,7 +64,7 @@ def make_model_fn(model: Model) -> ModelFn:
     """
     head = model.whole_head
 
-    @tf.autograph.experimental.do_not_convert  # strategies would take seconds to rewrite what has no need of it
+    @tf.autograph.experimental.do_not_convert  # strategies would spend seconds on a needless rewrite
     def build(features: Features, mode: str) -> api.EstimatorSpec:
         if mode == PREDICT:
             outputs = compute_outputs(model, head, features, model.execution)
@@ -91,7 +91,7 @@ def make_model_fn(model: Model) -> ModelFn:
             tf.identity(replicas.differing(tf1.trainable_variables()), name=DIFFERING)
         return api.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
 
-    def model_fn(features: Features, mode: str) -> api.EstimatorSpec:  # an Estimator reads the names of the arguments
+    def model_fn(features: Features, mode: str) -> api.EstimatorSpec:  # an Estimator inspects the argument names
         return build(features, mode)
 
     return model_fn
@@ -150,7 +150,7 @@ def _without_padding(field: Field, output: tf.Tensor, features: Features) -> tf.
         output = tf.boolean_mask(output, tf.cast(features["input_mask"], tf.bool))
     elif field.axis == SLOT:
         output = tf.boolean_mask(output, tf.sequence_mask(features[SLOTS.name], tf.shape(output)[1]))
-    return tf.identity(output)  # a result itself would not be fused with the product before it
+    return tf.identity(output)  # a fetched result would not be fused with the product before it
 
 
 def _scaffold() -> tf1.train.Scaffold | None:

@@ -18,8 +18,8 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _SHORTEST = 5  # [CLS] a [SEP] b [SEP]
-_ROUNDED_TO = (8, 16, 32, 64, 128)  # rows of the table of words, for the hardware; 30522 pieces become 30528 rows
-# What a vocabulary is that a setting of --do_lower_case does not suit.
+_ROUNDED_TO = (8, 16, 32, 64, 128)  # word table rows, for the hardware; 30522 pieces become 30528 rows
+# By --do_lower_case: the casing that contradicts it, its value as text, the remedy.
 _CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "off", "drop --nodo_lower_case")}
 
 
@@ -32,7 +32,7 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
         if multiple is None:
             problems.append(f"{said}; take {vocabulary.file} and the configuration from one folder")
         else:
-            log.warning("%s: taken for padding to a multiple of %d", said, multiple)
+            log.warning("%s: treated as padding to a multiple of %d", said, multiple)
     return problems + check_length("max_seq_length", max_seq_length, config)
 
 
@@ -40,7 +40,7 @@ def check_length(flag: str, length: int, config: BertConfig) -> list[str]:
     """Returns a line if `length` (tokens, set by `flag`) is too short or exceeds the model's positions."""
     if _SHORTEST <= length <= config.max_position_embeddings:
         return []
-    return [f"--{flag}={length} is outside {_SHORTEST} to {config.max_position_embeddings}, the positions that the model knows"]
+    return [f"--{flag}={length} is outside {_SHORTEST} to {config.max_position_embeddings}, the lengths the model supports"]
 
 
 def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
@@ -50,7 +50,7 @@ def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
     if found.against(lower_case=lower_case):
         return [f"the vocabulary is {kind} ({found}) but --do_lower_case is {flag}; {remedy}"]
     if found.doubtful(lower_case=lower_case):
-        log.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", flag, found)
+        log.warning("--do_lower_case is %s, which may not suit the model: %s", flag, found)
     return []
 
 
@@ -86,7 +86,7 @@ def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]
     """Returns one line per reason why training could learn nothing."""
     problems = []
     found = set() if isinstance(examples, OnDisk) else {example.label for example in examples}
-    # Answers, tags and options mean something else in each text.
+    # Answers, tags and options differ in meaning from text to text.
     if len(found) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
         problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
     if schedule.steps < 1:
@@ -108,13 +108,10 @@ def check_batch(
     if batch_size >= fewest * parts:
         return []
     if batch_size >= parts:
-        return [
-            f"--{flag}={batch_size} leaves an example alone, where the loss compares it with others;"
-            f" make it {fewest * parts} at least"
-        ]
+        return [f"--{flag}={batch_size} leaves single examples, but the loss compares examples; use at least {fewest * parts}"]
     each = f", in {micro_batches} micro-batches each (--gradient_accumulation_steps)" if micro_batches > 1 else ""
     return [
-        f"--{flag}={batch_size} is over all {replicas} replicas{each}, and leaves some without an example;"
+        f"--{flag}={batch_size} is shared by {replicas} replicas{each}, some of which get no example;"
         " raise it, or lower --num_gpus or --virtual_devices"
     ]
 

@@ -52,11 +52,11 @@ def _keep_lines_up_to(path: Path, step: int) -> None:
             text = file.read().decode(errors="replace")
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {files.reason(error).partition(';')[0]}; move it away") from error
-    lines = text.split("\n")[:-1]  # what follows the last line end was cut off by a kill
+    lines = text.split("\n")[:-1]  # drops a line cut off by a kill
     steps = [_step_of(line) for line in lines]
     atomic.write_text(path, "".join(f"{line}\n" for line, of in zip(lines, steps) if of is not None and of <= step))
     if None in steps:
-        log.warning("%s: lines that cannot be read are left out: %d", path, steps.count(None))
+        log.warning("%s: unreadable lines skipped: %d", path, steps.count(None))
 
 
 def _step_of(line: str) -> int | None:
@@ -146,7 +146,7 @@ class ProgressHook(tf1.train.SessionRunHook):
 
     def _write(self, folder: Path, line: Mapping[str, float]) -> None:
         if self._lines is not None:
-            self._lines.write(documents.to_json(line) + "\n")  # the norm of a step that loss scaling skips is not a number
+            self._lines.write(documents.to_json(line) + "\n")  # the norm is NaN or infinite if loss scaling skips a step
             self._lines.flush()
         write_scalars(folder, {name: value for name, value in line.items() if name != "step"}, self.step)
 
@@ -175,7 +175,7 @@ def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], s
 
 
 def event_writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
-    with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
+    with tf.Graph().as_default():  # a new writer requires and writes a default graph
         return tf1.summary.FileWriterCache.get(os.fspath(folder))
 
 

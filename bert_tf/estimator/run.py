@@ -46,18 +46,16 @@ class Training:
     """How to train, apart from the model's own settings."""
 
     schedule: Schedule
-    save_checkpoints_steps: int | None = None  # None for the pace of `saver.Pace`
+    save_checkpoints_steps: int | None = None  # None: as `saver.Pace` decides
     log_every_n_steps: int = 50
     keep_optimizer_slots: bool = False
     keep_checkpoint_max: int = 5
     check_replicas_every_n_steps: int = 0
     batching: Batching = TO_LONGEST
-    evaluation: EvaluationPlan | None = None  # while it trains
-    setting: Setting = UNKNOWN_SETTING  # what the diagnosis afterwards goes by
-    then: tuple[Phase, ...] = ()  # what to train on after the schedule, as one training
-    at_end: Callable[[], None] | None = (
-        None  # starts, before the last checkpoint is written, what comes next; not after a signal
-    )
+    evaluation: EvaluationPlan | None = None  # during training
+    setting: Setting = UNKNOWN_SETTING  # for the diagnosis afterwards
+    then: tuple[Phase, ...] = ()  # phases after the schedule, in the same training
+    at_end: Callable[[], None] | None = None  # starts the next phase before the last checkpoint is written; not after a signal
 
     @property
     def steps(self) -> int:
@@ -106,7 +104,7 @@ def train(
 ) -> Outcome:
     """Trains to the last step or to an early end, from the folder's newest checkpoint if there is one.
 
-    A step ends for `watchers` before anything is logged, saved or evaluated; `hooks` run after the package's own. If
+    `watchers` see the end of a step before anything is logged, saved or evaluated; `hooks` run after the package's own. If
     several machines train together, only the chief writes. Raises TrainingError if loss or gradient are not finite or
     memory runs out, CheckpointError if the newest checkpoint is damaged, OutputError if a file cannot be written.
     """
@@ -120,7 +118,7 @@ def train(
     if start >= steps:
         log.info("already trained to step %d of %d: nothing left to train", start, steps)
         return Outcome(start)
-    # Of several machines the chief may still be evaluating where the run starts: it tells the others with the next step.
+    # The chief may still be evaluating the starting step: it tells the other machines with the next step.
     if _ended_early(folder, training, up_to=start if watch is None else start - 1):
         return Outcome(start)
     if start:
@@ -146,7 +144,7 @@ def train(
                 _report_saving(folder, saver.saving)
     finally:
         stop.release()
-    # The chief of several machines may still be saving.
+    # With several machines, the chief may still be saving.
     outcome = Outcome(last_step(folder) if writes else progress.step, stop.stopped_by)
     if outcome.step < steps and outcome.stopped_by is None:
         _ended_early(folder, training, up_to=outcome.step)
@@ -170,7 +168,7 @@ def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting)
     if folder is not None and (diagnosis.kind != TOO_SHORT or not timing_file.exists(folder)):
         try:
             timing_file.write(folder, summary, diagnosis)
-        except OutputError as error:  # what is trained is saved already
+        except OutputError as error:  # the weights are saved already
             log.warning("%s", error)
 
 
@@ -180,7 +178,7 @@ def _report_saving(folder: str, saving: Saving) -> None:
     log.info(text, saving.checkpoints, saving.bytes / 1e6, saving.seconds, 100 * share)
     try:
         timing_file.add(folder, timing_file.SAVING, {**dataclasses.asdict(saving), "share": share})
-    except OutputError as error:  # what is trained is saved already
+    except OutputError as error:  # the weights are saved already
         log.warning("%s", error)
 
 
@@ -253,8 +251,8 @@ def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -
         problem = f"{listed}: names a checkpoint that does not exist"
     if problem:
         raise CheckpointError(
-            f"{problem}; there is no whole checkpoint with moments to go on from; to train from the weights of an older one,"
-            f" name it with --init_checkpoint, and a new --output_dir; to start anew, delete {folder}"
+            f"{problem}; no complete checkpoint has moments to resume from; to train from the weights of an older one,"
+            f" name it with --init_checkpoint, and a new --output_dir; to start over, delete {folder}"
         )
     return checkpoint
 
@@ -278,7 +276,7 @@ def _fit(estimator: api.Estimator, input_fn: InputFn, hooks: list[Hook], steps: 
     try:
         api.train_together(estimator, input_fn, hooks, max_steps=steps)
     except (tf.errors.OpError, LostPeerError):
-        watch.settle()  # ends the process where a peer is to blame
+        watch.settle()  # ends the process if a peer is to blame
         raise
     finally:
         watch.stop()

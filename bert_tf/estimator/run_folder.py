@@ -1,4 +1,4 @@
-"""The record of a run in its output folder: what determined it, and whether a new command means the same run."""
+"""The record of a run in its output folder: the settings that determined it, and whether a new command continues it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from bert_tf.tasks.sentence.example import TEXTS
 from bert_tf.tasks.settings import GROUPS, KEPT
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-MACHINE, NATIVE = "machine", "native_kernels"  # what computes, which changes no more than the rounding
-VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: those that a run was opened with before, oldest first
-LEARNED = "learned_sha256"  # of what the numbers of the head mean, see `learned_digest`
-COLUMNS = "columns"  # settings of the task: where texts and labels stand in one's own tables, and what else it takes
+MACHINE, NATIVE = "machine", "native_kernels"  # what computes: affects only rounding
+VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: earlier versions that opened the run, oldest first
+LEARNED = "learned_sha256"  # digest of the meaning of outputs, see `learned_digest`
+COLUMNS = "columns"  # settings of the task: columns of custom tables, and others
 
 _DURATION = {"num_train_steps", "num_train_epochs"}
 _LONGER = (
-    " a run cannot be extended, since the learning rate of each step depends on their number. Start a new run from its"
+    " a run cannot be extended, since the learning rate depends on the number of steps. Start a new run from its"
     " encoder (--init_checkpoint={folder} --output_dir=NEW),"
 )
 _REMEDY = "restore it, or train with --overwrite_output_dir"
@@ -53,7 +53,7 @@ def _is_setting(row: Setting, value: object) -> bool:
     return False
 
 
-# What other commands take from a record, and whether its values can be what was written.
+# Keys of a record that other commands read, with a check of their values.
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **{row.name: functools.partial(_is_setting, row) for row in settings_of(*GROUPS.values()) if row.name in KEPT},
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
@@ -70,9 +70,9 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 _TASK = ("task_name", "kind")
-_TOGETHER = ("task_name", "labels", "kind")  # a record of a task has all of them
+_TOGETHER = ("task_name", "labels", "kind")  # a task's record has all of them
 _MEANING = ("kind", "labels", "do_lower_case")
-# What of a configuration neither shapes nor scales what trained weights compute.
+# Configuration keys that do not affect the outputs of trained weights.
 _OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 
 
@@ -83,7 +83,7 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
     `instead` tells the second writer its alternative to waiting.
     """
     with lock.writing_folder(output_dir, instead=instead):
-        with contextlib.suppress(OSError):  # it is in nobody's way
+        with contextlib.suppress(OSError):  # leftovers do no harm
             is_run = (Path(output_dir) / RECORD).is_file()
             inner = [path for path in Path(output_dir).iterdir() if path.is_dir()] if is_run else []
             for place in (
@@ -96,7 +96,7 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
 
 @contextlib.contextmanager
 def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
-    """Locks, as `writing` does, those of the folders that hold a run."""
+    """Locks the folders that hold a run, as `writing` does."""
     with contextlib.ExitStack() as held:
         for folder in sorted({os.path.realpath(folder) for folder in folders}):
             if os.path.isfile(os.path.join(folder, RECORD)):
@@ -109,7 +109,7 @@ def refuse_own_file(output: str) -> None:
     path = Path(output)
     names = [name for part in run_layout.OF_TRAINING for name in part.names]
     if (path.parent / RECORD).is_file() and any(fnmatch.fnmatchcase(path.name, name) for name in names):
-        raise OutputError(f"--output={output}: training has left this file; name another")
+        raise OutputError(f"--output={output}: training wrote this file; name another")
 
 
 def delete_unfinished(folder: Path) -> None:
@@ -138,7 +138,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
         if name in values and not is_usable(values[name]):
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
     if record.get(LEARNED, learned_digest(values)) != learned_digest(values):
-        raise OutputError(f"{path}: kind, labels or do_lower_case: not as in the training; {_REMEDY}")
+        raise OutputError(f"{path}: kind, labels or do_lower_case differ from the training; {_REMEDY}")
     if "kind" in values and not families.is_known(values["kind"]):
         kind = str(values["kind"])[:100]
         raise OutputError(f"{path}: no family of the kind {kind!r} is known here; register it (tasks.families.register) first")
@@ -146,7 +146,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def learned_digest(values: Mapping[str, Any]) -> str:
-    """Returns the sha256 of the meaning of outputs, which weights do not show: labels in their order, and others."""
+    """Returns the sha256 of the meaning of outputs, which weights do not record: labels in their order, and others."""
     return hashlib.sha256(documents.to_json([values.get(name) for name in _MEANING]).encode()).hexdigest()
 
 
@@ -200,7 +200,7 @@ def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[
 def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabulary: Vocabulary) -> list[str]:
     """Returns one line for each part that the folder's run was not trained with; empty without a record."""
     record = trained(folder)
-    said = f"is not that of the training, as {RECORD} says; put back the file of the training"
+    said = f"differs from the one recorded in {RECORD}; restore the file used in training"
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
         problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
@@ -252,11 +252,11 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
         if time.monotonic() > limit:
             found = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], wanted))})"
             raise OutputError(
-                f"{output_dir}: holds {found}, and the chief has not begun this one within {patience_s:.0f} s;"
+                f"{output_dir}: holds {found}, and the chief has not started this one within {patience_s:.0f} s;"
                 " give all machines the same flags and a folder that they share"
             )
         if tries == 2:
-            log.info("waiting until the chief has begun this run in %s", output_dir)
+            log.info("waiting for the chief to start this run in %s", output_dir)
         time.sleep(0.2)
 
 
@@ -279,13 +279,13 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record:
 
 
 def _continued(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a record with the earlier TensorFlow versions; logs what may round differently from here on."""
+    """Returns a record with the earlier TensorFlow versions; logs changes that may affect rounding from here on."""
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
         return record
     native_before, native = (_is_native(found.get(MACHINE)) for found in (earlier, record))
     if native_before != native:
         kinds = {True: "native kernels", False: "TensorFlow's own"}
-        text = "%s: begun with %s, goes on with %s: the last bits of its numbers differ"
+        text = "%s: started with %s, continues with %s: results differ in the last bits"
         log.info(text, folder, kinds[native_before], kinds[native])
     (before, past), (now, _) = (_tensorflows(found.get(VERSIONS)) for found in (earlier, record))
     if before and before != now:
@@ -317,7 +317,7 @@ def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 
 
 def _delete_run(folder: Path) -> None:
-    """Deletes only what a run of this package writes."""
+    """Deletes only files that a run of this package writes."""
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
     _delete(folder, run_layout.names(run_layout.OF_TRAINING))

@@ -32,10 +32,10 @@ from bert_tf.profiling.timing.wall_clock import SAVES, WALL
 
 tf1 = tf.compat.v1
 
-_ALL = 2**31 - 1  # checkpoints; TensorFlow's own 0 lists only the newest, and what is not in the list is deleted later
-STEPS, SECONDS = 1000, 600.0  # after so many steps, as published, or so much time, whichever comes first
-SHARE = 0.02  # of the time that saving may take
-_BYTES_PER_SECOND = 1e9  # of a good disk, until the run's own has been seen
+_ALL = 2**31 - 1  # keeps all; TensorFlow's own 0 lists only the newest, and unlisted checkpoints are deleted later
+STEPS, SECONDS = 1000, 600.0  # between saves: steps (as published) or time, whichever comes first
+SHARE = 0.02  # largest share of time for saving
+_BYTES_PER_SECOND = 1e9  # of a good disk, until the run's own speed is known
 
 
 @dataclasses.dataclass
@@ -120,7 +120,7 @@ class RunSaver(tf1.train.Saver):
                 _write(self._averages, sess, kept.moving_average(prefix))
             super().save(sess, save_path, global_step, **settings)
         except BaseException:
-            if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
+            if problem_of(prefix) is not None:  # else the interrupted checkpoint is complete, and others may be gone
                 optimizer_state.delete(prefix)
                 for path in kept.average_files(prefix):  # it may fill the disk
                     with contextlib.suppress(OSError):
@@ -157,8 +157,8 @@ class RunSaver(tf1.train.Saver):
         rows = optimizer_state.rows(self._restored)
         if optimizer_state.exists(rows):
             _read(self._rows, session, rows)
-        else:  # it was left out of a copy, or the run was begun by an earlier version or with --nodefer_embeddings
-            log.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
+        else:  # not copied along, or the run began with an earlier version or --nodefer_embeddings
+            log.warning("no %s: the run continues, but may differ in the last digits from an uninterrupted run", rows)
 
 
 def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
@@ -167,7 +167,7 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     if not shadows:
         return None
     named = {variable.name.rpartition(":")[0]: variable for variable in weights}
-    copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver renames no variable with several copies
+    copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver cannot rename variables with several copies
     saved = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**named, **shadows}.items()}
     return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
@@ -177,8 +177,8 @@ def _saver(variables: Sequence[tf.Variable], builder: Any = None) -> tf1.train.S
 
 
 def _write(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:
-    if saver.saver_def is not None:  # of no variables there is none
-        Path(prefix).parent.mkdir(exist_ok=True)  # where the run's own folder was deleted, that is an error
+    if saver.saver_def is not None:  # None without variables
+        Path(prefix).parent.mkdir(exist_ok=True)  # fails if the run's folder was deleted
         saver.save(session, prefix, write_meta_graph=False, write_state=False)
 
 
@@ -250,7 +250,7 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
     def begin(self) -> None:
         event_writer(self._checkpoint_dir)
         super().begin()
-        self._global_step_tensor = tf1.train.get_global_step()  # as the other hooks: a session prepares for each set of fetches
+        self._global_step_tensor = tf1.train.get_global_step()  # same fetches as other hooks: a session prepares for each set
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Saves nothing: the starting point is on disk already."""
@@ -263,7 +263,7 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         if self._drawing is None:
             graph, writer = run_context.session.graph, event_writer(self._checkpoint_dir)
             self._drawing = threading.Thread(target=writer.add_graph, args=[graph], name="graph for TensorBoard")
-            self._drawing.start()  # it is Python's work, and the session's that prepares the step is not
+            self._drawing.start()  # it is Python's work, unlike the session's preparation of the step
 
     def end(self, session: tf1.Session) -> None:
         if self._drawing is not None:
@@ -281,9 +281,11 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
     def _save(self, session: tf1.Session, step: int) -> bool:
         try:
             ends = super()._save(session, step)
-        except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session takes it for the end of the data
+        except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session mistakes it for the end of data
             reason = os.strerror(errno.EFBIG)
-            raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; the last whole checkpoint is kept") from error
+            raise OutputError(
+                f"{self._checkpoint_dir}: cannot write: {reason}; the last complete checkpoint is kept"
+            ) from error
         if self._pace:
             self._pace.saved(step)
         return ends

@@ -18,22 +18,22 @@ from bert_tf.optimization.gradients import on_own_devices
 from bert_tf.runtime import devices
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
-BATCH = "watch/time/batch"  # the batch is there, in the memory of the host; its reader says when, see `inputs.pipeline.READY`
-COPIED = "watch/time/copied"  # it is where it is computed; only where `mark_copied` was called
-FORWARD = "watch/time/forward"  # the loss is there; not where micro-batches take turns
+BATCH = "watch/time/batch"  # the batch is in host memory; its reader reports when, see `inputs.pipeline.READY`
+COPIED = "watch/time/copied"  # the batch is on its device; only if `mark_copied` was called
+FORWARD = "watch/time/forward"  # the loss is computed; not with micro-batches
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
-GRADIENTS = "watch/time/gradients"  # the gradients of this replica are there
-SUMS = "watch/time/sums"  # those of all replicas are, where there are several
+GRADIENTS = "watch/time/gradients"  # this replica's gradients are computed
+SUMS = "watch/time/sums"  # gradients are summed over replicas, if several
 
-RECEIVED = "/received"  # what follows the name of a stamp in that of the value that the host waits for
+RECEIVED = "/received"  # suffix of a stamp's name: the value that the host waits for
 
-_GATE = "/gate"  # what follows the name of a stamp in that of its gate
+_GATE = "/gate"  # suffix of a stamp's name: its gate
 
 
 def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
     """Adds the moment when the operations of `after` have run; on a GPU: have been launched."""
     with tf.device(HOST), tf.control_dependencies(list(after)):
-        if devices.demands_determinism():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
+        if devices.demands_determinism():  # tf.timestamp is not allowed then; Python's clock takes a few microseconds more
             tf.numpy_function(time.time, [], tf.float64, name=name)
         else:
             tf.timestamp(name=name)
@@ -70,7 +70,7 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
     must also be fetched, or graph optimization removes it.
     """
     with tf.device(number.device), tf.control_dependencies(list(after)):
-        sent = tf.math.is_finite(number)  # any operation would do that cannot be left out
+        sent = tf.math.is_finite(number)  # any operation would do that cannot be optimized away
     with tf.device(HOST):
         received = tf.identity(sent, name=name + RECEIVED)
     mark(name, [received])
@@ -101,7 +101,7 @@ def mark_copied(graph: tf.Graph) -> None:
     for tensor in features:
         readers = tensor.consumers()
         if readers:
-            with tf.device(readers[0].device):  # an int32 that is passed on as it is would stay with the host
+            with tf.device(readers[0].device):  # an int32 passed on unchanged would stay on the host
                 arrived.append(tf.reduce_sum(tf.cast(tensor, tf.float32)))
     with tf.device(HOST):
         received = tf.add_n(arrived, name=COPIED + RECEIVED)

@@ -16,7 +16,7 @@ from bert_tf.runtime import distribution
 
 tf1 = tf.compat.v1
 
-_STEP_READ = "global_step_read_op_cache"  # the collection in which TensorFlow's hooks look for the value of the step
+_STEP_READ = "global_step_read_op_cache"  # the collection where TensorFlow's hooks look up the step
 
 Hooks = Sequence[tf1.train.SessionRunHook]
 InputFn = Callable[..., tf.data.Dataset]
@@ -34,7 +34,7 @@ class EstimatorSpec(NamedTuple):
     predictions: Mapping[str, tf.Tensor] | None = None
     loss: tf.Tensor | None = None
     train_op: Any = None  # an operation, or its copies on replicas
-    scaffold: tf1.train.Scaffold | None = None  # of one replica; several get TensorFlow's default
+    scaffold: tf1.train.Scaffold | None = None  # for a single replica; several use TensorFlow's default
 
 
 @dataclasses.dataclass(frozen=True)

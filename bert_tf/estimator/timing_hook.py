@@ -19,8 +19,8 @@ from bert_tf.profiling.timing.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, S
 tf1 = tf.compat.v1
 
 _STAMPS = (stamps.BATCH, stamps.LAUNCHED, stamps.GRADIENTS, stamps.SUMS)
-# Steps of a session that are traced, until that is enough time; the quietest of them counts. Other programs on the same cores
-# make an operation of a microsecond one of milliseconds now and then, so a few short steps are not enough.
+# Steps of a session to trace until the time suffices; the quietest counts. Other programs on the same cores now and then
+# stretch an operation from a microsecond to milliseconds, so a few short steps are not enough.
 _TRACED, _TRACED_SECONDS = frozenset(range(8, 42, 3)), 0.5
 
 
@@ -31,19 +31,19 @@ class StepTimingHook(tf1.train.SessionRunHook):
     """
 
     def __init__(self, timer: StepTimer, setting: Setting) -> None:
-        """A few steps are traced for `idle` on the CPU of one machine only: of a GPU the host's trace says nothing.
+        """Traces a few steps for `idle`, only on the CPU of a single machine: the host's trace does not cover a GPU.
 
         Gradients are timed only if a GPU may be behind its host or replicas wait for each other.
         """
         self.timer = timer
         self.idle: float | None = None
         self._watches_gradients = setting.gpu or setting.replicas > 1
-        self._waits = not setting.gpu  # which would stand still for its host
-        self._left = 0.0 if setting.gpu or setting.machines > 1 else _TRACED_SECONDS  # to be traced
+        self._waits = not setting.gpu  # which would stall for its host
+        self._left = 0.0 if setting.gpu or setting.machines > 1 else _TRACED_SECONDS  # left to trace
         self._quietest = float("inf")
 
     def begin(self) -> None:
-        (tokens, *_) = replicas.local_tensors(TOKENS)  # the same on all
+        (tokens, *_) = replicas.local_tensors(TOKENS)  # equal on all replicas
         moments = stamps.fetched(gradients=self._watches_gradients)
         self._fetched = {TOKENS: tokens, **moments}
         for name in {stamps.GRADIENTS, stamps.SUMS} & moments.keys() if self._waits else ():

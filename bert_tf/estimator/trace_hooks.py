@@ -1,4 +1,4 @@
-"""Look into single training steps, the others run unchanged: devices, memory, and a profile of a few steps."""
+"""Hooks that inspect single training steps (devices, memory, a profile of a few steps); others run unchanged."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ tf1 = tf.compat.v1
 _SHOWN_TYPES, _SHOWN_MOVES = 4, 3
 _BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "forward", "backward"
 _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
-_BOTH = "forward and backward"  # of micro-batches, which take turns
-_TRACED = 10  # steps at the end of the range whose operations are written down: their records are held until it ends
-_UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # Nsight Systems sets it; a GPU has one tracer only
+_BOTH = "forward and backward"  # of micro-batches, which alternate both
+_TRACED = 10  # last steps of the range, whose operations are recorded: records stay in memory until it ends
+_UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # set by Nsight Systems; a GPU has only one tracer
 
 
 Placed = tuple[str, str, str]  # name, type and device (/GPU:0) of an operation as placed, pruned and fused by TensorFlow
@@ -114,7 +114,7 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
         if self._next != self._step:
             return None
-        # The software's records have all allocations; the hardware's would take the GPU's one tracer from other profilers.
+        # A software trace has all allocations; a hardware trace would take the GPU's only tracer from other profilers.
         return tf1.train.SessionRunArgs(None, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE))
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
@@ -124,7 +124,7 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
         try:
             self._write_trace(run_values.run_metadata)
             self._write_live_memory(run_values.run_metadata)
-        except OutputError as error:  # training goes on, whatever becomes of what is said of it
+        except OutputError as error:  # a failed trace must not stop training
             log.warning("--memory_trace_step=%d: %s", self._step, error)
 
     def _write_trace(self, metadata: tf1.RunMetadata) -> None:
@@ -184,7 +184,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._with_tensorflow = _UNDER_NSYS not in environment
         self._ranges, self._cuda = Ranges(), CudaProfiler()
         if not self._with_tensorflow and not self._ranges.seen_by_nsight:
-            log.warning("--profile_steps: Nsight Systems will show no names of phases; pip install nvtx")
+            log.warning("--profile_steps: Nsight Systems will show no phase names; pip install nvtx")
         self._profiling = self._recorded = False
         self._traces: collections.deque[Any] = collections.deque(maxlen=_TRACED)  # `StepStats`
 
@@ -200,31 +200,31 @@ class ProfileHook(tf1.train.SessionRunHook):
             with tf.device(HOST), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
-            if stamp != stamps.COPIED:  # added to the whole graph, so nothing is behind it; nor does a GPU wait at a gate
+            if stamp != stamps.COPIED:  # covers the whole graph: nothing follows it, and a GPU does not wait at a gate
                 stamps.wait_at_gate(stamp, self._marks[-1])
         self._first_phase = phases[0][1]
-        # What has to be fetched for a stamp to be true, see `stamps.mark_done`.
+        # Values that must be fetched for stamps to be valid, see `stamps.mark_done`.
         self._marks += [graph.get_tensor_by_name(f"{s}{stamps.RECEIVED}:0") for s, _ in phases if s + stamps.RECEIVED in names]
         self._peak = MatmulPeak(graph)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         start = int(session.run(tf1.train.get_global_step(session.graph)))
         self._next = start + 1
-        # The first step of a run that goes on builds and tunes, and says nothing of the others.
+        # The first step of a resumed run builds and tunes, so it is not representative.
         self._first = max(self._steps.first, start + 2) if start else self._steps.first
         if self._first > self._steps.last:
             log.warning("--profile_steps: nothing to record, the run starts with step %d", self._next)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
         step = self._next
-        traced = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE)  # by which `StepTimingHook` keeps a step apart
-        if step == self._first - 1:  # other fetches have the graph optimized again: that shall not be in the record
+        traced = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE)  # tells `StepTimingHook` to set the step apart
+        if step == self._first - 1:  # new fetches trigger another graph optimization, which must not be recorded
             return tf1.train.SessionRunArgs(self._marks, options=traced)
         if not self._first <= step <= self._steps.last:
             return None
         if not self._profiling:
             self._start()
-        self._marked = tf.profiler.experimental.Trace("train", step_num=step, _r=1)  # by which TensorBoard tells steps apart
+        self._marked = tf.profiler.experimental.Trace("train", step_num=step, _r=1)  # lets TensorBoard tell steps apart
         self._marked.__enter__()
         self._ranges.start(_BATCH, shown=f"{_BATCH} {step}")
         self._ranges.start(self._first_phase)
@@ -232,7 +232,7 @@ class ProfileHook(tf1.train.SessionRunHook):
 
     def _start(self) -> None:
         self._profiling = True
-        shutil.rmtree(self._folder, ignore_errors=True)  # of the same steps, before the run was stopped
+        shutil.rmtree(self._folder, ignore_errors=True)  # of the same steps, before the run was interrupted
         if self._with_tensorflow:
             tf.profiler.experimental.start(os.fspath(self._folder))
         self._cuda.start()
@@ -261,7 +261,7 @@ class ProfileHook(tf1.train.SessionRunHook):
             self._write(session)
         except Exception as error:
             reason = str(error) if isinstance(error, BertError) else repr(error)
-            log.warning("--profile_steps: the record is not whole: %s", reason)
+            log.warning("--profile_steps: the record is incomplete: %s", reason)
 
     def _write(self, session: tf1.Session) -> None:
         trace = self._folder / f"chrome_trace_step{self._next}.json"
@@ -298,7 +298,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         if self._profiling:
             self._stop_profilers()
         if not self._recorded and self._first <= self._steps.last:
-            log.warning("--profile_steps: the record is not whole, the run ended with step %d", self._next - 1)
+            log.warning("--profile_steps: the record is incomplete, the run ended with step %d", self._next - 1)
 
 
 def _phases(names: set[str]) -> list[tuple[str, str]]:

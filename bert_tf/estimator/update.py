@@ -26,8 +26,8 @@ tf1 = tf.compat.v1
 
 # Tensors that hooks fetch by name.
 LOSS, LEARNING_RATE, GRADIENT_NORM = "watch/loss", "watch/learning_rate", "watch/gradient_norm"
-SKIPPED_STEPS = "watch/skipped_steps"  # of loss scaling
-STOP, STOPS = "watch/stop", "watch/stops"  # on several machines: fed with 1 to stop, and added up
+SKIPPED_STEPS = "watch/skipped_steps"  # skipped by loss scaling
+STOP, STOPS = "watch/stop", "watch/stops"  # with several machines: fed 1 to stop, then summed
 BEFORE_SAVING = "bert_tf/before_saving"  # collection of operations that checkpoints wait for
 NOT_FINITE = "the loss or its gradient is not a finite number"
 
@@ -44,9 +44,9 @@ class Optimization:
     polynomial_power: float = 2.0
     layer_decay: LayerDecay = dataclasses.field(default_factory=LayerDecay)
     frozen: frozenset[Part] = frozenset()  # parts of the model that keep their weights
-    micro_batches: int = 1  # that a batch is computed in, one after the other
+    micro_batches: int = 1  # parts of a batch, computed one after the other
     clip_norm: float = 1.0
-    defer_embeddings: bool = True  # makes up for the updates of unused rows when they are next read
+    defer_embeddings: bool = True  # applies missed updates of unused rows when they are next read
     loss_scaling: bool = False  # for float16
     adamw: AdamWConfig = dataclasses.field(default_factory=AdamWConfig)
     average: MovingAverage | None = None  # of the weights, kept beside them
@@ -54,9 +54,9 @@ class Optimization:
 
 
 def _can_defer(optimization: Optimization) -> bool:
-    """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm.
+    """Not with replicas (different rows), loss scaling (skipped steps move no row) or a decay past zero (no logarithm).
 
-    Nor does a table count beyond `MOST_STEPS`, and LAMB needs the norm of the whole table.
+    Nor beyond `MOST_STEPS` steps, or with LAMB, which needs the norm of the whole table.
     """
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
     trained = EMBEDDINGS not in optimization.frozen
@@ -100,7 +100,7 @@ class Update:
         return self._table.lookup
 
     def minimize(self, loss_of: LossOf, features: Features) -> tuple[tf.Tensor, tf.Operation]:
-        """Returns what this replica's examples add to the loss, and the update, which then increments the step.
+        """Returns the contribution of this replica's examples to the loss, and the update, which then increments the step.
 
         `loss_of` maps the features of some examples ([B, ...] each, and scalars) and their micro-batch number to a scalar:
         their share of the whole batch's loss over all replicas. Non-finite numbers stop the run before a weight changes.
@@ -116,9 +116,9 @@ class Update:
 
         if self._optimization.micro_batches == 1:
             stamps.mark_done(stamps.FORWARD, loss, after=[])
-            (one,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # backward begins with it
+            (one,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # the backward pass begins with it
             loss, *gradients = differentiate(loss * one)
-        else:  # the loss above is never computed, but its graph owns the variables, and the table reads the whole batch
+        else:  # the loss above is never computed, but its graph creates the variables, and the table reads the whole batch
             loss, *gradients = add_up(
                 lambda some, number: differentiate(loss_of(some, number)),
                 features,
@@ -135,7 +135,7 @@ class Update:
         """Applies this replica's scaled gradients: those of the variables, and of the table's rows."""
         step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
-        stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # these cost nothing where no hook asks for them
+        stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # free unless a hook fetches them
         stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
         (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
         *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])
@@ -155,10 +155,10 @@ class Update:
             tf.identity(value, name=name)
         finite = tf.math.is_finite(norm + loss)
         usable = finite
-        if self._loss_scale is not None:  # another scale cures gradients, not the loss
+        if self._loss_scale is not None:  # another scale fixes gradients, not the loss
             usable = tf.math.is_finite(loss) & (finite | ~self._loss_scale.at_end)
         with tf.control_dependencies([tf.debugging.Assert(usable, [NOT_FINITE])]):
-            scale = tf.identity(scale)  # which every update reads
+            scale = tf.identity(scale)  # read by every update
         factors = [self._optimization.layer_decay.of(part_of(variable.name)) for variable in variables]
         make = OPTIMIZERS[self._optimization.optimizer]
         optimizer = make(variables, rate, step, self._optimization.adamw, factors=factors)
@@ -173,7 +173,7 @@ class Update:
         if self._table:
             tf1.add_to_collection(BEFORE_SAVING, self._table.make_current())
         average = self._optimization.average
-        if average is not None:  # a step that loss scaling skips counts too: the weights are what they are
+        if average is not None:  # steps skipped by loss scaling count too, with unchanged weights
             with tf.control_dependencies([updated]):
                 updated = average.follow(variables, step)
         with tf.control_dependencies([updated]):

@@ -36,8 +36,8 @@ tf1 = tf.compat.v1
 
 Floats = npt.NDArray[np.float64]
 
-_TOLERANCE = 0.01  # completeness error up to which steps are not doubled
-_LEAST_CHANGE = 1e-6  # of an output: a smaller one is rounding
+_TOLERANCE = 0.01  # completeness error at which steps are no longer doubled
+_LEAST_CHANGE = 1e-6  # of an output: a smaller change is rounding
 _TOKENS = 4096  # of a batch
 
 EXPLAINED = Registry[Explained]("explained")

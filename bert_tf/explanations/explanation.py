@@ -12,8 +12,8 @@ INTEGRATED_GRADIENTS, OCCLUSION = METHODS = ("integrated_gradients", "occlusion"
 STEPS, MOST_STEPS = 16, 1024  # points of the integral: doubled until the scores are complete
 
 _GREEN, _RED = (40, 160, 60), (220, 60, 50)  # words that raise the output, and those that lower it
-_SHADES = {1: (194, 157, 120, 41), -1: (224, 217, 210, 203)}  # the same among the 256 colours of terminals
-_FAINTEST = 0.05  # share of the largest score from which on a word is coloured
+_SHADES = {1: (194, 157, 120, 41), -1: (224, 217, 210, 203)}  # the same in the 256 terminal colours
+_FAINTEST = 0.05  # lowest share of the largest score that is coloured
 _LISTED = 10  # words with the largest scores
 
 

@@ -22,7 +22,7 @@ from bert_tf.tasks.tags.predictions import usual
 
 
 class Case(NamedTuple):
-    """A predicted example, and what was asked about it."""
+    """A predicted example, and the label and word to explain."""
 
     features: Features  # its N rows
     prediction: Any  # of `Family.listed`

@@ -22,7 +22,7 @@ from bert_tf.io.log_form import log
 
 _ONNX, _OPENVINO = "model.onnx", "model.xml"
 _ALL_THREADS = 0
-_MOST = 1e-4  # of the largest output: more than rounding explains
+_MOST = 1e-4  # relative to the largest output: more than rounding explains
 _ROWS, _TOKENS = 8, 32
 
 
@@ -39,7 +39,7 @@ def require_agreement(trained: Trained, compute: Compute) -> None:
     found = compute(batch)
     for name, wanted in expected.items():
         difference = float(np.abs(found[name] - wanted).max())
-        largest = float(np.abs(wanted[np.abs(wanted) < np.float32(1e29)]).max(initial=1.0))  # padding of spans is no number
+        largest = float(np.abs(wanted[np.abs(wanted) < np.float32(1e29)]).max(initial=1.0))  # span padding is not a real value
         if not difference <= _MOST * largest:
             raise CheckpointError(f"{trained.prefix}: {name} differ from TensorFlow's by {difference:.1e}; nothing is exported")
         log.info("%s differ from TensorFlow's by %.1e at most, on %d random rows", name, difference, _ROWS)

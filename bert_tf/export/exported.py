@@ -51,7 +51,7 @@ class Exported:
             return self.options.pairs
         texts: int | None = getattr(self.family.as_trained(self.trained.record), "texts", None)
         if texts is None:
-            raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
+            raise FlagError(f"{self.trained.prefix}: unknown whether its inputs are text pairs; give --pairs or --nopairs")
         return texts == 2
 
 
@@ -68,7 +68,7 @@ def metadata(exported: Exported) -> dict[str, str]:
 
 
 def rule(family: Family) -> dict[str, Any]:
-    """What is made of the model's probabilities, for clients that do it themselves; empty for the published rule."""
+    """Decision rule on the model's probabilities, for clients that apply it themselves; empty for the published rule."""
     found = getattr(family, DECISION, PUBLISHED).facts()
     return {DECISION: found} if found else {}
 
@@ -95,5 +95,5 @@ def readable_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        why = error.message.rpartition("; ")[2].splitlines()[0]  # temporary names are before it, and operations behind
+        why = error.message.rpartition("; ")[2].splitlines()[0]  # temporary names come before it, operations after
         raise OutputError(f"{folder}: was not written: {why}; nothing was changed") from error

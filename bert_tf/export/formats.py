@@ -35,7 +35,7 @@ class Format:
     def require(self, precision: str) -> None:
         """Raises FlagError if the format lacks the precision or an optional package is missing; says how to install it."""
         if precision not in self.precisions:
-            raise FlagError(f"--precision={precision}: --format={self.name} has {', '.join(self.precisions)}")
+            raise FlagError(f"--precision={precision}: --format={self.name} supports {', '.join(self.precisions)}")
         missing = [name for name in self.imports if importlib.util.find_spec(name) is None]
         if self.extra and missing:
             raise FlagError(f"--format={self.name} needs {', '.join(missing)}: {extras.install(self.extra)}")
@@ -49,8 +49,8 @@ def _late(module: str, name: str) -> Callable[..., Any]:
 def _tensorrt(exported: Exported, folder: Path) -> None:
     del exported, folder
     raise FlagError(
-        "--format=tensorrt: TensorFlow 2.15 wants TensorRT 8.6, whose packages are no longer published;"
-        " take --format=onnx, and build the engine by trtexec (docs/export.md)"
+        "--format=tensorrt: TensorFlow 2.15 needs TensorRT 8.6, whose packages are no longer published;"
+        " use --format=onnx, and build the engine with trtexec (docs/export.md)"
     )
 
 

@@ -26,7 +26,7 @@ tf1 = tf.compat.v1
 Tensors = Mapping[str, tf.Tensor]
 T = TypeVar("T")
 
-# Without hand-written gradients: nobody trains what is exported, and other software knows no such operations.
+# Without hand-written gradients: exports are not trained, and other software does not support these operations.
 PACKED = Execution(custom_gradients=False)
 PLAIN = Execution(custom_gradients=False, pack_tokens=False)
 

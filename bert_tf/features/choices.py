@@ -17,11 +17,11 @@ from bert_tf.fields import Field
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 IS_ANSWER = Field("is_answer", dtype=np.float32)  # 1 in rows of the right option
-OPTION_IDS = Field("option_ids", in_batches=False)  # which of all options a row is of, rising
+OPTION_IDS = Field("option_ids", in_batches=False)  # the row's option among all options, rising
 FIELDS = (IS_ANSWER, OPTION_IDS)
 NO_ANSWER = -1
 
-_OF_OTHERS = 4  # an option takes what it needs, up to all but a quarter of a row: something else has to be read too
+_OF_OTHERS = 4  # an option may take all but a quarter of a row, which is for context and question
 
 
 class Choice(NamedTuple):
@@ -50,7 +50,7 @@ def build(
     question_of = np.repeat(np.arange(len(choices), dtype=np.int32), counts)  # [R]
     context = joined(tokenizer.ids(choice.context) for choice in choices)
     before = joined(tokenizer.ids(choice.before) for choice in choices)
-    # As parts of one text: a blank is between them, which other tokenizers than WordPiece see.
+    # As parts of one text: tokenizers other than WordPiece see the blank between them.
     after = joined(tokenizer.ids(choice.after and f" {choice.after}") for choice in choices)
     options = joined(tokenizer.ids(f" {one}" if choice.before else one) for choice in choices for one in choice.options)
     separators = tokenizer.vocabulary.separators

@@ -104,4 +104,4 @@ CUTS: dict[str, Callable[[IntArray, IntArray, IntArray], Cut]] = {
     HEAD_TAIL: head_tail,
     WINDOWS: windows,
 }
-CUTS_OF_LIBRARIES = {**CUTS, LONGEST_FIRST: longest_first}  # no setting of ours, but what an export is compared with
+CUTS_OF_LIBRARIES = {**CUTS, LONGEST_FIRST: longest_first}  # not a setting; exports are compared with it

@@ -17,11 +17,11 @@ from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer
 
 START, END = "start_positions", "end_positions"
-COUNTED = "is_counted"  # 1 of rows that are trained on, else 0
+COUNTED = "is_counted"  # 1 for rows used in training, else 0
 FIRST, AFTER, WIDEST = "first_characters", "after_characters", "is_widest"
 
-# For the loss: where the answer is, 0 ([CLS]) where the window does not hold it. For predictions: the characters of the text
-# that a token stands for, -1 for tokens of no text, and whether no other window shows more around the token.
+# For the loss: the answer's place, 0 ([CLS]) if it is not in the window. For predictions: each token's characters in the
+# text, -1 for tokens of no text, and whether no other window shows more around the token.
 FIELDS = (
     Field(START),
     Field(END),
@@ -31,9 +31,9 @@ FIELDS = (
     Field(WIDEST, TOKEN, np.bool_, in_batches=False),
 )
 
-NO_ANSWER, UNUSABLE = (-1, -1), (-2, -2)  # in the place of an answer's characters: it has none; the data are wrong about it
+NO_ANSWER, UNUSABLE = (-1, -1), (-2, -2)  # instead of an answer's characters: no answer; faulty data
 
-_WINDOW_PARTS = 4  # a window has this part of a row at least, however long the question is
+_WINDOW_PARTS = 4  # a window has at least this part of a row, however long the question
 
 Longs = npt.NDArray[np.int64]
 
@@ -151,7 +151,7 @@ def _widest(rows: _Rows) -> npt.NDArray[np.bool_]:
     left = here - (np.cumsum(rows.length, dtype=np.int64) - rows.length)[row]
     around = np.minimum(left, rows.length[row] - 1 - left) + 0.01 * rows.length[row]  # as published
     piece = rows.example[row] * (np.int64(1) << 32) + rows.start[row] + left
-    order = np.lexsort((-around, piece))  # stable: of equals the first window comes first
+    order = np.lexsort((-around, piece))  # stable: the first of equal windows comes first
     widest[here] = False
     widest[here[order[np.flatnonzero(np.diff(piece[order], prepend=-1))]]] = True
     return widest
@@ -177,7 +177,7 @@ def _targets(
 
 def _pieces_of(answers: Longs, texts: _Texts) -> tuple[Longs, Longs]:
     """[E] first and last piece that overlap the answer's characters [E, 2]; in reverse order if none does."""
-    apart = np.int64(1) << 32  # characters of one text from those of the next
+    apart = np.int64(1) << 32  # separates the characters of consecutive texts
     of_text = np.repeat(np.arange(len(texts.lengths)), texts.lengths) * apart
     base = texts.number * apart
     first = np.searchsorted(of_text + texts.pieces.ends, base + answers[:, 0], side="right")

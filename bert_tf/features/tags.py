@@ -16,7 +16,7 @@ from bert_tf.features.columns import Features, IntArray, joined, marked_rows, ra
 from bert_tf.fields import TOKEN, Field
 from bert_tf.tokenization.tokenizer import Tokenizer
 
-NO_TAG = -1  # of tokens that stand for no word
+NO_TAG = -1  # of tokens that represent no word
 TAGS = Field("tag_ids", TOKEN, padding=NO_TAG)
 WORDS = Field("word_ids", TOKEN, padding=NO_TAG, in_batches=False)  # number of the word in its sentence
 FIELDS = (TAGS, WORDS)

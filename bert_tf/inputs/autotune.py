@@ -18,7 +18,7 @@ try:
 
     _make_device_dataset = per_replica._create_device_dataset
     CONTROLS_REPLICAS = True
-except (ImportError, AttributeError):  # the end of a run on replicas may then take a minute
+except (ImportError, AttributeError):  # the end of a run on replicas may take a minute then
     CONTROLS_REPLICAS = False
 
 

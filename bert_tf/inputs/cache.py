@@ -18,7 +18,7 @@ from bert_tf.fields import Field
 from bert_tf.io import atomic, documents
 from bert_tf.tasks.base import Example
 
-FORMAT_VERSION = "2"  # of what is stored, and of how texts become features
+FORMAT_VERSION = "2"  # of the stored data, and of the conversion of texts to features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CacheKey:
     lower_case: bool
     max_seq_length: int
     long_text: str
-    of_family: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what else its record says
+    of_family: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # other entries of its record
 
     @property
     def digest(self) -> str:

@@ -23,13 +23,13 @@ from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT
 from bert_tf.inputs import autotune
 
 _WINDOW = 50  # steps whose units are sorted together
-_GROUPED = 1  # sets the order of batches apart from that of units
-_EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix products of a CPU faster
+_GROUPED = 1  # separates the random order of batches from that of units
+_EVAL_TOKENS = 2048  # of a batch on one replica; more does not speed up a CPU's matrix products
 
-# What a batch holds beside its features, and the scalars of `fields`.
+# Contents of a batch besides its features and the scalars of `fields`.
 ROWS = "rows"  # [B] int32, numbers of the rows
 GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of the step over all replicas
-READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
+READY = "ready"  # scalar float64, when this replica's part was assembled, in seconds since 1970
 
 InputFn = Callable[..., tf.data.Dataset]
 Units = npt.NDArray[np.int64]  # numbers of units
@@ -104,7 +104,7 @@ class Batching:
     longest: int | None = None  # maximum length
     group_by_length: bool = False  # in training
     eval_tokens: int | None = None  # per replica with padding; None for CPU defaults
-    apart: bool = False  # in evaluation a batch has rows of one padded length: an answer does not depend on the others
+    apart: bool = False  # evaluation batches have one padded length: rows do not affect each other
 
     def tokens(self, longest_example: int) -> int:
         rounded = -(-(self.pad_to or longest_example) // self.multiple) * self.multiple

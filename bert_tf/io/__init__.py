@@ -1,1 +1,1 @@
-"""Files and streams: reading, complete or no writing, JSON and YAML, locks, logs, progress bars and tables as text."""
+"""Files and streams: reading, atomic writing, JSON and YAML, locks, logs, progress bars and tables as text."""

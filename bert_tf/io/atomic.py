@@ -18,7 +18,7 @@ from pathlib import Path
 from bert_tf.errors import OutputError
 from bert_tf.io import files
 
-# Names of what the process has open: a file that they lead to is not theirs to replace.
+# Names of the process's open files, which must not be replaced.
 _NUMBERED = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
 _OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
@@ -105,9 +105,9 @@ def _shortened(name: str) -> str:
 def delete_unfinished(path: str | os.PathLike[str]) -> None:
     """Deletes a killed process's partial writes of a file; nobody may be writing it now."""
     target = Path(path)
-    with contextlib.suppress(OSError):  # they are in nobody's way
+    with contextlib.suppress(OSError):  # leftovers do no harm
         rests = list(target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.tmp"))
-        if os.path.lexists(target):  # else what it replaced is all that there is
+        if os.path.lexists(target):  # else the replaced file is all that is left
             rests += target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.old")
         for rest in rests:
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
@@ -142,7 +142,7 @@ def readable_errors(path: Path) -> Iterator[None]:
     """Turns an OSError within the block into an `OutputError` about `path`."""
     try:
         yield
-    except BrokenPipeError:  # nobody reads any more: no mistake, see `cli.ending`
+    except BrokenPipeError:  # the reader is gone: not an error, see `cli.ending`
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {files.reason(error)}; nothing was changed") from error

@@ -90,7 +90,7 @@ def json_value(text: str, *, finite: bool = False) -> Any:
 def parse_yaml(text: str) -> Any:
     """Returns a YAML or JSON value; DocumentError for repeated keys, deep nesting or aliases that expand too much."""
     if text.lstrip().startswith("{"):
-        with contextlib.suppress(NotJsonError):  # YAML has braces too, but no characters of two escapes
+        with contextlib.suppress(NotJsonError):  # YAML has braces too, but no surrogate pairs
             return parse_json(text)
     value = _yaml_value(text)
     _check_values(value)
@@ -223,7 +223,7 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DocumentError(f"the text {text!r:.80} holds half a character, {text[error.start]!a}") from error
+        raise DocumentError(f"the text {text!r:.80} holds an unpaired surrogate {text[error.start]!a}") from error
 
 
 def _values(root: Any) -> Iterator[Any]:

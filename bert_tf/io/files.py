@@ -1,4 +1,4 @@
-"""Files to read: says why one cannot be read, before a read that would not end.
+"""Files to read: reports why one cannot be read, before a read that would not end.
 
 A user may name anything that has a path: a folder, an endless device, a pipe that can be read once. `open` waits
 for a pipe without a writer, and `read` takes all of /dev/zero.
@@ -26,7 +26,7 @@ _KINDS = {
     stat.S_IFBLK: (errno.EINVAL, "it is a device; name a file"),
     stat.S_IFSOCK: (errno.EINVAL, "it is a socket; name a file"),
 }
-# What the operating system refuses, and what to do. What is not here nobody foresaw.
+# Remedies for errors of the operating system; any others are unexpected.
 _REMEDIES = {
     errno.EACCES: "grant this user access (ls -l shows who has it), or name another place",
     errno.EPERM: "grant this user access (ls -l shows who has it), or name another place",

@@ -1,7 +1,7 @@
 """Locks between writers to one place: the operating system's, which end with the process.
 
-A lock is a hidden file, with another beside it that names its holder; both are deleted on release. Files that a
-kill leaves block nobody. On a file system without locks writing goes on, with a warning.
+A lock is a hidden file, with another beside it that names its holder; both are deleted on release. Files left by a
+kill block nobody. On a file system without locks, writing continues with a warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another folder") -> Iterator[None]:
     """Makes a folder and locks it for the block; deletes it if the block leaves it empty.
 
-    Raises OutputError if another process writes to it; `instead` tells a second writer what else to do than wait.
+    Raises OutputError if another process writes to it; `instead` tells a second writer the alternative to waiting.
     """
     folder = Path(path)
     made = [part for part in (folder, *folder.parents) if not part.exists()]
@@ -96,7 +96,7 @@ def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | Non
         try:
             yield None
         finally:
-            with contextlib.suppress(OSError, UnicodeDecodeError):  # the folder may be gone, or made anew by another
+            with contextlib.suppress(OSError, UnicodeDecodeError):  # the folder may be gone, or recreated by another
                 if holder.read_text(encoding="utf-8") == said:
                     holder.unlink()
 
@@ -116,8 +116,8 @@ def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
     finally:
         if descriptor is not None:
             with contextlib.suppress(OSError):
-                if _is_at(path, descriptor):  # else the folder was deleted, and made anew by another
-                    path.unlink()  # while it is held, so that nobody else's is deleted
+                if _is_at(path, descriptor):  # else the folder was deleted, and recreated by another
+                    path.unlink()  # while held, so that no other lock is deleted
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
@@ -132,7 +132,7 @@ def _acquired(path: Path, *, wait: bool) -> int | None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 return None
-            if _is_at(path, descriptor):  # else its last holder has deleted it meanwhile, and another may have made it anew
+            if _is_at(path, descriptor):  # else its last holder deleted it meanwhile, and another may have recreated it
                 opened.pop_all()
                 return descriptor
 
@@ -153,5 +153,5 @@ def _who(holder: Path) -> str:
     try:
         found = documents.json_value(holder.read_text(encoding="utf-8"))
         return f"process {found['pid']} on {found['host']} has been writing to it since {found['since']}"
-    except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, and has not yet said so
+    except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, but has not named itself yet
         return "another process is writing to it"

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 FORMS = SHORT, PUBLISHED = ("short", "published")
 
-# absl's functions would give a program without handlers one of their own (logging.basicConfig), its logger does not.
+# absl's functions would add a handler to a program without one (logging.basicConfig); its logger does not.
 log: logging.Logger = absl_logging.get_absl_logger()
 short = logging.getLogger("bert_tf.log.short")
 published = logging.getLogger("bert_tf.log.published")
@@ -38,13 +38,13 @@ def set_up(form: str, verbosity: int) -> None:
             root.removeHandler(handler)
     of_tensorflow = logging.getLogger("tensorflow")
     for own in [found for found in of_tensorflow.handlers if type(found) is logging.StreamHandler]:
-        of_tensorflow.removeHandler(own)  # imported before, as in a notebook, TensorFlow writes each line itself too
-    tqdm.set_lock(threading.RLock())  # its own is for processes too, of which a system without fork says that it leaks
+        of_tensorflow.removeHandler(own)  # if imported before, as in a notebook, TensorFlow also writes each line
+    tqdm.set_lock(threading.RLock())  # the default also serves processes, and is reported as leaked without fork
     handler = _AboveBar()
     handler.setFormatter(_Plain() if form == SHORT and verbosity <= 0 else absl_logging.PythonFormatter())
     root.addHandler(handler)
     absl_logging.set_verbosity(verbosity)
-    absl_logging.get_absl_logger().setLevel(logging.NOTSET)  # what counts is the root, as for all loggers
+    absl_logging.get_absl_logger().setLevel(logging.NOTSET)  # the root's level counts, as for all loggers
     root.setLevel(converter.absl_to_standard(verbosity))  # type: ignore[no-untyped-call]
 
 

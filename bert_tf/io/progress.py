@@ -12,7 +12,7 @@ from typing import Any
 from tqdm import TqdmWarning
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets has bars of text
+    warnings.simplefilter("ignore", TqdmWarning)  # a notebook without ipywidgets shows text bars
     from tqdm.auto import tqdm
 
 _QUIET = contextvars.ContextVar("quiet", default=False)

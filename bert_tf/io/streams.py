@@ -29,7 +29,7 @@ class _Results(io.FileIO):
         if self._failed:
             return len(data)
         try:
-            while (written := super().write(data)) is None:  # full, and told not to wait
+            while (written := super().write(data)) is None:  # full and non-blocking
                 select.select([], [self], [])
             return written
         except BrokenPipeError:
@@ -45,7 +45,7 @@ class _Notices(io.FileIO):
 
     def write(self, data: Any) -> int:
         with contextlib.suppress(OSError):
-            return super().write(data) or len(data)  # None where it is full, and told not to wait
+            return super().write(data) or len(data)  # None if full and non-blocking
         return len(data)
 
 

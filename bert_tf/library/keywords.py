@@ -17,8 +17,8 @@ from bert_tf.settings import Setting, path_of, settings_of
 from bert_tf.training.beam_job import Beam
 
 F = TypeVar("F", bound=Callable[..., Any])
-Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False where it is not asked for
-Written = Union[Path, str]  # a file; a text where it lies on another file system
+Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False without Beam
+Written = Union[Path, str]  # a file; a string if it is on another file system
 
 
 def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
@@ -61,9 +61,9 @@ def seeds_text(seeds: str | Iterable[int] | None) -> str | None:
     try:
         numbers = [operator.index(seed) for seed in seeds]
     except TypeError as error:
-        raise FlagError(f"seeds={seeds!r:.80}: give a list of whole numbers, or a text as '1-5'") from error
+        raise FlagError(f"seeds={seeds!r:.80}: give a list of integers, or a string such as '1-5'") from error
     if not numbers:
-        raise FlagError(f"seeds={seeds!r:.80}: name one at least")
+        raise FlagError(f"seeds={seeds!r:.80}: give at least one")
     return ",".join(map(str, numbers))
 
 

@@ -26,10 +26,10 @@ _BESIDE = (run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layo
 
 
 def find(run: str | os.PathLike[str]) -> Trained:
-    """Finds the model of a run; FlagError if its rows or predictions are no columns of a table."""
+    """Finds the model of a run; FlagError if its rows or predictions do not fit a table."""
     model = sources.find(run, ModelOverrides(), environment=os.environ)
     if model.task.family.kind not in (CLASSIFICATION, REGRESSION) or not recorded_texts(model.record):
-        raise FlagError(f"--register: {model.prefix} is a model of another kind than classification and regression of texts")
+        raise FlagError(f"--register: {model.prefix} is not a text classification or regression model")
     return model
 
 
@@ -54,7 +54,7 @@ def save(model: Trained, output: Path) -> None:
         (data / run_layout.LIST).write_text(f'model_checkpoint_path: "{prefix.name}"\n', encoding="utf-8")
         needed = [f"bert_tf=={versions.__version__}", f"tensorflow=={tf.__version__}"]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it recommends an example of the input
+            warnings.simplefilter("ignore")  # it recommends an input example
             mlflow.pyfunc.save_model(
                 str(output), loader_module=__name__, data_path=str(data), signature=signature, pip_requirements=needed
             )

@@ -180,7 +180,7 @@ class Model(Predictor):
         name = data if isinstance(data, str) else ROWS
         examples = self.examples(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
         if not examples:
-            raise DataError("nothing to evaluate by", name)
+            raise DataError("nothing to evaluate on", name)
         predictions = self.predictions(examples)
         return Result(name, family.evaluation(predictions, examples), family.listed(predictions, examples))
 

@@ -30,7 +30,7 @@ class Reader:
         try:
             return self.family.from_rows(rows, _ROW, labelled=False)
         except DataError as error:
-            if not str(error).startswith(f"{_ROW}: "):  # of the whole model
+            if not str(error).startswith(f"{_ROW}: "):  # not about a row
                 raise
             raise DataError(str(error).removeprefix(f"{_ROW}: "), ROWS) from error
 

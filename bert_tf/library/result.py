@@ -15,7 +15,7 @@ class Result:
     """Result of a model on labelled examples.
 
     Attributes:
-      name: of the examples: the split, or "rows".
+      name: name of the split, or "rows".
       evaluation: full evaluation; `details()` is the content of eval_results.json.
       predictions: one for each example, in order.
     """

@@ -89,6 +89,6 @@ class FoldRuns(_Runs):
           fold: from 1; None for the final model.
 
         Raises:
-          CheckpointError: there is no such model, as the final one after `folds_only`.
+          CheckpointError: there is no such model, for example no final one with `folds_only`.
         """
         return self._load("" if fold is None else f"fold-{fold}")

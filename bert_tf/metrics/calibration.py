@@ -1,4 +1,4 @@
-"""Calibration: the temperature of logits, and how far probabilities are from the shares of right decisions.
+"""Calibration: the temperature of logits, and how far probabilities are from the accuracy of decisions.
 
 Shapes: N decisions, C classes.
 """
@@ -16,14 +16,14 @@ from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import Floats
 
 BINS = 15  # of the expected calibration error, as in Guo et al. (2017); fewer if they were small
-_FEWEST = 40  # decisions in a bin: the share of right ones is uncertain by 0.06 for 0.85
-_EXTREME = 20.0  # temperatures are between this and its inverse: logits that are never wrong have no best one
-_DRAWS = 200  # of what calibrated predictions would be right by chance
+_FEWEST = 40  # decisions per bin: an accuracy of 0.85 is uncertain by 0.06
+_EXTREME = 20.0  # largest temperature, and inverse of the smallest: logits that are never wrong have no optimum
+_DRAWS = 200  # of decisions that calibrated predictions get right by chance
 _TOLERANCE = 1e-7  # of the logarithm of a temperature
 
 
 class LabelledLogits(NamedTuple):
-    """Logits that share a temperature, and what would be right."""
+    """Logits that share a temperature, and their true classes."""
 
     logits: Floats  # [N, C]
     labels: npt.NDArray[np.integer[Any]]  # [N] classes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-# What counts for each task. The accuracy of MNLI is the mean of the matched and the mismatched split. AX is no part.
+# Metrics of each task. MNLI's accuracy is the mean of the matched and the mismatched split. AX is not included.
 GLUE_METRICS = {
     "CoLA": ("matthews_correlation",),
     "SST-2": ("accuracy",),

@@ -20,12 +20,12 @@ from bert_tf.metrics.values import Array
 Floats = npt.NDArray[np.float64]
 # Per metric: how to compute it, from [R, K] sums to [R] values, and [N, K] sums by example.
 Sums = Mapping[str, tuple[Callable[[Floats], Floats], npt.NDArray[Any]]]
-Statistic = Callable[[Floats], Floats]  # from how often each group is drawn, [R, G], to the [R] values of a metric
-OfCounts = Callable[[Floats, Floats, Floats], Floats]  # from how often each class is right, there and predicted, [R, L], to [R]
+Statistic = Callable[[Floats], Floats]  # from the counts of drawn groups [R, G] to values [R] of a metric
+OfCounts = Callable[[Floats, Floats, Floats], Floats]  # from counts of right, true and predicted [R, L] to [R]
 Below = Callable[[Floats], Floats]  # see `_below`
 
-# More examples than these are put into groups at random, which are drawn instead: a metric varies as much, and the jackknife of
-# BCa takes the square of their number. How wide the interval is becomes uncertain by 2 %.
+# More examples are put into this many random groups, which are drawn instead: a metric varies as much, and the cost of BCa's
+# jackknife is quadratic in their number. The width of the interval becomes uncertain by 2 %.
 _GROUPS = 1000
 _NUMBERS = 50_000  # drawn at a time: they stay in the cache
 _ROUNDING = 1e-12  # a variance below, relative to that of all examples, is one of equal numbers
@@ -140,7 +140,7 @@ def _of_resamples(statistic: Statistic, groups: int, resamples: int, level: floa
         return statistic(_counts(drawn.reshape(-1, drawn.shape[-1]), groups)).reshape(drawn.shape[:-1])
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there are none
+        warnings.simplefilter("ignore")  # about undefined ends
         low, high = bootstrap(
             (np.arange(groups),),
             of_drawn,

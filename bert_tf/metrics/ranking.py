@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_COSTS = {"loss", "perplexity"}  # words in the name of a result of which less is better
+_COSTS = {"loss", "perplexity"}  # words in the names of results where less is better
 
 
 def is_cost(name: str) -> bool:

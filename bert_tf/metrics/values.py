@@ -52,7 +52,7 @@ def matthews_correlation(labels: Array, predictions: Array) -> float:
     """Matthews correlation of classes (GLUE: CoLA)."""
     from sklearn.metrics import matthews_corrcoef
 
-    if _is_constant(labels) or _is_constant(predictions):  # of one class alone scikit-learn warns
+    if _is_constant(labels) or _is_constant(predictions):  # scikit-learn warns about a single class
         return 0.0
     return float(matthews_corrcoef(labels, predictions))
 
@@ -100,7 +100,7 @@ def usual(kind: str, classes: int) -> tuple[str, ...]:
 def compute(names: Iterable[str], labels: Array, predictions: Array) -> dict[str, float]:
     """Returns the metrics in `names`, keys of `METRICS`; raises `ValueError` if there is nothing to measure."""
     if labels.shape != predictions.shape or not labels.size:
-        raise ValueError(f"labels {labels.shape} and predictions {predictions.shape} must be as many, and some")
+        raise ValueError(f"labels {labels.shape} and predictions {predictions.shape} must have the same nonzero length")
     return {name: METRICS[name](labels, predictions) for name in names}
 
 
@@ -140,7 +140,7 @@ def per_class(labels: Array, predictions: Array, names: Sequence[str]) -> list[C
 def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | None:
     """Returns why predictions look as if nothing was learned; None if they do not.
 
-    They are all the same; or for classes not more often right than the most frequent label, for numbers without a
+    They are all the same; or classes are right no more often than the most frequent label; or numbers have no
     positive correlation. For multi-label only sameness counts: the most frequent set of labels may be hard to beat.
     Labels and predictions: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
     """

@@ -40,7 +40,7 @@ def attention(
 
 
 class _Sequences(NamedTuple):
-    """Attending tokens, and the tokens attended to."""
+    """Tokens that attend, and tokens attended to."""
 
     queries: tf.Tensor  # [M, D]
     rows: tf.Tensor  # [N, D]

@@ -36,8 +36,8 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
         slope = square * (3.0 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
-        # The last factor is 0 where slope is large, and in float16 not finite; then its product with x is not finite earlier.
-        times = tf.math.multiply_no_nan if x.dtype == tf.float16 else tf.multiply  # GPUs have no other kernel for bfloat16
+        # Where slope overflows float16, the last factor is 0: multiply_no_nan gives 0. x * slope would overflow even earlier.
+        times = tf.math.multiply_no_nan if x.dtype == tf.float16 else tf.multiply  # GPUs have no multiply_no_nan for bfloat16
         return upstream * (half_tanh + 0.5 + x * times(slope, 0.5 - 2.0 * tf.square(half_tanh)))
 
     return x * (half_tanh + 0.5), gradient

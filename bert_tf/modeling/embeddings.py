@@ -46,7 +46,7 @@ def embeddings(
         rows = lookup(words, token_ids)  # [N, E]
         if config.type_vocab_size:
             segments = _table("token_type_embeddings", config.type_vocab_size, config)
-            # A product with one-hot rows: two rows get a dense gradient without a scatter. A single row is that of all tokens.
+            # A product with one-hot rows gives two rows a dense gradient without a scatter. A single row is every token's.
             several = config.type_vocab_size > 1
             rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments) if several else segments
         places = _table("position_embeddings", config.max_position_embeddings, config)
@@ -64,7 +64,7 @@ def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:
 class JointLookup:
     """Reads further words together with the inputs: a deferred update must know all at once."""
 
-    words: Words  # the further ones, once inputs are read
+    words: Words  # the further words, once inputs are read
 
     def __init__(self, lookup: Lookup, ids: tf.Tensor) -> None:
         """`ids` [A] are the further words."""

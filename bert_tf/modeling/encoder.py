@@ -39,16 +39,16 @@ class Encoded(NamedTuple):
 
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
-    layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes fewer tokens, of these alone
-    rows: tf.Tensor | None = None  # [P, D] vectors of all tokens, or of those at the places that are read, without padding
+    layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; the last may compute fewer tokens
+    rows: tf.Tensor | None = None  # [P, D] vectors of all tokens, or of the places read, without padding
     layout: Layout | None = None  # of `rows`: [B, T] or [B, S]
-    words: Words | None = None  # of the vocabulary, that the head is trained with
+    words: Words | None = None  # sample of the vocabulary that trains the head
 
     @property
     def read(self) -> tuple[tf.Tensor, Layout]:
         """`rows` and their layout; ValueError if only the first tokens were computed."""
         if self.rows is None or self.layout is None:
-            raise ValueError("the encoder computed the first tokens alone")
+            raise ValueError("the encoder computed only the first tokens")
         return self.rows, self.layout
 
     def of_tokens(self, compute: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
@@ -76,7 +76,7 @@ def bert(
     `reads` says what the caller reads besides `pooled`: unless it is all tokens, `sequence` is None. For `lookup` see
     `embeddings`.
     """
-    # Where all of a sequence is masked, nothing is: each score loses the same, which softmax does not see.
+    # A fully masked sequence is not masked at all: softmax ignores an equal offset of all scores.
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
     make_layout = _make_layout(execution)
     layout = make_layout(input_mask)
@@ -112,7 +112,7 @@ def _layers(
         queries = last if number == top else all_tokens(layout)
         layer = functools.partial(_layer, bias, layout, queries, config)
         with tf1.variable_scope(f"layer_{number}"):
-            # What the last layer computes is still there when the backward pass begins.
+            # The last layer's tensors still exist when the backward pass begins.
             again = execution.recompute and number < top
             rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
         states.append(queries.layout.unpack(rows))
@@ -133,8 +133,8 @@ def _layer(
 def _encoded(
     pooled: tf.Tensor, states: Sequence[tf.Tensor], rows: tf.Tensor, layout: Layout, reads: Reads, execution: Execution
 ) -> Encoded:
-    """Selects what is read: pooled [B, D], states [B, T, D] per layer, rows [M, D] of the last layer."""
-    # What no head reads of these is not computed: a graph leaves out what nobody asks for.
+    """Selects the outputs: pooled [B, D], states [B, T, D] per layer, rows [M, D] of the last layer."""
+    # States that no head reads are not computed: the graph is pruned.
     sequences = tuple(tf.cast(state, tf.float32) for state in states)
     if reads is Tokens.FIRST:
         return Encoded(pooled, None, sequences)
@@ -152,7 +152,7 @@ def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tens
     """
     scope = tf1.get_variable_scope()
     weights: dict[str, tf.Tensor] = {}
-    dropout = copy.copy(execution.dropout)  # as it is before the layer draws
+    dropout = copy.copy(execution.dropout)  # its state before the layer draws
 
     def remember(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Tensor:
         weights[name] = tf.convert_to_tensor(getter(name, *args, **options))
@@ -168,7 +168,7 @@ def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tens
     @tf.custom_gradient
     def keep(rows: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:  # [M, D]
-            # What does not depend on the gradient would be computed at once, or taken for what the forward pass computes.
+            # Otherwise, operations independent of the gradient would run at once, or be merged with the forward pass.
             with tf.control_dependencies([upstream]):
                 again = tf.identity(rows)
             way = dataclasses.replace(execution, dropout=dropout.after(upstream))

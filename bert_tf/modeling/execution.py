@@ -13,7 +13,7 @@ from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
 
-_SCOPE = "dropout"  # of the names of operations, by which traces tell them from those around
+_SCOPE = "dropout"  # of operation names, which identify dropout in traces
 _LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
 _FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
 
@@ -59,12 +59,12 @@ class Dropout(DropElements):
 
     def __init__(self, seed: int, step: tf.Tensor | tf.Variable, *, replica: int = 0, micro_batch: int | tf.Tensor = 0) -> None:
         """Starts a stream; `step` is a scalar int64. Each replica and micro-batch drops different elements."""
-        with tf.device(HOST):  # seeds and sizes that a GPU computes would have to be waited for
+        with tf.device(HOST):  # the host would wait for seeds and sizes computed on a GPU
             self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
             self._step = tf.cast(step, tf.int64) * (1 << 16)
         self._calls = 0
-        self._drawn: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}  # seed and size of each call, for all that draw the same
-        self._event: tf.Tensor | None = None  # that numbers wait for
+        self._drawn: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}  # seed and size of each call, shared by copies
+        self._event: tf.Tensor | None = None  # random numbers wait for it
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
         kept = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
@@ -87,7 +87,7 @@ class Dropout(DropElements):
         smaller, step = _number_below(scale, dtype)
         kept = _from(dropped, draws, dtype) * smaller
         if smaller < scale:
-            larger = round((_LEVELS - dropped) * (scale - smaller) / step)  # levels that have the next number
+            larger = round((_LEVELS - dropped) * (scale - smaller) / step)  # levels with the next larger number
             kept += _from(_LEVELS - larger, draws, dtype) * step
         return tf.reshape(kept, shape)
 
@@ -98,7 +98,7 @@ class Dropout(DropElements):
         with tf1.name_scope(_SCOPE):
             seed, _ = self._next(shape)
             with tf.control_dependencies([] if self._event is None else [self._event]):
-                size = tf.reduce_prod(tf.cast(shape, tf.int64))  # of attention it may be beyond int32
+                size = tf.reduce_prod(tf.cast(shape, tf.int64))  # attention's may exceed int32
                 return tf.reshape(native.kept(tf.identity(seed), size, dropped), shape), scale
 
     def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -24,7 +24,7 @@ def rows_at(rows: tf.Tensor, where: tf.Tensor) -> tf.Tensor:
 
     @tf.custom_gradient
     def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-        # By itself the gradient of a gather is a set of slices, which adds up slowly with whole tensors.
+        # The default gradient of a gather is a set of slices, which is slow to add to whole tensors.
         return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
 
     return gather(rows)
@@ -82,7 +82,7 @@ class Packed:
     """
 
     def __init__(self, input_mask: tf.Tensor) -> None:
-        with tf.device(HOST):  # has the mask already, and knows sizes without waiting for a GPU
+        with tf.device(HOST):  # it has the mask, and gets sizes without waiting for a GPU
             self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
             input_mask = tf.maximum(input_mask, tf.one_hot(0, self._tokens, dtype=input_mask.dtype))
             flat = tf.reshape(input_mask, [-1])  # [B T]
@@ -158,14 +158,14 @@ class Packed:
 
 
 Layout = Union[Padded, Packed]
-MakeLayout = Callable[[tf.Tensor], Layout]  # of a mask
+MakeLayout = Callable[[tf.Tensor], Layout]  # from a mask
 
 
 class Places(NamedTuple):
     """Places that rows name, in their order."""
 
-    positions: tf.Tensor  # [B, S] of tokens; where there is no slot, of any
-    slots: tf.Tensor  # [B] how many slots there are
+    positions: tf.Tensor  # [B, S] of tokens; any token where there is no slot
+    slots: tf.Tensor  # [B] number of slots
 
 
 class Tokens(enum.Enum):
@@ -175,7 +175,7 @@ class Tokens(enum.Enum):
     FIRST = "first tokens"
 
 
-Reads = Union[Tokens, Places]  # places are read beside the first token
+Reads = Union[Tokens, Places]  # places are read besides the first token
 
 
 class Selection(NamedTuple):

@@ -35,7 +35,7 @@ _NO_ROOM = (
     "MemoryError",
     "Killed",
 )
-# The check takes no memory of a GPU, and its last line is its own.
+# The check must not take GPU memory, and its last line must be its own.
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
@@ -85,7 +85,7 @@ def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
             record = {name: value for name, value in made._asdict().items() if name != "folder"}
             (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
             for path in (temporary, *temporary.iterdir()):
-                path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # whatever the umask: what others can write is not loaded
+                path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # files that others can write are not loaded
         return made._replace(folder=folder), True
 
 
@@ -126,14 +126,14 @@ def _run(
             text=True,
             env=environment,
             start_new_session=True,
-            cwd=output.parent,  # Python would import what lies in the folder that it is called in
+            cwd=output.parent,  # Python would import modules from its working directory
         )
         try:
             process.communicate(stdin, timeout=limit_s)
         except subprocess.TimeoutExpired:
             raise _FailedError(f"{what} took more than {limit_s:.0f} s") from None
         finally:
-            if process.poll() is None:  # what it has started ends with it
+            if process.poll() is None:  # its child processes end with it
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -153,5 +153,5 @@ def _wants_room(output: Path) -> bool:
 def _last_line(output: Path) -> str:
     lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
     said = [line.strip() for line in lines if line.strip()]
-    errors = [line for line in said if "error:" in line]  # of the compiler, the first is the cause
-    return (errors[:1] or said[-1:] or ["it says nothing"])[0]
+    errors = [line for line in said if "error:" in line]  # the compiler's first error is the cause
+    return (errors[:1] or said[-1:] or ["no output"])[0]

@@ -20,7 +20,7 @@ SOURCES = Path(__file__).resolve().parent / "kernels"
 
 _NAMES = ("g++", "clang++")
 _SECONDS = 20  # for its version
-# Sums may be reordered; infinities and what is no number stay what they are.
+# Sums may be reordered; infinities and NaN are preserved.
 _ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
 _GENERAL = ("-shared", "-fPIC", "-O3", "-fvisibility=hidden", "-w")
 _MACHINE = ("-march=native", "-mprefer-vector-width=512")

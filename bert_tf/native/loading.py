@@ -53,7 +53,7 @@ def state(environment: Mapping[str, str]) -> str:
 
 def _load(environment: Mapping[str, str]) -> None:
     if not sys.executable:
-        raise _UnusedError("the name of this Python is not known, which checks them in a process of its own")
+        raise _UnusedError("the path of this Python is unknown, but the check needs a process of its own")
     chosen, place, found = _look(environment, creates=True)
     if found is None:
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
@@ -89,4 +89,4 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
 
 
 def _failure(found: build.Build) -> str:
-    return f"{found.failure}; its output is in {found.folder / build.OUTPUT}, and deleting that folder tries again"
+    return f"{found.failure}; see {found.folder / build.OUTPUT}; delete that folder to try again"

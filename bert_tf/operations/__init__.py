@@ -1,1 +1,1 @@
-"""What a user can ask for: one file each."""
+"""The operations of the command line and the library, one module each."""

@@ -1,4 +1,4 @@
-"""Calibrate: temperatures that make the probabilities of a trained model those of being right."""
+"""Calibrate: fits temperatures, so that a trained model's probabilities match its accuracy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bert_tf.operations.evaluate import TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
 from bert_tf.training.settings import MachineSettings, RuleSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.trained import Trained
     from bert_tf.training.calibration import Calibrated
 

@@ -1,4 +1,4 @@
-"""Card: the model card of a trained model, for those who get it."""
+"""Card: writes the model card of a trained model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bert_tf.settings import group, read, setting
 class CardSettings:
     run: str = setting(None, "run or checkpoint", positional=True, required=True)
     output: str | None = setting(None, f"file to write; default: RUN/{CARD}; - prints the card")
-    overwrite: bool = setting(False, "replace a file that is no card, or a card that was edited")
+    overwrite: bool = setting(False, "replace a file that is not a card, or an edited card")
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     credits: Credits = group(Credits)
 
@@ -35,7 +35,7 @@ def write_card(run: str | os.PathLike[str], *, output: str | os.PathLike[str] | 
     """Writes the model card of a run; as `python -m bert_tf card`. Returns the file.
 
     Args:
-      run: folder of a run, for its best checkpoint or the newest, or a checkpoint.
+      run: a run folder (its best or newest checkpoint), or a checkpoint.
       output: file to write; by default MODEL_CARD.md in the folder.
       **settings: the command's flags, by name.
 
@@ -66,7 +66,7 @@ def write(settings: CardSettings) -> Path:
         if not settings.overwrite and not atomic.is_written_into(output):
             _refuse_edited(output)
         atomic.write_text(output, text)
-    log.warning("%s: %d places marked %s are yours to fill in", output, text.count(f"**{card.TODO}**"), card.TODO)
+    log.warning("%s: %d places marked %s must be filled in by hand", output, text.count(f"**{card.TODO}**"), card.TODO)
     return output
 
 
@@ -75,7 +75,7 @@ def _refuse_edited(output: Path) -> None:
 
     with contextlib.suppress(FileNotFoundError):
         if card.is_edited(output.read_text(encoding="utf-8", errors="replace")):
-            raise OutputError(f"{output}: was edited, or is no model card; name another --output, or add --overwrite")
+            raise OutputError(f"{output}: was edited, or is not a model card; name another --output, or add --overwrite")
 
 
 def _print(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""What an operation tells the command line about itself; flags, names and --help are derived from it."""
+"""An operation's declaration for the command line; flags, names and --help are derived from it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ STOPPED = 130  # exit status after a signal
 
 
 class Call(NamedTuple):
-    """A command line that was read."""
+    """A parsed command line."""
 
     settings: Any  # of the class that the command declares
-    own: Mapping[str, Any]  # values of the flags of the command alone
+    own: Mapping[str, Any]  # values of the command's `own` flags
     verbosity: int
     beam: Any  # `training.beam_job.Beam`; None without --beam
-    given: frozenset[str] = frozenset()  # flags of the command line
+    given: frozenset[str] = frozenset()  # flags given on the command line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Command:
     title: str  # first lines of --help
     settings: type | None  # a dataclass of `settings.setting`; positional ones are words of the command line
     run: Callable[[Call], int | None]  # returns the exit status if it is not 0
-    sections: Mapping[str, Sequence[Setting]] = dataclasses.field(default_factory=dict)  # flags by title, not of `settings`
+    sections: Mapping[str, Sequence[Setting]] = dataclasses.field(default_factory=dict)  # flags outside `settings`, by title
     make: Callable[..., Any] | None = None  # from flags by name to the settings, with `sections`
     own: tuple[Setting, ...] = ()  # flags that say how to print
     note: str = ""  # last lines of --help

@@ -16,7 +16,7 @@ from bert_tf.runtime import gpu_failures, nvidia
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, read
 
-if TYPE_CHECKING:  # TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.runtime.diagnosis import Cause
     from bert_tf.runtime.inventory import Inventory
     from bert_tf.runtime.machine import Plan
@@ -34,7 +34,7 @@ VARIABLES = (
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What a run with these settings would compute on."""
+    """Devices that a run with these settings would use."""
 
     strategy: str  # its name
     devices: tuple[str, ...]  # on this machine

@@ -1,4 +1,4 @@
-"""Distill: trains a small model to compute what a trained one does."""
+"""Distill: trains a small model to imitate a trained one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bert_tf.training.fine_tune_config import (
 )
 from bert_tf.training.settings import DataSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.library.model import Model
     from bert_tf.tasks.base import Task
 
@@ -49,7 +49,7 @@ def distill(
 
     Args:
       teacher: folder of a run (its best or newest checkpoint), or a checkpoint.
-      task: of a teacher that was trained on rows in memory: an object such as a `SentenceTask`, with the same labels.
+      task: for a teacher trained on rows in memory: an object such as a `SentenceTask`, with the same labels.
       output_dir: for checkpoints and results; by default out/TASK.
       **settings: the command's flags, by name.
 
@@ -61,7 +61,7 @@ def distill(
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     if "seeds" in settings:
-        raise FlagError("seeds: call it once for each seed, with an output_dir of its own")
+        raise FlagError("seeds: make one call per seed, each with its own output_dir")
     done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 
@@ -69,12 +69,12 @@ def distill(
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
-    given = named(DISTILL_SETTINGS, values)  # a mistyped name is said before files are read
+    given = named(DISTILL_SETTINGS, values)  # reports a mistyped name before files are read
     return configured_distillation(_settings_of(given.get("teacher")), task, **given)
 
 
 def _settings_of(teacher: str | None) -> dict[str, Any]:
-    """Task, data and text preparation of a teacher, by the record of its run; what is damaged is said when it is loaded."""
+    """Task, data and text preparation of a teacher, from its run record; damage is reported when it is loaded."""
     record = _record(Path(teacher or ""))
     trained = record.get(run_layout.DETERMINING)
     found = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}

@@ -24,7 +24,7 @@ from bert_tf.tasks import tables
 from bert_tf.training.settings import MachineSettings
 from bert_tf.vectors.options import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, VectorOptions, form_of
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
     from bert_tf.training.beam_job import Beam
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is
     from bert_tf.vectors.text_encoder import Encoder, TextEncoder
     from bert_tf.vectors.texts import TextInputs
 
-_CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
+_CHUNK_OF_TOKENS = 64  # texts computed together with --tokens: a thousand would fill the memory
 _INPUT_FORMATS = (tables.LINES, *tables.FORMATS)
 _FILE_FORMAT = {"choices": _INPUT_FORMATS, "help": f"{', '.join(_INPUT_FORMATS)}; default: by suffix, or text"}
 _LENGTH = {"help": "maximum input length in word pieces; default: as trained, or 128"}
@@ -77,14 +77,14 @@ class EncodeSettings:
 
     @property
     def kind(self) -> str:
-        """The output's format; raises FlagError if no name tells it, or if other settings contradict it."""
+        """The output's format; raises FlagError if it is unknown or other settings contradict it."""
         kind = form_of(self.files.output, self.output_format).kind
         if kind not in ARRAYS and self.dtype != FLOAT32:
-            raise FlagError(f"--dtype={self.dtype} is of .npy, .npz and .parquet; {kind} has decimal digits")
+            raise FlagError(f"--dtype={self.dtype} is for .npy, .npz and .parquet; {kind} has decimal digits")
         if kind == NPY and self.options.tokens:
-            raise FlagError(f"--tokens: {NPY} cannot say where a text begins; name the output .npz, .parquet or .jsonl")
+            raise FlagError(f"--tokens: {NPY} cannot store where a text begins; name the output .npz, .parquet or .jsonl")
         if kind == PUBLISHED and self.options.normalize:
-            raise FlagError(f"--normalize: vectors of --output_format={PUBLISHED} are as the encoder computes them")
+            raise FlagError(f"--normalize: --output_format={PUBLISHED} has the encoder's vectors unchanged")
         if kind == PARQUET and importlib.util.find_spec("pyarrow") is None:
             raise FlagError(f"{self.output}: Parquet needs pyarrow: {extras.install('parquet')}, or name the output .npz")
         return kind
@@ -176,7 +176,7 @@ def _refuse_pipe(output: str, kind: str) -> None:
         with atomic.readable_errors(Path(output)):
             is_pipe = atomic.is_written_into(output)
     if is_pipe:
-        raise FlagError(f"--output={output}: {kind} begins or ends with its size, which a pipe cannot take; name a file")
+        raise FlagError(f"--output={output}: {kind} has its size at the start or end, so a pipe cannot take it; name a file")
 
 
 def _run_on_beam(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _run_on_beam(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
     from bert_tf.training import beam_job, sources
 
     beam_job.refuse_missing()
-    from bert_tf.cluster import beam  # as the next, it imports Beam
+    from bert_tf.cluster import beam  # imports Beam, like the next
     from bert_tf.cluster.beam import Transfer
     from bert_tf.cluster.shards import ShardForm
 
@@ -192,7 +192,7 @@ def _run_on_beam(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
     files = beam_job.absolute_files(_pairs(settings) if into_folder else [settings.files])  # a pattern has one output
     settings = beam_job.absolute_model(settings.of_file(files[0]))
     if settings.kind == NPY:
-        raise FlagError(f"{settings.output}: shards are in no order, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
+        raise FlagError(f"{settings.output}: shards are unordered, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
     there = beam_job.fetched(settings)
     form = ShardForm(_form(settings, sources.find(there.checkpoint, there.model, environment=os.environ, needs_head=False)))
     transfers = [Transfer(pair.input, pair.output, form) for pair in files]
@@ -265,7 +265,7 @@ def _warn_of_cut_texts(encoder: TextEncoder) -> None:
     if encoder.truncated:
         model = encoder.trained
         log.warning(
-            "texts that lost what is beyond %d word pieces: %d; --max_seq_length takes up to %d",
+            "texts truncated to %d word pieces: %d; --max_seq_length can be up to %d",
             *(model.max_seq_length, encoder.truncated, model.config.max_position_embeddings),
         )
 

@@ -28,12 +28,12 @@ from bert_tf.tasks.in_memory import SentenceTask
 Array = npt.NDArray[Any]
 
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
-_NOT_OF_ONE_MODEL = ("abstain", "folds", "seeds")  # scikit-learn has loops of its own, and no prediction without a label
+_NOT_OF_ONE_MODEL = ("abstain", "folds", "seeds")  # scikit-learn has its own loops, and needs a label for each row
 _STATE = ("_model", "_temporary", "_checkpoint")  # attributes of this process
 
 
 class _BertEstimator(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: parameters, rows, training, and the model as files, bytes and graph."""
+    """Shared by both estimators: parameters, rows, training, and the model as files, bytes and graph."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         given = {**self.get_params(deep=False), **(self.settings or {})}
         foreign = [name for name in _NOT_OF_ONE_MODEL if given.get(name) is not None]
         if foreign:
-            raise ValueError(f"settings: {foreign[0]} is not for estimators of scikit-learn; leave it out")
+            raise ValueError(f"settings: {foreign[0]} is not supported by scikit-learn estimators; leave it out")
         chosen = {name: _plain(value) for name, value in given.items() if name not in _OWN and value is not None}
         rows_of_task = SentenceTask(train=[(*texts, label) for texts, label in zip(rows, targets)], **task)
         self._forget()
@@ -114,7 +114,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the parameters, and of a fitted estimator the files of its model."""
+        """Returns the parameters and, if fitted, the files of the model."""
         state = dict(super().__getstate__())
         checkpoint: Path | None = state.get("_checkpoint")
         for name in (*_STATE, "_close"):
@@ -149,8 +149,8 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
       output_dir: folder of the run, in which the next `fit` replaces it; None for a temporary folder.
       settings: further settings of `fine_tune`, such as {"class_weights": "balanced"}.
       verbose: whether to show progress on a terminal or in a notebook.
-      classes_: labels, sorted; of several labels a row, the numbers of the columns of y.
-      n_features_in_: texts of a row, 1 or 2.
+      classes_: labels, sorted; for several labels per row, the column numbers of y.
+      n_features_in_: texts per row, 1 or 2.
     """
 
     def fit(self, X: Any, y: Any) -> BertClassifier:  # noqa: N803
@@ -185,7 +185,7 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
         predictions = self._predictions(X)
         found = np.array([list(one.probabilities.values()) for one in predictions], np.float64)
         shares: Array = found.reshape(len(predictions), len(self.classes_))
-        return shares if self._several else np.asarray(shares / shares.sum(axis=1, keepdims=True))  # of float32: nearly 1
+        return shares if self._several else np.asarray(shares / shares.sum(axis=1, keepdims=True))  # float32: nearly 1
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Returns the most probable classes [N]; for several labels, a matrix of 0 and 1."""
@@ -211,7 +211,7 @@ class BertClassifier(ClassifierMixin, _BertEstimator):  # type: ignore[misc]
 class BertRegressor(RegressorMixin, _BertEstimator):  # type: ignore[misc]
     """A regression of texts, or of pairs of texts, for scikit-learn; see `BertClassifier`.
 
-    Numbers are learned as they are: scale those far from 0 to 1 (`sklearn.compose.TransformedTargetRegressor`).
+    Targets are not scaled: scale values far from 0 to 1 (`sklearn.compose.TransformedTargetRegressor`).
     """
 
     def fit(self, X: Any, y: Any) -> BertRegressor:  # noqa: N803
@@ -252,12 +252,12 @@ def _texts(X: Any) -> list[tuple[Any, ...]]:  # noqa: N803
 
 
 def _names(classes: Array) -> list[str]:
-    """Returns the names of classes in the run's files: their own, or their numbers if those would not do."""
+    """Returns the names of classes in the run's files: their own, or their indices if those cannot be used."""
     names = [str(label) for label in classes.tolist()]
     usable = all(name and name == name.strip() and name.isprintable() for name in names) and len(set(names)) == len(names)
     return names if usable else list(map(str, range(len(names))))
 
 
 def _plain(value: Any) -> Any:
-    """Returns a setting without NumPy's or pathlib's type, as grids of parameters have."""
+    """Converts a setting from NumPy's or pathlib's type, as in parameter grids, to a plain one."""
     return value.item() if isinstance(value, np.generic) else os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -27,7 +27,7 @@ from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training.settings import MachineSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.evaluation import Dataset
     from bert_tf.batch.trained import Trained
@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 INCOMPLETE = 3  # exit status
-DEFAULT_CHECKPOINT = ":default"  # as a name of --checkpoints; what --zero_shot evaluates where none is named
+DEFAULT_CHECKPOINT = ":default"  # name in --checkpoints; the default with --zero_shot
 
 _ZERO_SHOT_DIR = "out/zero-shot"
 _NO_KEYS = ("task_name", "data_dir", *(row.name for row in settings_of(MachineSettings)))
@@ -87,7 +87,7 @@ class EvaluateSettings:
         if "task_name" in values:
             keys["tasks"] = tuple(TaskEntry(name, values.get("data_dir")) for name in values["task_name"])
         elif "data_dir" in values:
-            raise FlagError("--data_dir is the folder of a task: name it with --task_name")
+            raise FlagError("--data_dir is the folder of a task: add --task_name")
         elif "job" not in values:
             raise FlagError("--task_name is required, or --job=FILE")
         elif "tasks" not in keys:
@@ -153,7 +153,7 @@ def evaluate(
     checked = read(EvaluateSettings, values)
     if checked.job is None and CUSTOM in (canonical_name(entry.name) for entry in checked.tasks):
         raise FlagError(
-            f"task_name={CUSTOM!r} does not say which file: name it in a job file (job=...),"
+            f"task_name={CUSTOM!r} needs a file: name it in a job file (job=...),"
             " or give rows: bert_tf.load(checkpoint).evaluate(rows)"
         )
     return fill_table(checked, runner(beam))
@@ -177,7 +177,7 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
         table = ResultsTable(settings.output_dir, order)
         evaluation.leave_out_outdated(table, settings.checkpoints, named)
         inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
-        log.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
+        log.info("%d checkpoints on %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
         failed = evaluation.evaluate(
             named, datasets, table, settings.model, inference, load=_loader(zero_shot=settings.zero_shot)
         )
@@ -270,7 +270,7 @@ def _labelled(dataset: Dataset, path: object) -> Dataset:
     if not dataset.examples:
         raise DataError("no examples below the header line", path)
     if dataset.examples[0].label is None:
-        raise DataError(f"split {dataset.split} has no labels to evaluate by", path)
+        raise DataError(f"split {dataset.split} has no labels to evaluate on", path)
     return dataset
 
 
@@ -344,7 +344,7 @@ COMMAND = Command(
     " python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval",
     EvaluateSettings,
     _run,
-    stopped="stopped; the same command leaves out the rows that are done",
+    stopped="stopped; the same command skips finished rows",
     has_beam=True,
     reports_to=lambda settings: settings.output_dir,
 )

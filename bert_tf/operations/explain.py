@@ -16,7 +16,7 @@ from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, changed, group, read, setting
 from bert_tf.training.settings import MachineSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.explanations.explanation import Explanation
 
 
@@ -29,11 +29,11 @@ class ExplainSettings:
     method: str = setting(INTEGRATED_GRADIENTS, "how words are scored", choices=METHODS)
     label: str | None = setting(None, "label, tag or option number to explain; default: the predicted one")
     word: int | None = setting(
-        None, "models that tag words: number of the word, from 0; default: the first not tagged O", lowest=0
+        None, "token classification: number of the word, from 0; default: the first not tagged O", lowest=0
     )
     steps: int = setting(
         STEPS,
-        "least number of points of the integral, doubled until scores are complete to 1 %",
+        "minimum number of integration points, doubled until scores are complete to 1 %",
         lowest=1,
         highest=MOST_STEPS,
     )
@@ -43,7 +43,7 @@ class ExplainSettings:
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.row is None):
-            raise FlagError("--text or --row is required, and one of them alone")
+            raise FlagError("give exactly one of --text and --row")
         if self.text_b is not None and self.text is None:
             raise FlagError("--text_b is the second text; give the first with --text")
 

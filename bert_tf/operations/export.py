@@ -20,7 +20,7 @@ from bert_tf.io.text_table import table
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, same, setting
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.trained import Trained
     from bert_tf.features.columns import Features
     from bert_tf.tasks.base import Outputs

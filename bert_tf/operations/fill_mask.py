@@ -22,7 +22,7 @@ from bert_tf.settings import group, read, same, setting, settings_of
 from bert_tf.tasks import tables
 from bert_tf.training.settings import MachineSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
     from bert_tf.filling import FileFiller, Filled, WordFiller
@@ -55,7 +55,7 @@ class FillMaskSettings:
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.input is None):
-            raise FlagError("--text or --input is required, and one of them alone")
+            raise FlagError("give exactly one of --text and --input")
         if (self.input is None) != (self.output is None):
             raise FlagError("--input and --output go together; the words of --text are printed")
 

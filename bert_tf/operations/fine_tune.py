@@ -20,7 +20,7 @@ from bert_tf.tasks.base import DEV, Task
 from bert_tf.training.fine_tune_config import SECTIONS, SETTINGS, FineTuneConfig, configured
 from bert_tf.training.settings import ActionSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.library.model import Model
     from bert_tf.library.seed_runs import FoldRuns, SeedRuns
     from bert_tf.training.fine_tune import FineTuned

@@ -120,7 +120,7 @@ def evaluate_frame(
     parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))
     evaluation = gathering.evaluation(parts, family)
     if evaluation is None:
-        raise DataError("nothing to evaluate by", _ROWS)
+        raise DataError("nothing to evaluate on", _ROWS)
     return Result(_ROWS, evaluation, [])
 
 
@@ -209,7 +209,7 @@ def _sent(model: Trained, frame: DataFrame, work: Work) -> Work:
 
     session = frame.sparkSession
     folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that begin later fetch it too
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it too
     place = spark.send(session, shipped.pack(model, folder))
     overrides = ModelOverrides(max_seq_length=model.max_seq_length, do_lower_case=model.lower_case, long_text=model.long_text)
     machine = with_threads(work.settings.machine, spark.threads(session))

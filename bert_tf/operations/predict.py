@@ -20,7 +20,7 @@ from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
 from bert_tf.tasks.tables import FORMATS
 from bert_tf.training.settings import MachineSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.inputs import Inputs
     from bert_tf.batch.session import Predictor
     from bert_tf.batch.tensorflow_engine import InferenceOptions
@@ -166,7 +166,7 @@ def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
     if settings.keep_columns:
         raise FlagError("--keep_columns: a pipeline of Beam does not read other columns; leave the flag out, or --beam")
     beam_job.refuse_missing()
-    from bert_tf.cluster import beam  # as the next, it imports Beam
+    from bert_tf.cluster import beam  # imports Beam, like the next
     from bert_tf.cluster.beam import Transfer
     from bert_tf.cluster.shards import ShardForm
 
@@ -211,7 +211,7 @@ def _determining(
         **rules_of(reads.family),
         "columns": dataclasses.asdict(settings.columns),
         "skip_bad_rows": settings.skip_bad_rows,
-        **({"keep_columns": True} if settings.keep_columns else {}),  # outputs of before are left alone
+        **({"keep_columns": True} if settings.keep_columns else {}),  # earlier outputs stay valid
         "predict_batch_size": settings.predict_batch_size,
         "precision": inference.precision,
         "chunk": CHUNK,

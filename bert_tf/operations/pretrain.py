@@ -36,7 +36,7 @@ def pretrain(
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     if "seeds" in settings:
-        raise FlagError("seeds: call it once for each seed, with an output_dir of its own")
+        raise FlagError("seeds: make one call per seed, each with its own output_dir")
     return fine_tune.train(
         configured_pretraining(**{**settings, "input_file": input_file, "output_dir": output_dir})
     ).output_dir

@@ -40,7 +40,7 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 if TYPE_CHECKING:
     from bert_tf.training.beam_job import Beam
 
-FORMAT = 1  # of what is in shards
+FORMAT = 1  # version of the shard contents
 _COUNTS = "documents", "sentences", "pieces"
 _MOST_DUPLICATES = 1000
 _MOST_SHARDS = 99_999  # names have five digits
@@ -184,7 +184,7 @@ class _Makers(NamedTuple):
 
 
 def _run_each(work: Callable[[int], object], numbers: Sequence[int], by: Beam) -> None:
-    from bert_tf.training import beam_job  # what it imports is not needed without Beam
+    from bert_tf.training import beam_job  # its imports are not needed without Beam
 
     beam_job.refuse_missing()
     from bert_tf.cluster import beam
@@ -228,7 +228,7 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     log.info("%s with %s became %s", *made_of, counted(len(table), "row"))
     if tokens.documents == 1 and masks.nsp:
         log.warning(
-            "all text is one document, so the random text of a pair comes from it too; separate documents by blank lines"
+            "all text is one document, so the random text of a pair comes from it too; separate documents with blank lines"
         )
     if len(table) < len(output.paths):
         raise FlagError(
@@ -248,7 +248,7 @@ def _tokenizer(config: PretrainingDataSettings) -> WordPieceTokenizer:
         kind = "uncased" if found.lower_case else "cased"
         raise FlagError(f"--do_lower_case={str(lower_case).lower()}: {config.text.vocab_file} is {kind} ({found})")
     if found.doubtful(lower_case=lower_case):
-        log.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", lower_case, found)
+        log.warning("--do_lower_case is %s, which may not suit the model: %s", lower_case, found)
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
 
 
@@ -258,7 +258,7 @@ def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
     written = Counter(os.path.realpath(name) for name in (*names, *manifests))
     same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
     if same:
-        raise FlagError(f"{same[0]}: is the input and the output")
+        raise FlagError(f"{same[0]}: is both input and output")
     (path, times), *_ = written.most_common(1)
     if times > 1:
         raise FlagError(f"--output_file={','.join(names)}: {path} would be written twice; name other files")
@@ -300,7 +300,7 @@ def _there(paths: tuple[str, ...], key: str) -> Written | None:
         if found["key"] == key and found["bytes"] == sizes:
             documents_, sentences, pieces = (found[name] for name in _COUNTS)
             return Written(paths, documents_, sentences, pieces, Tally.read(found["tally"]), found["settings"]["nsp"])
-    except (OSError, documents.DocumentError, LookupError, TypeError):  # there is none, or of another kind
+    except (OSError, documents.DocumentError, LookupError, TypeError):  # missing, or of another kind
         return None
     return None
 

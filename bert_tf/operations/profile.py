@@ -21,7 +21,7 @@ from bert_tf.settings import Setting, read, setting
 TABLES = MODEL, GROUPS, OPS = ("model", "groups", "ops")
 ALL = "all"
 FORMATS = TEXT, TSV, JSON = ("text", "tsv", "json")
-TOP = 20  # operations of a text
+TOP = 20  # operations listed in text output
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _read(folder: Path) -> Record:
 def _print(call: Call) -> None:
     table, written = call.own["table"], call.own["format"]
     if written == TSV and table == ALL:
-        raise FlagError(f"--format={TSV}: has one table; name it, as --table={OPS}")
+        raise FlagError(f"--format={TSV}: holds one table; name it, for example --table={OPS}")
     print("\n".join(_output(tables(call.settings), TABLES if table == ALL else (table,), written, call.settings.top)))
 
 

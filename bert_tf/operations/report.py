@@ -34,7 +34,7 @@ class ReportSettings:
     )
     explain: int = setting(
         0,
-        "first score the words of so many of the most confident mistakes of each dev split (docs/explain.md)",
+        "first score the words of the N most confident mistakes of each dev split (docs/explain.md)",
         lowest=0,
         highest=50,
     )
@@ -72,7 +72,7 @@ def write_report(
       *folders: output folders of the runs.
       output: file to write; by default report.html in the folder, for several in the current one.
       redact: first cuts absolute paths in the runs' `run_config.json` to file names, irreversibly.
-      explain: first scores the words of so many mistakes of each dev split.
+      explain: first scores the words of this many mistakes of each dev split.
       data_dir: with `explain` the folder of the task's files; by default as the command finds it.
 
     Raises:
@@ -136,13 +136,13 @@ def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[s
 
 def _print(call: Call) -> None:
     path = write(call.settings).path
-    if not atomic.is_written_into(path):  # the page alone is to be read there
+    if not atomic.is_written_into(path):  # nothing but the page belongs there
         print(path)
 
 
 COMMAND = Command(
     "Writes the HTML report of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]\n"
-    "A DIR is the --output_dir of a training; that of --seeds is one line, the mean in a band; DIR/seed-* are a line each.\n"
+    "A DIR is the --output_dir of a training; a folder of --seeds is one line (mean and band), DIR/seed-* one line each.\n"
     "While it trains, add --output=FILE.",
     ReportSettings,
     _print,

@@ -21,7 +21,7 @@ from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.training.settings import MachineSettings
 from bert_tf.vectors.nearest import nearest
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.vectors.index import VectorIndex
     from bert_tf.vectors.text_encoder import TextEncoder
 
@@ -45,7 +45,7 @@ class SearchSettings:
 
     def __post_init__(self) -> None:
         if (self.query is None) == (self.queries is None):
-            raise FlagError("--query or --queries is required, and one of them alone")
+            raise FlagError("give exactly one of --query and --queries")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Hit:
 
     score: float  # cosine of its vector and that of the query
     row: int  # in the index, counted from 0
-    id: str  # the number of its line if it had none
+    id: str  # its line number if it had none
     text: str | None = None  # None if the index does not hold it
     text_b: str | None = None  # the second text of a pair
 
@@ -69,18 +69,18 @@ class Found:
 
 @takes(SearchSettings)
 def search(**settings: Any) -> list[Found]:
-    """Finds the texts of an index that are nearest by cosine; does what `python -m bert_tf search` does.
+    """Finds the texts of an index that are nearest by cosine; as `python -m bert_tf search`.
 
         bert_tf.search(index="vectors.npz", query="Who won?")[0].hits[0].text
 
     Args:
-      **settings: those of the command, by the names of its flags; `queries` may also be a list of texts.
+      **settings: the command's flags, by name; `queries` may also be a list of texts.
 
     Returns:
       For each query its `hits`, the nearest first: `score`, `row`, `id`, `text`.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return list(find(read(SearchSettings, settings), os.environ))
 
@@ -105,7 +105,7 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
 
 
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
-    """Opens the model that made the vectors; raises BertError if it is gone or another one."""
+    """Opens the model that made the vectors; raises BertError if it is missing or a different one."""
     from bert_tf.batch.job import ModelOverrides
     from bert_tf.training import sources
     from bert_tf.vectors.options import VectorOptions
@@ -115,7 +115,7 @@ def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, envir
     if record.get("tokens"):
         raise DataError("these are vectors of tokens; encode the texts without --tokens", settings.index)
     if not record:
-        log.warning("%s: nothing says what made these vectors; taken for means of the last layer", settings.index)
+        log.warning("%s: origin of the vectors unknown; assuming means of the last layer", settings.index)
     overrides = ModelOverrides(**{name: record.get(name) for name in _MODEL})
     name = settings.checkpoint or record.get("checkpoint")
     model = sources.find(name, overrides, environment=environment, needs_head=False)
@@ -123,7 +123,7 @@ def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, envir
         if record.get(name) not in (None, model.settings[name]):
             kind = name.removesuffix("_sha256").replace("_", " ")
             raise FlagError(
-                f"{settings.index}: was made with another {kind} than that of {model.prefix}; name it with --checkpoint"
+                f"{settings.index}: was made with a different {kind} than {model.prefix}; name it with --checkpoint"
             )
     options = VectorOptions(**{"pooling": record["pooling"], "layers": tuple(record["layers"])} if record else {})
     if options.width(model.config) != index.width:
@@ -155,7 +155,7 @@ def _as_json(found: Found) -> str:
 
 
 def _as_lines(found: Found, *, several: bool) -> str:
-    """Returns a line for each text: of several queries the query's id, then cosine, id and text, with tabs between them."""
+    """Returns a tab-separated line per text: the query's id if there are several, then cosine, id and text."""
     lines = []
     for hit in found.hits:
         text = " ||| ".join(part for part in (hit.text, hit.text_b) if part is not None)

@@ -9,7 +9,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.service.settings import ServeConfig, configured
 
-_WARNINGS = -1  # verbosity of a program, whose own log says the rest where it is set up
+_WARNINGS = -1  # verbosity in a program, which may set up its own log
 
 
 @takes(ServeConfig)
@@ -32,7 +32,7 @@ def serve(run: str | os.PathLike[str], **settings: Any) -> None:
 
 
 def _run(call: Call) -> None:
-    from bert_tf.service.running import run_service  # what imports HTTP waits until it is needed: --help is quick
+    from bert_tf.service.running import run_service  # lazy import of HTTP: --help stays fast
 
     run_service(call.settings, verbosity=call.verbosity)
 

@@ -44,9 +44,9 @@ class SweepSettings:
         False, "with --search=random or tpe: train the published grid first, within --trials, and compare (docs/sweeps.md)"
     )
     hold_out: float = setting(
-        0.0, "share of the dev examples that choose nothing; the table has the metrics on them too", lowest=0.0
+        0.0, "share of dev examples to hold out from selection; the table has metrics on them too", lowest=0.0
     )
-    spread: bool = setting(False, "a run takes several GPUs if they would idle; rounding differs with their number")
+    spread: bool = setting(False, "give a run several GPUs that would idle; rounding differs with their number")
     from_mnli: bool = setting(False, "start RTE, MRPC and STS-B from the model of MNLI with the same seed and settings")
     launch: str | None = setting(
         None, "ray: train on each node of a Ray cluster; slurm: submit a Slurm array; all see --output_dir", choices=LAUNCHERS
@@ -60,9 +60,9 @@ class Sweep:
     """A finished sweep.
 
     Attributes:
-      folder: of the runs.
+      folder: folder of the runs.
       table: sweep.tsv, a row for each run.
-      results: of the runs, in the order of the file; none of a Slurm array that was submitted.
+      results: one per run, in the order of the file; empty for a submitted Slurm array.
     """
 
     folder: Path
@@ -82,7 +82,7 @@ def sweep(file: str | os.PathLike[str], *, output_dir: str | os.PathLike[str] | 
       **settings: the command's flags, by name.
 
     Raises:
-      BertError: the file is invalid; what fails in a run is in its result.
+      BertError: the file is invalid; a failed run has the error in its result.
       KeyboardInterrupt: Ctrl-C; the runs have saved checkpoints.
     """
     return run_all(read(SweepSettings, {"file": file, "output_dir": output_dir, **settings}))
@@ -118,7 +118,7 @@ def _check(settings: SweepSettings) -> None:
 
 
 def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
-    """What a search is told, besides the file and the folder."""
+    """Arguments of a search, besides file and folder."""
     from bert_tf.sweeps import published
 
     return {
@@ -143,7 +143,7 @@ def _led(settings: SweepSettings, file: SweepFile, runs: Sequence[PlannedRun], d
 
 
 def _command(settings: SweepSettings) -> list[str]:
-    """What Python runs on each machine: this sweep, without a launcher."""
+    """Python's arguments on each machine: this sweep, without a launcher."""
     flags = {name: value for name, value in changed(settings).items() if name not in ("file", *_OF_LAUNCHERS)}
     flags["output_dir"] = os.path.abspath(settings.output_dir)
     return ["-m", "bert_tf", "sweep", os.path.abspath(settings.file), *(f"--{name}={value}" for name, value in flags.items())]

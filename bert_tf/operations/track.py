@@ -34,7 +34,7 @@ def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
     """Sends a run to an experiment tracker, only what is new; as `python -m bert_tf track`.
 
     Args:
-      run: output folder of a run, finished or not, or of several, as of seeds or a sweep.
+      run: output folder of a run, finished or not, or of several runs (seeds, sweep).
       **settings: `tracker`: mlflow, wandb or tensorboard; `register`: with mlflow, the name to register the trained model by.
 
     Returns:
@@ -47,7 +47,7 @@ def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
 
 
 def send(settings: TrackSettings) -> Iterator[Sent]:
-    """Sends each run, and registers its model, when the next one is asked for."""
+    """Sends each run and registers its model, lazily."""
     from bert_tf.report import run_files
     from bert_tf.tracking import replay
 
@@ -80,7 +80,7 @@ def _say(text: str) -> None:
 
 
 def _print(call: Call) -> None:
-    logging.disable(logging.WARNING)  # of trackers' packages: what fails is an error of one line
+    logging.disable(logging.WARNING)  # from trackers' packages: failures become one-line errors
     try:
         _run(call)
     finally:

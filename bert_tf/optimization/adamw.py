@@ -26,8 +26,8 @@ class AdamWConfig:
     weight_decay: float = 0.01
     undecayed: str = "LayerNorm|layer_norm|bias"  # names of variables that do not decay
     bias_correction: bool = False  # arXiv 2006.05987 names its absence as a cause of unstable fine-tuning
-    fused: bool = True  # one kernel a variable, in the place of a dozen element-wise operations
-    native: bool = False  # one kernel for all variables, that clips and decays as well; on CPUs
+    fused: bool = True  # one kernel per variable instead of a dozen element-wise operations
+    native: bool = False  # one kernel for all variables, which also clips and decays; on CPUs
 
 
 def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
@@ -90,7 +90,7 @@ class Trained(NamedTuple):
 
 
 def _name(variable: tf.Variable) -> str:
-    return variable.name.rpartition(":")[0]  # the name of its operation is another on each replica
+    return variable.name.rpartition(":")[0]  # its operation's name differs between replicas
 
 
 class Optimizer:

@@ -8,7 +8,7 @@ counted from the last update of the row, m and v its moments then, q = sqrt(beta
     w' = D w - m sum_s [ rate_s D_s (beta_1 / q)^s / (sqrt(v) + epsilon_s q^-s) ]
     m' = beta_1^n m        v' = beta_2^n v
 
-What depends on s alone is a number for each row; the sum over s for each element has the form sum_s a_s / (sqrt(v) + u_s),
+Factors of s alone are one number per row; the sum over s for each element has the form sum_s a_s / (sqrt(v) + u_s),
 with u_s in a narrow interval. Interpolating 1 / (sqrt(v) + u) in log(u) between Chebyshev nodes turns it into a sum over
 the few nodes, with an error below float32's own. Terms under 1e-9 of the first are dropped.
 
@@ -35,13 +35,13 @@ from bert_tf.optimization.averaging import MovingAverage, shadow_name
 
 tf1 = tf.compat.v1
 
-DEFERRED = "bert_tf/deferred"  # collection of what a table consists of: weights, moments, when each row was last updated
+DEFERRED = "bert_tf/deferred"  # collection of a table's variables: weights, moments, step of each row's last update
 
 _NODES = 8
 _NEGLIGIBLE = 1e-9
 _CHUNK = 2048  # rows that are made current at once
 
-MOST_STEPS = 1 << 24  # that a float32 counts one by one; GPUs write to places of a table of float32, not of int32
+MOST_STEPS = 1 << 24  # exact in float32; GPUs can update single entries of float32 tables, not of int32
 
 
 class _Rows(NamedTuple):
@@ -73,7 +73,7 @@ class DeferredTable:
         `step` counts the steps before this one. Raises ValueError if `total_steps` exceeds `MOST_STEPS`.
         """
         if total_steps > MOST_STEPS:
-            raise ValueError(f"{total_steps} steps: updates can be put off for {MOST_STEPS} at most")
+            raise ValueError(f"{total_steps} steps: updates can be deferred for at most {MOST_STEPS}")
         self._config = config
         self._rate_at = rate_at
         self._step = tf.cast(step, tf.float32)
@@ -107,7 +107,7 @@ class DeferredTable:
         self._average = self._make_average(self._moving, own_name) if self._moving else None
         for variable in (table, self._m, self._v, self._current_at, *([] if self._average is None else [self._average])):
             tf1.add_to_collection(DEFERRED, variable)
-        with tf.device(HOST):  # has the ids, and tells how many there are without waiting for a GPU
+        with tf.device(HOST):  # it has the ids, and their number without waiting for a GPU
             self._ids, inverse = tf.unique(ids)
             self._places: tf.Tensor = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
         self._rows, self._averages = self._made_current(self._ids)
@@ -144,7 +144,7 @@ class DeferredTable:
             for variable, values in pairs
         ]
         count = tf.shape(ids)
-        with tf.control_dependencies([values for _, values in pairs]):  # they are made from what `current_at` says before
+        with tf.control_dependencies([values for _, values in pairs]):  # they depend on the earlier `current_at`
             current = tf.fill(count, step)
         writes.append(tf.raw_ops.ResourceScatterUpdate(resource=self._current_at.handle, indices=ids, updates=current))
         return tf.group(writes)
@@ -182,7 +182,7 @@ class DeferredTable:
         return tf1.get_variable(shadow_name(own_name), self.table.shape, trainable=False, initializer=zeros)
 
     def _joined(self, moving: MovingAverage, since: tf.Tensor, decay: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """[U] weight of the missed steps in the average, and [U] what their decay takes off the weights there.
+        """[U] weight of the missed steps in the average, and [U] the reduction of the weights there by their decay.
 
         Decay apart, rows stay where they are for n steps: the average moves towards them by (1 - d^n) / (1 - d^t).
         """

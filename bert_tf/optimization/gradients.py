@@ -13,7 +13,7 @@ tf1 = tf.compat.v1
 
 Features = Mapping[str, tf.Tensor]
 
-_SCOPE = "clip_by_global_norm"  # by which a memory trace tells it from the update
+_SCOPE = "clip_by_global_norm"  # distinguishes it from the update in a memory trace
 
 
 def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 LINEAR = "linear"
 
-# Share of the peak that is left, by the share of the way down that is done, and the power of the polynomial.
+# Remaining share of the peak, by the finished share of the decay and the power of the polynomial.
 SCHEDULES: Mapping[str, Callable[[tf.Tensor, float], tf.Tensor]] = {
     LINEAR: lambda done, _: 1.0 - done,
     "cosine": lambda done, _: 0.5 + 0.5 * tf.cos(math.pi * done),  # Loshchilov and Hutter, 2017

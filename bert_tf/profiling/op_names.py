@@ -25,15 +25,15 @@ _ARITHMETIC = (
 )
 _ASSIGN = r"(?:Resource\w+|Assign\w*)"
 
-# The first that is found in a name decides; names that match none are of the forward pass.
+# The first match in a name decides; names without a match belong to the forward pass.
 _RULES = tuple(
     (phase, re.compile(pattern))
     for phase, pattern in (
         (CLIP, r"(?:^|/)(?:clip_by_global_norm|global_norm|VerifyFinite)(?:_\d+)?(?:/|$)|^watch/gradient_norm"),
         (BACKWARD, r"(?:^|/)gradients(?:_\d+)?/"),
-        # A batch in micro-batches: the sums of the gradients so far, and how they travel from one to the next.
+        # Micro-batches: the running sums of gradients, and their transfer from one to the next.
         (BACKWARD, r"^while/body/_\d+/add(?:_\d+)?$|^while/(?!body/)|^Empty(?:_\d+)?$"),
-        # Sums of gradients: over replicas, and those of rows that a table was read at.
+        # Sums of gradients: over replicas, and over repeated reads of a table's rows.
         (BACKWARD, r"^(?:AddN|UnsortedSegmentSum)(?:_\d+)?$"),
         (UPDATE, r"^(?:update|PolynomialDecay|global_step|Read(?:_\d+)?|Cast(?:_\d+)?|watch/learning_rate)(?:/|$)"),
         (UPDATE, rf"^(?:{_ASSIGN}|{_ARITHMETIC}|ReadVariableOp)(?:_\d+)?(?:/[^/]+)?$"),

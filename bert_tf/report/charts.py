@@ -14,14 +14,14 @@ Spec = Mapping[str, Any]
 COLOURS = tuple(f"var(--series-{place})" for place in range(8))
 GREY = "var(--grey)"
 DASHES = ([1, 0], [6, 3], [2, 2])  # lengths of stroke and gap
-MOST_LINES = len(COLOURS) * len(DASHES)  # beyond which two would look the same
+MOST_LINES = len(COLOURS) * len(DASHES)  # with more, two would look alike
 
-SIZE = (368, 210)  # pixels; as wide as a telephone shows, so that letters keep their size there
+SIZE = (368, 210)  # pixels; a phone's width, so that text keeps its size there
 OPACITY = 0.75  # of a layer
 _DIGITS = 6
-VALUE = ".5~g"  # how a value is told at the pointer
+VALUE = ".5~g"  # format of values in tooltips
 NOMINAL: Spec = {"type": "nominal", "legend": None}
-# Not the axis's own labels: of a line that never changes they are whole numbers.
+# Replaces the axis's own labels, which are whole numbers for a line that never changes.
 _TICK = "format(datum.value, abs(datum.value) >= 10000 ? '~s' : datum.value && abs(datum.value) < 0.001 ? '.4~e' : '.6~g')"
 
 CONFIG: Spec = {
@@ -48,7 +48,7 @@ CONFIG: Spec = {
 
 
 def following(part: Spec, lines: Sequence[Spec], *, along: Sequence[str] = ("x", "y")) -> Spec:
-    """A layer that shows only what is nearest to the pointer, and nothing in pictures.
+    """A layer that shows only the point nearest to the pointer, and nothing in pictures.
 
     `lines` are tooltip lines from `told`; `along` are the axes that count for the distance.
     """
@@ -85,7 +85,7 @@ def stacked_chart(
 ) -> Spec:
     """Stacks layers of MiB from 0, the first at the bottom; `marked` is x, y and label of a point."""
     names = list(layers)
-    last = {value: place for place, value in enumerate(short(x))}  # of points at one place, which Vega would add up
+    last = {value: place for place, value in enumerate(short(x))}  # last point at each place: Vega would add them up
     rows = [
         {"layer": name, "place": place, "x": list(last), "y": short([values[index] for index in last.values()])}
         for place, (name, values) in enumerate(layers.items())

@@ -21,7 +21,7 @@ from bert_tf.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.report.wording import number
 
 _WHOLE, _COUNT = "batch", "steps"
-_LEAST_REST = 0.005  # of the phases together: less is their rounding
+_LEAST_REST = 0.005  # of all phases: less is rounding
 _DEPTH = 3  # of a scope: bert/encoder/layer_0
 _MOST_SCOPES, _MOST_TYPES, _MOST_OPS = 60, 10, 15
 _SMALLEST_SHARE = 0.001  # of a scope
@@ -30,12 +30,12 @@ _DAMAGED = (BertError, ArithmeticError, LookupError, TypeError, ValueError, Attr
 
 _INTERVALS = 120
 _MIB = 1 << 20
-_THINNEST_SHARE = 0.002  # of a layer that can be seen
+_THINNEST_SHARE = 0.002  # of a visible layer
 _COLOURS = {BEFORE: charts.GREY, **dict(zip(PHASES, charts.COLOURS))}
 
 _Contents = TypeVar("_Contents")
 
-_Part = dict[str, Any]  # of the time of a step: name, mean in seconds, percent of all parts together
+_Part = dict[str, Any]  # of a step's time: name, mean in seconds, percent of all parts
 
 
 def of(run: Run, *, traced: bool = True) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def of(run: Run, *, traced: bool = True) -> dict[str, Any]:
         "live": live(run.folder) if traced else None,
         "put_out": put_out(run.folder) if traced else None,
     }
-    # Steps that the parts average, and the phases.
+    # Numbers of steps behind the averages of parts and phases.
     steps = {"steps": _count(timing), "recorded": _count(recorded)}
     return {**known, **steps, "is_known": any(known.values()), "spreads": _spreads(timing)}
 
@@ -171,7 +171,7 @@ def _phase(part: str, size: int) -> dict[str, Any]:
 def _agreement(own: int, difference: float | None) -> str:
     if difference is None:
         return "the allocator keeps no count of its own"
-    return f"the allocator itself counted {number(own / _MIB)} MiB at most, they differ by {abs(difference):.1f} %"
+    return f"the allocator counted a peak of {number(own / _MIB)} MiB, a difference of {abs(difference):.1f} %"
 
 
 def put_out(folder: Path) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from bert_tf.report.line_chart import Curve, Floats, line_chart
 from bert_tf.report.run_files import Group, Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 
-_MARKED = 100  # points of a chart, of which each is marked
+_MARKED = 100  # up to as many points, each is marked
 _METRIC = "eval_"
 
 
@@ -31,15 +31,15 @@ class Measure(NamedTuple):
 
 
 LEARNING = (
-    Measure("loss", "Training loss", "", "Of one batch each, before the update.", says=("lowest", "last"), smooth=True),
-    Measure("learning_rate", "Learning rate", "", "That of the last update.", says=("highest", "last")),
+    Measure("loss", "Training loss", "", "Of single batches, before the update.", says=("lowest", "last"), smooth=True),
+    Measure("learning_rate", "Learning rate", "", "As used in the last update.", says=("highest", "last")),
     Measure(
-        *("gradient_norm", "Gradient norm", "", "Of all gradients together, before clipping."),
+        *("gradient_norm", "Gradient norm", "", "Global norm, before clipping."),
         says=("median", "highest"),
         smooth=True,
     ),
     Measure(
-        "skipped_steps", "Skipped steps", "", "Their gradient was too large for half precision; all so far.", says=("last",)
+        "skipped_steps", "Skipped steps", "", "Total so far: steps whose gradients overflowed half precision.", says=("last",)
     ),
 )
 SPEED = (
@@ -56,7 +56,7 @@ SPEED = (
     Measure(
         "reader_cost", "Waiting for data", "ms", "reader_cost: the part of a step that waits for its batch.", 1e3, smooth=True
     ),
-    Measure("communication_cost", "Adding up gradients", "ms", "Of all replicas, in each step.", 1e3, smooth=True),
+    Measure("communication_cost", "Adding up gradients", "ms", "Over all replicas, in each step.", 1e3, smooth=True),
 )
 MEMORY = (
     Measure("host_memory_mb", "Memory of the host", "MiB", "Resident memory of the process.", says=("highest", "last")),
@@ -64,10 +64,10 @@ MEMORY = (
         "gpu_memory_mb",
         "Memory of the GPU",
         "MiB",
-        "What tensors take between steps; of several GPUs on that which has most.",
+        "Memory of tensors between steps, on the fullest GPU.",
         says=("highest", "last"),
     ),
-    Measure("gpu_memory_peak_mb", "Peak memory of the GPU", "MiB", "The most that tensors have taken so far.", says=("last",)),
+    Measure("gpu_memory_peak_mb", "Peak memory of the GPU", "MiB", "Highest memory of tensors so far.", says=("last",)),
 )
 
 
@@ -176,7 +176,7 @@ def training_seconds(run: Run) -> float | None:
     if not is_number(batch) or not len(steps) or (speeds <= 0).any():
         return None
     later = run.training.get("phase2_train_batch_size") or batch
-    in_first = np.minimum(steps, first) if is_number(first) else steps  # what comes then is of a second phase
+    in_first = np.minimum(steps, first) if is_number(first) else steps  # later steps belong to a second phase
     examples = in_first * batch + (steps - in_first) * later
     return float((np.diff(examples, prepend=0) / speeds).sum())
 

@@ -10,7 +10,7 @@ def svg(chart: Spec) -> str:
 
     It is made for embedding: colours come from the page, and text stays text.
     """
-    import vl_convert  # with its 80 MB of libraries only where a page is made
+    import vl_convert  # 80 MB of libraries, loaded only to make a page
 
     still = {**chart, "layer": [part for part in chart["layer"] if "params" not in part]}
     return vl_convert.vegalite_to_svg(still, config=dict(CONFIG), allowed_base_urls=[])

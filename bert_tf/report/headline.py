@@ -77,7 +77,7 @@ def state(run: Run) -> str:
             return f"Evaluated at step {step}, the best checkpoint; trained to step {last}{of}."
         return f"Trained and evaluated at step {step}{of}."
     if last is None:
-        return "Nothing is logged yet: training has not come to its first report."
+        return "Nothing is logged yet: training has not reached its first report."
     if total is not None and last >= total:
         return f"Trained to the last step, {last}, and not evaluated: run the command again with --do_eval."
     goes_on = "The same command continues from its last checkpoint."

@@ -1,6 +1,6 @@
 """Importance of settings: how much a random forest loses when one is shuffled, on runs left out of its fit.
 
-Permutation importance (Breiman, 2001) with scikit-learn's forest. On the runs of its fit, what is memorized would count too.
+Permutation importance (Breiman, 2001) with scikit-learn's forest. On the runs of its fit, memorization would count too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bert_tf.report.run_files import is_number
 from bert_tf.report.trials import Trials, text
 
-LEAST = 10  # runs; of fewer no forest says anything
+LEAST = 10  # runs; with fewer, a forest is meaningless
 
 _FOLDS, _TREES, _SHUFFLES, _SEED = 5, 100, 10, 0
 
@@ -52,7 +52,7 @@ def _column(values: Sequence[Any]) -> Floats:
 def _of_left_out(columns: Floats, scores: Floats) -> tuple[float, Floats]:
     """Mean squared error of left-out runs, and its increase for each shuffled setting.
 
-    A setting is shuffled among all runs: a part of few has too few orders.
+    A setting is shuffled among all runs, since a few left-out ones have too few orders.
     """
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.model_selection import KFold

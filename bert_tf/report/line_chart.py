@@ -13,12 +13,12 @@ from bert_tf.report.charts import COLOURS, DASHES, NOMINAL, Spec, following, she
 
 Floats = npt.NDArray[np.float64]
 
-SMOOTHED_FROM = 15  # points: fewer have no neighbours to be smoothed with
+SMOOTHED_FROM = 15  # points: fewer are not smoothed
 
-_POINTS, _LEAST_POINTS = 800, 10  # of a chart, all lines together, and of one line
-_SMOOTHING = 0.2  # share of a line's points that make one of the smooth line; live.js may take another
+_POINTS, _LEAST_POINTS = 800, 10  # most per chart over all lines, fewest per line
+_SMOOTHING = 0.2  # share of a line's points averaged into a smoothed one; live.js may change it
 _STEP, _EPOCH, _COUNT = ".7~g", ".2f", "d"
-# Without a format Vega-Lite looks for a text one object too far out where what is nearest is told.
+# Without a format, Vega-Lite looks up the text of nearest-point tooltips one object too far out.
 _NAME: Spec = {"field": "name", "type": "nominal", "title": "run", "format": "", "formatType": "toString"}
 
 
@@ -65,7 +65,7 @@ def line_chart(
         epochs=all(curve.steps_an_epoch for curve in curves),
         most=max(curve.line for curve in curves) + 1,
     )
-    group = -(-longest // max(_POINTS // len(curves), _LEAST_POINTS))  # the same for all: seeds of a band share their steps
+    group = -(-longest // max(_POINTS // len(curves), _LEAST_POINTS))  # equal for all lines: seeds of a band share their steps
     return {
         **sheet("step", "step"),
         "usermeta": {"lines": True, "epochs": way.epochs, "smooth": way.smooth, "mean_of": group},

@@ -15,7 +15,7 @@ from bert_tf.metrics import ranking
 from bert_tf.report import wording
 from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 
-_MOST_LABELS = 12  # a table of more is wider than it is legible; then the most frequent confusions are listed
+_MOST_LABELS = 12  # a larger table is illegible; the most frequent confusions are listed instead
 _MOST_CONFUSIONS = 15
 _MOST_TEXT = 700  # characters of a text
 _NO_METRIC = {"examples", "loss"}
@@ -86,7 +86,7 @@ def time_to_target(run: Run) -> str | None:
     found = mapping(run.own.results, "time_to_target") if run.own else {}
     try:
         return wording.time_to_target(found) if found else None
-    except (KeyError, TypeError, ValueError):  # of another program, or damaged
+    except (KeyError, TypeError, ValueError):  # written by another program, or damaged
         return None
 
 
@@ -145,7 +145,7 @@ def _as_shown(line: Mapping[str, Any], explanation: Mapping[str, Any]) -> dict[s
         texts[0] = _marked(str(line["text_a"]), marks)
     labels = {name: _label(line.get(name)) for name in ("label", "predicted")}
     scored = _scored(explanation)
-    shown = texts if marks or not scored else []  # marks are of characters
+    shown = texts if marks or not scored else []  # marks are character ranges
     explained = _label(explanation.get("label"))
     return {"id": str(line.get("id", "")), "texts": shown, "scored": scored, "explained": explained, **labels, "sure": sure}
 
@@ -187,7 +187,7 @@ def _marked(text: str, marks: Sequence[tuple[int, int, str]]) -> list[tuple[str,
 
 
 def _near(text: str, *, after: bool, before: bool) -> str:
-    """Shortens a long text between marks to what is near the mark before it and the mark after it."""
+    """Shortens a long text between marks to the parts near them."""
     if len(text) <= _MOST_TEXT:
         return text
     kept = _MOST_TEXT // 2

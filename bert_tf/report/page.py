@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
-_TRACED = 4  # runs whose traced and recorded steps are: their pictures and tables are large
-_COSTED = 12  # runs whose tables of time are
-_HEADED = 6  # groups whose figures stand on top; those of more are in the table of runs alone
-_DASHES = ("solid", "dashed", "dotted")  # of `charts.DASHES`, as style sheets call them
+_TRACED = 4  # runs whose traced and recorded steps are shown: their pictures and tables are large
+_COSTED = 12  # runs whose time tables are shown
+_HEADED = 6  # most groups with figures at the top; with more, only the table of runs has them
+_DASHES = ("solid", "dashed", "dotted")  # CSS names of `charts.DASHES`
 
 
 def write(path: Path, runs: Sequence[Run]) -> None:
-    # A text of JSON may hold half a character, which UTF-8 has no bytes for.
+    # JSON text may hold lone surrogates, which UTF-8 cannot encode.
     text = render(runs).encode("utf-8", "replace").decode()
     atomic.write_text(path, text)
 
@@ -52,7 +52,7 @@ def render(runs: Sequence[Run]) -> str:
 
 @functools.cache
 def _template() -> jinja2.Template:
-    import jinja2  # with its imports only where a page is made
+    import jinja2  # imported only to make a page
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),

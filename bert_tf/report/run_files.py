@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Line = Mapping[str, float]  # numbers by name, the step among them
 
 _LARGEST_FILE = 1 << 30  # bytes
-_LARGEST = 1e100  # number of a chart
+_LARGEST = 1e100  # of a number in a chart
 _SEED = "seed"
 
 
@@ -124,7 +124,7 @@ def _runs(folder: Path) -> Iterator[Path]:
     elif (folder / SWEEP).is_file():
         begun = sorted(path for path in folder.iterdir() if (path / RECORD).is_file())
         if not begun:
-            raise OutputError(f"{folder}: no run of the sweep began; {SWEEP} has their errors")
+            raise OutputError(f"{folder}: no run of the sweep started; {SWEEP} has their errors")
         yield from begun
     else:
         what = files.missing_folder(folder) or f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}"
@@ -194,7 +194,7 @@ def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
         problems.append(f"{path.name}: {files.reason(error)}")
         return None
     found, damaged = [], 0
-    for text in filter(str.strip, texts[:-1]):  # what follows the last line end was cut off by a kill
+    for text in filter(str.strip, texts[:-1]):  # drops a line cut off by a kill
         try:
             line = documents.json_value(text)
         except ValueError:
@@ -204,7 +204,7 @@ def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
         else:
             damaged += 1
     if damaged:
-        problems.append(f"{path.name}: unreadable lines, which are left out: {damaged}")
+        problems.append(f"{path.name}: unreadable lines skipped: {damaged}")
     return found
 
 

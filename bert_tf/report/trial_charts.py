@@ -19,7 +19,7 @@ LEVELS = tuple(f"var(--level-{place})" for place in range(5))  # of style.css: f
 
 _LEAST = 3  # runs that are done
 _MOST_LINES = 500
-_NARROW = 2  # settings beside whose axes another chart has room
+_NARROW = 2  # most settings whose axes leave room for another chart
 _GAP, _WIDEST, _HEIGHT = 128, 900, 270  # pixels of parallel coordinates: between axes, all, and upwards
 _TITLE, _LINE = 0.06, 0.075  # room above the axes, and for a line of their titles
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
@@ -56,7 +56,7 @@ def note(trials: Trials) -> str:
     if not trials.done:
         return text_
     best, score = max(trials.done, key=lambda pair: pair[1])
-    # The name of a run of a grid says them.
+    # In a grid, the run's name has them.
     chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items()) if trials.drawn else ""
     unseen = best.metrics.get(f"held_out_{trials.metric}")
     held_out = f", held out {unseen:.4f}" if is_number(unseen) else ""
@@ -140,7 +140,7 @@ def parallel(trials: Trials) -> Spec:
     rows = [
         {
             "name": trial.name,
-            "level": (bisect.bisect_right(scores, score) - 1) * len(LEVELS) // len(done),  # equal scores have that of the best
+            "level": (bisect.bisect_right(scores, score) - 1) * len(LEVELS) // len(done),  # equal scores get the best's level
             "x": list(range(len(axes))),
             "y": [of.places[place] for of in axes],
             "score": short([score])[0],

@@ -69,7 +69,7 @@ def folders(runs: Sequence[Run]) -> list[Path]:
 
 
 def read(folder: Path) -> list[Trials]:
-    """Runs by task; what is damaged is left out."""
+    """Runs by task; damaged files are skipped."""
     found = [trial for path in (folder / SWEEP_RESULTS).glob("*.json") if (trial := _trial(path)) is not None]
     found.sort(key=lambda one: (one.task, one.number or 0, one.name))
     return [_of_task(task, list(every)) for task, every in itertools.groupby(found, key=lambda one: one.task)]
@@ -102,7 +102,7 @@ def _selecting(task: str) -> str | None:
 
 
 def _measured(every: Sequence[Trial]) -> Iterator[str]:
-    """Names of metrics of which more is better."""
+    """Names of metrics where higher is better."""
     for name in itertools.chain.from_iterable(trial.metrics for trial in every):
         if name.startswith(_EVALUATED) and not ranking.is_cost(name):
             yield name[len(_EVALUATED) :]

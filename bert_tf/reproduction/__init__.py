@@ -1,1 +1,1 @@
-"""Compares a published run's figures with those of a run here."""
+"""Compares a published run's figures with your own run's."""

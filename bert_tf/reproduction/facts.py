@@ -1,7 +1,7 @@
 """Facts about published runs, in the form that they are compared in.
 
 The log of the run on a GTX 1060 was read off screenshots, badly in places. Token lines are compared where legible;
-docs/reproduce.md says how much of each that is, and why. Of the tokens only digests are kept: the sentences are not
+docs/reproduce.md says how much of each that is, and why. Only digests of the tokens are kept: the sentences are not
 this project's to publish, and ids can be decoded.
 """
 

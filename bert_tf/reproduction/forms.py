@@ -25,11 +25,11 @@ class FormFound(NamedTuple):
 _NUMBER = r"\d+(\.\d+)?(e[+-]?\d+)?"
 _METRICS = rf"\w+ = {_NUMBER}(, \w+ = {_NUMBER})*"
 _NEVER = r"(?!)"
-_RUNTIME = "written by TensorFlow 1.14's runtime on a GPU, past the log; this release has other words"
+_RUNTIME = "written by TensorFlow 1.14's runtime on a GPU, not to the log; this release words it differently"
 _OLD = "each release of TensorFlow deprecates other functions, and warns once a process"
 _IMPORT = "a warning of TensorFlow 1.14 about numpy and old names, which this package does not use"
 
-# By the line, shortened: a pattern that must match the whole line, and why a log here need not have it, if so.
+# By shortened line: a pattern that must match the whole line, and the reason if a log here may lack it.
 FORMS: Mapping[str, tuple[str, str]] = {
     "Writing example 0 of 408": (r"Writing example \d+ of \d+", ""),
     "*** Example ***": (r"\*\*\* Example \*\*\*", ""),

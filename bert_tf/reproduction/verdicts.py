@@ -13,10 +13,10 @@ from bert_tf.reproduction.forms import FormFound
 
 EQUAL, WITHIN, OUTSIDE, NOT_COMPARABLE = "equal", "within the published range", "outside", "not comparable"
 
-# What has to be the same for a row to be comparable.
+# Properties that must be equal for a row to be comparable.
 DATA, VOCABULARY, WEIGHTS, HARDWARE, LENGTH = "data", "vocabulary", "weights", "hardware", "length"
 
-Verdict = tuple[str, str]  # and the reason
+Verdict = tuple[str, str]  # with the reason
 
 _SIZES = (
     "vocab_size",
@@ -161,7 +161,7 @@ def _accuracy(published: Published, outcome: Outcome, dev_examples: int) -> Verd
 def _loss(published: float, measured: float) -> Verdict:
     if round(measured, 7) == published:
         return EQUAL, ""
-    return NOT_COMPARABLE, "of another draw, and no range of it is published; --seeds shows how far it spreads"
+    return NOT_COMPARABLE, "another random draw, and no range is published; --seeds shows the spread"
 
 
 def _speed(slowest: float, measured: float) -> Verdict:

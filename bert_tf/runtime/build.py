@@ -58,7 +58,7 @@ def installed() -> Build:
 CACHE_SIZE, NO_CACHE = "CUDA_CACHE_MAXSIZE", "CUDA_CACHE_DISABLE"
 ALL_KERNELS = 2 << 30  # bytes; what does not fit is compiled at each start
 
-# The newest GPUs that cuBLAS and cuDNN have kernels for, from a version of CUDA on (its release notes).
+# The newest GPUs that cuBLAS and cuDNN have kernels for, by lowest CUDA version (release notes).
 _LIBRARIES = (((12, 8), (12, 0)), ((11, 8), (9, 0)))
 
 
@@ -80,7 +80,7 @@ def compile_warning(capability: Capability | None, build: Build, environment: Ma
         return f"{said}, which has no code for it: expect errors; --visible_gpus=none computes on the CPU"
     disabled = environment.get(NO_CACHE, "0") not in ("", "0")
     each = "at each start, since CUDA_CACHE_DISABLE is set" if disabled else "once for each user and driver"
-    said += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without a word"
+    said += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without any output"
     if capability > _newest_of_libraries(build):
         return (
             f"{said}, and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with"

@@ -19,7 +19,7 @@ def cpus() -> float | None:
 
 
 def memory() -> tuple[int, int] | None:
-    """The tightest memory limit on this process and what is free of it, in bytes; None if unlimited."""
+    """The tightest memory limit on this process and its free part, in bytes; None if unlimited."""
     limits = (_memory(folder) for folder in _folders("memory"))
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -59,7 +59,7 @@ def _memory(folder: Path) -> tuple[int, int] | None:
         limit = _number(_read(folder / maximum))
         if limit:
             pages = dict(line.split() for line in _read(folder / "memory.stat").splitlines() if len(line.split()) == 2)
-            used = (_number(_read(folder / current)) or 0) - (_number(pages.get(idle, "")) or 0)  # files can be dropped
+            used = (_number(_read(folder / current)) or 0) - (_number(pages.get(idle, "")) or 0)  # cached files can be dropped
             return limit, max(0, limit - max(0, used))
     return None
 

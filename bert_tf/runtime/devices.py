@@ -79,8 +79,8 @@ def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         _set_threads(settings)
-    except RuntimeError as error:  # not all of them say which setting it was
-        raise DeviceError(f"devices are set up before TensorFlow first uses them, and it has: {error}") from error
+    except RuntimeError as error:  # not every message names the setting
+        raise DeviceError(f"devices must be set up before TensorFlow first uses them: {error}") from error
     kind, count = ("GPU", len(gpus)) if gpus else ("CPU", 1)
     return tuple(f"/device:{kind}:{number}" for number in range(count * settings.virtual_devices))
 
@@ -107,9 +107,9 @@ def session_config(settings: DeviceSettings | None = None, *, xla: bool = False)
     else:
         config.device_count["GPU"] = 0
         config.device_count["CPU"] = settings.virtual_devices
-    # Passes over the graph that find nothing in an encoder, and a second round of all: half of the time of the first step.
+    # Turns off graph passes that find nothing in an encoder, and the second round: half of the first step's time.
     rewrites = config.graph_options.rewrite_options
-    if not gpus:  # of which it moves tensors to the host
+    if not gpus:  # with GPUs, it moves tensors to the host
         rewrites.memory_optimization = RewriterConfig.NO_MEM_OPT
     rewrites.meta_optimizer_iterations = RewriterConfig.ONE
     rewrites.layout_optimizer = rewrites.loop_optimization = rewrites.shape_optimization = RewriterConfig.OFF
@@ -201,7 +201,7 @@ def _refuse_contradictions(
         name = "gpu_memory_growth" if limit is None else "gpu_memory_limit_mb"
         log.warning("--%s has no effect: %s", name, _seen(gpus, environment))
     if gpus and settings.virtual_devices > 1 and limit is None:
-        raise DeviceError("--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb")
+        raise DeviceError("--virtual_devices splits the memory of a GPU: add --gpu_memory_limit_mb")
 
 
 def _threads(settings: DeviceSettings) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from bert_tf.runtime.nvidia import Gpu, System
 HIDING = "CUDA_VISIBLE_DEVICES"
 
 _NO_DEVICE = 100  # of cuInit
-# By CUDA's major version: what TensorFlow 2.15 and 2.21 load before they use a GPU, with cuDNN (seen with LD_DEBUG=libs and a
-# driver that is a stub); without one of them they use none. libcurand is not asked for.
+# By CUDA's major version: libraries, cuDNN included, that TensorFlow 2.15 and 2.21 load before they use a GPU (seen with
+# LD_DEBUG=libs and a stub driver); if one is missing, they use no GPU. libcurand is not required.
 CUDA_LIBRARIES = {
     "12": (
         "libcudart.so.12",
@@ -27,7 +27,7 @@ CUDA_LIBRARIES = {
     )
 }
 _LOWEST_OF_2_15 = (5, 0)  # compute capability; wheels since 2.17 have none of 5.x
-_REPAIRED = {"2.15.0": "2.15.1"}  # and-cuda of the first asks for wheels of TensorRT that cannot be had (tensorflow#66517)
+_REPAIRED = {"2.15.0": "2.15.1"}  # the first's and-cuda requires TensorRT wheels that are unavailable (tensorflow#66517)
 _OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibility, table 1
 
 
@@ -160,7 +160,7 @@ def _old_driver(facts: Facts) -> Cause | None:
 
 def _not_started(facts: Facts) -> Cause | None:
     number = nvidia.status()
-    if not number or (number == _NO_DEVICE and not _shown(facts)):  # all are hidden, or none is there: that is named
+    if not number or (number == _NO_DEVICE and not _shown(facts)):  # all hidden or none present: reported elsewhere
         return None
     _, meaning, remedy = nvidia.answer(number)
     return Cause("driver_does_not_start", f"{nvidia.describe_status(number)}: {meaning}", remedy)

@@ -26,8 +26,8 @@ _CROSS_DEVICE_OPS = {
 _RULES = (  # flags that only some strategies support
     ("device", (ONE_DEVICE,), "one device holds the whole model"),
     ("place", (ONE_DEVICE,), "parts of one model are spread over devices"),
-    ("cross_device_ops", (MIRRORED,), "it says how replicas of one machine add up"),
-    ("all_reduce_alg", (MULTI_WORKER,), "it says how machines add up"),
+    ("cross_device_ops", (MIRRORED,), "it sets how replicas of one machine are summed"),
+    ("all_reduce_alg", (MULTI_WORKER,), "it sets how machines are summed"),
     ("check_replicas_every_n_steps", (MIRRORED, MULTI_WORKER), "elsewhere there is one copy of the weights"),
 )
 
@@ -47,8 +47,8 @@ def choose(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | 
         raise DeviceError("--virtual_devices: the CPU of a machine is one replica of --strategy=multi_worker")
     if name != MULTI_WORKER and cluster is not None:
         raise DeviceError(
-            f"--strategy={name}: TF_CONFIG names {len(cluster.workers)} machines, of which each would train alone;"
-            " unset it, or take --strategy=multi_worker"
+            f"--strategy={name}: TF_CONFIG names {len(cluster.workers)} machines, each of which would train alone;"
+            " unset it, or use --strategy=multi_worker"
         )
     _refuse_reductions(settings, devices)
     return name
@@ -65,13 +65,13 @@ def _refuse_reductions(settings: DeviceSettings, devices: Sequence[str]) -> None
     for flag in ("cross_device_ops", "all_reduce_alg"):
         if getattr(settings, flag) == "nccl" and (on_cpu or settings.virtual_devices > 1):
             reason = "there is no GPU to compute on" if on_cpu else "it cannot serve two devices on one GPU"
-            raise DeviceError(f"--{flag}=nccl: NCCL adds up between GPUs, and {reason}")
-    # TensorFlow 2.15 halves the replicas (`aggregate_gradients_using_hierarchical_copy` in cross_device_utils.py): of an odd
-    # number it leaves one out without a word, another for each variable.
+            raise DeviceError(f"--{flag}=nccl: NCCL works between GPUs, but {reason}")
+    # TensorFlow 2.15 halves the replicas (`aggregate_gradients_using_hierarchical_copy` in cross_device_utils.py): with an odd
+    # number it silently leaves one out, a different one for each variable.
     if settings.cross_device_ops == "hierarchical" and len(devices) > 1 and len(devices) % 2:
         raise DeviceError(
-            f"--cross_device_ops=hierarchical: adds up two halves of the replicas, and there are {len(devices)};"
-            " take an even number, or leave it out"
+            f"--cross_device_ops=hierarchical: sums two halves of the replicas, but there are {len(devices)};"
+            " use an even number, or omit the flag"
         )
 
 
@@ -79,12 +79,12 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
     """Strategy for a name from `choose`; None if one device needs none."""
     if name == MULTI_WORKER:
         # In eager mode the strategy starts TensorFlow's server, with heartbeats: a machine that pauses for ten seconds is lost
-        # for good, although it is there, and sessions are made anew for ever.
+        # for good, although it is still running, and sessions are recreated forever.
         tf1.disable_eager_execution()
         implementation = tf.distribute.experimental.CommunicationImplementation((settings.all_reduce_alg or "auto").upper())
         options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
         return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    if name == ONE_DEVICE or len(devices) == 1:  # a strategy of one replica would only be in the way
+    if name == ONE_DEVICE or len(devices) == 1:  # one replica needs no strategy
         return None
     if name == CENTRAL_STORAGE:
         return tf.distribute.experimental.CentralStorageStrategy(list(devices), HOST)
@@ -104,7 +104,7 @@ def server_address(strategy: tf.distribute.Strategy, config: tf1.ConfigProto) ->
         return ""
     shared = tf1.ConfigProto()
     shared.CopyFrom(config)
-    del shared.device_filters[:]  # of sessions; a server serves all machines
+    del shared.device_filters[:]  # for sessions only; a server serves all machines
     cluster = resolver.cluster_spec().as_cluster_def().SerializeToString()
     return _start(cluster, resolver.task_type, resolver.task_id, shared.SerializeToString()).target
 

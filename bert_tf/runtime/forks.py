@@ -6,7 +6,7 @@ import os
 
 from bert_tf.errors import BertError
 
-_computes: list[int] = []  # the first process that has
+_computes: list[int] = []  # the first process that has computed
 
 
 class ForkedError(BertError):
@@ -21,7 +21,7 @@ def begin() -> None:
     """Notes that this process computes; ForkedError if it cannot."""
     if is_child():
         raise ForkedError(
-            f"this process was forked from process {_computes[0]}, which has computed, and TensorFlow would hang in it: start"
+            f"this process was forked from process {_computes[0]} after a computation, so TensorFlow would hang in it: start"
             " it with multiprocessing.get_context('spawn'), or fork before the first computation and load the model in the"
             " child"
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from bert_tf.runtime import nvidia
 
 _SHOWN = 200  # characters of TensorFlow's own message
-_NAMED = 3  # processes
+_NAMED = 3  # processes listed
 _ON_CPU = "--visible_gpus=none computes on the CPU"
 
 
@@ -44,8 +44,8 @@ def _make_room() -> str:
     return "nvidia-smi lists who has it: end them, take another GPU (--visible_gpus), or lower batch or --gpu_memory_limit_mb"
 
 
-# Patterns of messages, their meaning and remedy. The first that matches counts; the last takes what else CUDA and its libraries
-# say. The words are those that the libraries of TensorFlow 2.15 and CUDA 12 hold.
+# Patterns of messages, their meaning and remedy. The first match counts; the last covers all else that CUDA and its libraries
+# report. The wording is that of the libraries of TensorFlow 2.15 and CUDA 12.
 _KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
     (
         r"no kernel image is available|device kernel image is invalid|unsupported toolchain|CUDNN_STATUS_ARCH_MISMATCH"
@@ -79,7 +79,7 @@ _KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
         r"|DNN library is not found|no DNN in stream executor|Blas \w+ launch failed|failed to create CUDA context"
         r"|Dst tensor is not initialized|EigenAllocator for GPU ran out of memory|Failed to alloc scratch buffer"
         r"|Failed to get memory allocator for TF GPU",
-        "no memory of the GPU is left, as where another process takes it",
+        "no GPU memory is left, for example because another process uses it",
         _make_room,
     ),
     (

@@ -83,13 +83,13 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     made = plan(settings, environment=environment)
     watch = None
     if made.cluster is None:
-        os.environ.pop(cluster.VARIABLE, None)  # tf.estimator reads it, and wants a chief in it
+        os.environ.pop(cluster.VARIABLE, None)  # tf.estimator reads it, and requires a chief in it
     else:
         require_free_port(made.cluster.own)
         watch = Watch(made.cluster, log=log.info)
     strategy = distribution.make(made.strategy, settings, made.devices)
     config = devices.session_config(settings, xla=xla)
-    # What --place puts nowhere is where TensorFlow chooses: on the first GPU that it sees.
+    # TensorFlow puts parts that --place does not name on the first GPU that it sees.
     elsewhere = (_FIRST_GPU,) if settings.place else ()
     memory = memory_use.for_tensors(config, {*made.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
     return Machine(config, made, strategy, watch, memory)

@@ -35,7 +35,7 @@ class MemoryUse:
         try:
             found = [tf.config.experimental.get_memory_info(name) for name in self._gpus]
         except (RuntimeError, ValueError, tf.errors.OpError) as error:
-            log.debug("no memory of GPUs: %s", error)
+            log.debug("GPU memory is unknown: %s", error)
             self._gpus = ()
             return {}
         return {name: max(each[key] for each in found) / _MEBIBYTE for name, key in ((GPU, "current"), (GPU_PEAK, "peak"))}
@@ -49,7 +49,7 @@ def _gpus() -> tuple[str, ...]:
             return ()
         return tuple(device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU"))
     except (RuntimeError, ValueError, tf.errors.OpError) as error:
-        log.debug("no memory of GPUs: %s", error)
+        log.debug("GPU memory is unknown: %s", error)
         return ()
 
 
@@ -65,4 +65,4 @@ def for_tensors(config: tf1.ConfigProto, used: Collection[str]) -> int | None:
     with tf.Graph().as_default(), tf1.Session(config=config) as session:
         devices = session.list_devices()
     limits = [device.memory_limit_bytes for device in devices if f"/{device.name.rpartition('/')[2]}" in gpus]
-    return min((limit for limit in limits if limit), default=None)  # 0 is one that is not known
+    return min((limit for limit in limits if limit), default=None)  # 0 means unknown

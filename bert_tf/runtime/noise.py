@@ -29,9 +29,9 @@ _HEADING = b"WARNING: All log messages before absl::InitializeLog()"
 _LINE = re.compile(rb"(?:[\d-]{10} [\d:.]+: (?=[IWEF] )|(?=[IWEF]\d{4} ))([IWEF])")
 _SEVERITIES = b"IWEF"
 _FLAGS_OF_ONE_CPU = 1 << 14  # bytes of /proc/cpuinfo
-_SAID_BETTER = re.compile(r"Initialize variable ")  # of each, where the list of variables says it
+_SAID_BETTER = re.compile(r"Initialize variable ")  # one line per variable; the list of variables is better
 _OURS = re.compile(rf"[/\\](tensorflow|tensorflow_estimator|keras)[/\\]|{re.escape(str(home.PACKAGE) + os.sep)}")
-_DEPRECATED = re.compile(r"From .* deprecated", re.DOTALL)  # the Estimator is, at each of its calls
+_DEPRECATED = re.compile(r"From .* deprecated", re.DOTALL)  # the Estimator, at each call
 
 
 def quiet_before_import() -> None:
@@ -106,7 +106,7 @@ class _HeldBack:
                 self._file = None
 
     def _hold(self) -> None:
-        with contextlib.suppress(OSError):  # it is closed, or nothing can be written here: nothing is held
+        with contextlib.suppress(OSError):  # closed, or nothing can be written here: nothing is withheld
             file = _file()
             self._terminal = os.dup(_STDERR)
             _flush()

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 _SMI = "nvidia-smi"
-_SMI_SECONDS = 30  # it wakes the driver up, once for each GPU
+_SMI_SECONDS = 30  # it wakes up the driver, once for each GPU
 _FIELDS = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.free", "driver_version", "compute_cap")
-_FIELDS_OF_OLD = _FIELDS[:-1]  # drivers before 510 know no compute_cap
+_FIELDS_OF_OLD = _FIELDS[:-1]  # drivers before 510 do not know compute_cap
 _OF_PROCESSES = ("pid", "gpu_bus_id", "process_name", "used_memory")
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
@@ -84,7 +84,7 @@ def survey() -> System:
 
 def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
     """GPUs selected by CUDA_VISIBLE_DEVICES (numbers or UUID prefixes), in its order; None if it is unset."""
-    if text is None or text.strip().startswith("MIG-"):  # parts of GPUs: which belong to which is not told
+    if text is None or text.strip().startswith("MIG-"):  # parts of GPUs, which cannot be assigned to a GPU
         return tuple(gpus)
     found: list[Gpu] = []
     for entry in map(str.strip, text.split(",")):
@@ -185,7 +185,7 @@ def _problem(name: str, folders: Iterable[Path]) -> str | None:
     for path in (name, *(os.fspath(folder / name) for folder in folders if (folder / name).exists())):
         try:
             ctypes.CDLL(path)
-        except OSError as error:  # one that is there may lack another that it needs
+        except OSError as error:  # an installed library may lack a dependency
             said = str(error)
         else:
             return None
@@ -210,10 +210,10 @@ LIBRARY = "libcuda.so.1"
 _AGAIN = "restart the machine, so that its kernel loads the driver that is installed"
 _SHOWN = "check CUDA_VISIBLE_DEVICES; start a container with --gpus all"
 _MPS = "start nvidia-cuda-mps-control -d again, or unset CUDA_MPS_PIPE_DIRECTORY"
-# Name, meaning and remedy by cuInit's result: cuda.h of CUDA 12.2.140, and for 35 driver_types.h. The meanings are those of
+# Name, meaning and remedy by cuInit's result: cuda.h of CUDA 12.2.140, and driver_types.h for 35. The meanings follow
 # users' reports.
 _ANSWERS = {
-    2: ("CUDA_ERROR_OUT_OF_MEMORY", "no memory of the GPU is left", "end other processes: nvidia-smi lists them"),
+    2: ("CUDA_ERROR_OUT_OF_MEMORY", "no GPU memory is left", "end other processes: nvidia-smi lists them"),
     3: ("CUDA_ERROR_NOT_INITIALIZED", "the driver's device files are missing", "sudo nvidia-modprobe -u -c=0 creates them"),
     34: (
         "CUDA_ERROR_STUB_LIBRARY",
@@ -226,7 +226,7 @@ _ANSWERS = {
         "another process has the GPU to itself",
         "end it, or share the GPU: sudo nvidia-smi -c DEFAULT",
     ),
-    100: ("CUDA_ERROR_NO_DEVICE", "no GPU is shown to this process", _SHOWN),
+    100: ("CUDA_ERROR_NO_DEVICE", "no GPU is visible to this process", _SHOWN),
     101: (
         "CUDA_ERROR_INVALID_DEVICE",
         "there is no such GPU, or it is split by MIG and has no part yet",

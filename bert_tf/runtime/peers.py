@@ -22,14 +22,14 @@ from bert_tf.errors import DeviceError, LostPeerError
 from bert_tf.runtime.cluster import VARIABLE, Cluster, Worker
 
 START_AGAIN = "start all workers again with the same command: training continues from the last checkpoint"
-# How a client of gRPC, which is HTTP/2, begins. A caller without manners costs TensorFlow's server a file for two minutes,
-# even after it hung up, and is then hung up on.
+# Greeting of a gRPC (HTTP/2) client. Without it, a connection holds a file in TensorFlow's server for two minutes,
+# even after it is closed, and is then dropped.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-# What keeps this process, and not the peer, from a connection.
+# Connection errors caused by this process, not by the peer.
 _OUR_OWN = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
-# A line is dead after 3 s without traffic and four probes, 2 s apart, without answer; not every system lets us say so.
+# A connection is dead after 3 s without traffic and four unanswered probes, 2 s apart; not every system can set this.
 _KEEPALIVE = {"TCP_KEEPIDLE": 3, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 4}
-_UNDECIDED = 30.0  # seconds in which a peer that fails to answer is found gone, or there
+_UNDECIDED = 30.0  # seconds to decide whether an unresponsive peer is gone
 _BLOCK = 4096
 _CLOSING: list[threading.Thread] = []
 
@@ -54,7 +54,7 @@ def end_process(line: str) -> None:
 
     No file is left half-written: checkpoints and `bert_tf.io.atomic` write to a temporary name first.
     """
-    with contextlib.suppress(OSError, ValueError):  # a closed pipe shall not keep the process
+    with contextlib.suppress(OSError, ValueError):  # a closed pipe must not keep the process alive
         sys.stdout.flush()
         sys.stderr.write(f"error: {line}\n")
         sys.stderr.flush()
@@ -76,13 +76,13 @@ def call(place: tuple[str, int], timeout: float) -> socket.socket:
     """Connects to a host and port, timeout in seconds; OSError if nothing listens or the host is unreachable."""
     line = socket.create_connection(place, timeout)
     try:
-        if line.getpeername() == line.getsockname():  # where nobody listens, Linux may connect a port of this machine to itself
+        if line.getpeername() == line.getsockname():  # if nobody listens, Linux may connect a port of this machine to itself
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE.items():
             if hasattr(socket, name):
                 line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        line.settimeout(None)  # from here on the probes find out
+        line.settimeout(None)  # from here on, keepalive probes decide
         line.sendall(_GREETING)
     except OSError:
         line.close()
@@ -107,7 +107,7 @@ class Watch:
         """`end` receives the message and ends the process, at most once; `log` receives lines about missing peers."""
         self._log, self._end, self._patience = log, end, patience
         self._over = threading.Event()  # the watch is stopped, or a peer is gone
-        self._deciding = threading.Lock()  # once `stop` has returned nobody is called gone, and nothing goes on beside `end`
+        self._deciding = threading.Lock()  # after `stop` returns, no peer is reported gone; nothing runs beside `end`
         # Failures in a row; None for a peer that has not come yet.
         self._misses: dict[Worker, int | None] = dict.fromkeys(cluster.peers)
         self._reasons: dict[Worker, str] = {}
@@ -136,7 +136,7 @@ class Watch:
         while time.monotonic() < (late if any(self._misses.values()) else soon):
             if self._over.wait(self._patience.again / 2):
                 break
-        with self._deciding:  # where a peer is gone, this waits for the end
+        with self._deciding:  # if a peer is gone, this waits for the end
             return
 
     def _wait(self) -> None:
@@ -148,7 +148,7 @@ class Watch:
                 return
             listed = ", ".join(f"{peer}: {self._reasons.get(peer, 'no answer yet')}" for peer in awaited)
             if time.monotonic() >= limit:
-                place = f"look into the logs there, and at the addresses in {VARIABLE}"
+                place = f"check the logs there, and the addresses in {VARIABLE}"
                 self._fail(f"waited {patience.first:.0f} s in vain for {listed}; {place}")
                 return
             self._log(f"waiting for {listed}")
@@ -168,8 +168,8 @@ class Watch:
         while not self._over.is_set():
             if not line.recv(_BLOCK):
                 raise ConnectionResetError(errno.ECONNRESET, "it hung up")
-            self._misses[peer] = 0  # its server introduces itself; a proxy that answers for nobody is silent
-            self._places[peer] = line.getpeername()[:2]  # in numbers: a name server that fails is no lost peer
+            self._misses[peer] = 0  # its server sends a greeting; a proxy without a server is silent
+            self._places[peer] = line.getpeername()[:2]  # as an IP address: a failing name server is not a lost peer
 
     def _missed(self, peer: Worker, error: OSError) -> None:
         self._reasons[peer] = error.strerror or str(error)

@@ -21,7 +21,7 @@ from bert_tf.errors import DeviceError, unknown_name
 from bert_tf.head_spec import VARIABLE_SCOPES
 from bert_tf.host import HOST
 
-DeviceFunction = Callable[[tf.Operation], str]  # tf.estimator wants the argument to be named `op`
+DeviceFunction = Callable[[tf.Operation], str]  # tf.estimator requires the argument name `op`
 
 EMBEDDINGS, ENCODER, POOLER, HEAD = "embeddings", "encoder", "pooler", "head"
 PARTS = (EMBEDDINGS, ENCODER, f"{ENCODER}/layer_N", f"{ENCODER}/layer_N-M", POOLER, HEAD)
@@ -29,11 +29,11 @@ PARTS = (EMBEDDINGS, ENCODER, f"{ENCODER}/layer_N", f"{ENCODER}/layer_N-M", POOL
 _DEVICE = re.compile(r"/?(?:device:)?(?P<kind>cpu|gpu):(?P<number>\d{1,9})", re.IGNORECASE)
 _LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d{{1,9}})(?:-(?P<last>\d{{1,9}}))?")
 
-# What of a name tells the part; it may have other scopes before it.
+# The scopes of a name that identify the part; others may precede them.
 _ENCODED = re.compile(rf"(?:^|/)bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})(?:_project)?|{ENCODER}/layer_(?P<layer>\d+))(?:/|$)")
 _HEAD = re.compile(rf"(?:^|/)(?:{VARIABLE_SCOPES})(?:_\d+)?(?:/|$)")
 
-_HOST_TYPES = (tf.string, tf.variant)  # of tensors: no GPU holds text, nor a data set; an iterator goes where its data set is
+_HOST_TYPES = (tf.string, tf.variant)  # of tensors: GPUs hold neither text nor data sets; an iterator goes with its data set
 
 
 class Rule(NamedTuple):

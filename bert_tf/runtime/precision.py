@@ -8,7 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 _CPU_INFO = Path("/proc/cpuinfo")
-# NVIDIA's compute capability from which matrix units compute in a format.
+# By format: CPU instructions for matrix products, and the compute capability from which NVIDIA's matrix units support it.
 _INSTRUCTIONS = {"bfloat16": ("amx_bf16", "avx512_bf16"), "int8": ("amx_int8", "avx512_vnni", "avx_vnni")}
 _TENSOR_CORES = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0)}
 
@@ -21,7 +21,7 @@ class Precision(NamedTuple):
     tensor_float_32: bool = False
 
 
-DEFAULT = "default"  # as TensorFlow has it
+DEFAULT = "default"  # TensorFlow's own
 
 PRECISIONS = {
     DEFAULT: Precision(tf.float32, tensor_float_32=True),
@@ -59,7 +59,7 @@ def remark(name: str) -> str | None:
     if computed(DEFAULT) != "tf32":  # no choice
         return None
     return {
-        DEFAULT: "matrix products in TF32, as TensorFlow has it by default; --precision=float32 computes all of their digits",
+        DEFAULT: "matrix products in TF32, TensorFlow's default; --precision=float32 computes them in full precision",
         "float32": "matrix products in strict float32; TensorFlow's default here is TF32, several times as fast",
     }.get(name)
 

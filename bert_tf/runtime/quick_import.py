@@ -22,7 +22,7 @@ from typing import Any
 
 from bert_tf.runtime import noise
 
-# Keras and TensorBoard import these where they are installed, and work without them.
+# Keras and TensorBoard import these if installed, and work without them.
 _OPTIONAL = frozenset({"PIL", "fsspec", "h5py", "pandas", "pydot", "scipy"})
 _KERAS = "keras.src"  # TensorFlow imports it early to register its optimizers; nothing but tf.estimator needs it
 _PACKAGES = ("tensorflow", "tensorflow_estimator")  # the first imports the second when it is used
@@ -92,7 +92,7 @@ def _without_optional() -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.partition(".")[0] == "distutils" and not before]:
-            del sys.modules[name]  # setuptools warns where Python's own is loaded before it
+            del sys.modules[name]  # setuptools warns if Python's own is loaded before it
 
 
 class _QuickFinder(importlib.abc.MetaPathFinder):

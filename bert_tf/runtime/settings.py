@@ -16,7 +16,7 @@ STRATEGIES = (ONE_DEVICE, "mirrored", "multi_worker", "central_storage")
 CROSS_DEVICE_OPS = ("nccl", "hierarchical", "reduce_to_one")
 ALL_REDUCE_ALGS = ("auto", "ring", "nccl")
 
-_MOST_THREADS = 1024  # so many are started, whether they find work or not
+_MOST_THREADS = 1024  # all are started, even without work
 _MOST_DEVICES = 128
 
 

@@ -40,7 +40,7 @@ from bert_tf.service.settings import Address
 from bert_tf.service.worker import Description
 
 _JSON, _HTML = "application/json", "text/html; charset=utf-8"
-# What a browser may do with the pages: load their own files, and ask this service.
+# The pages may load only their own files and call only this service.
 _OF_PAGES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -98,7 +98,7 @@ class _Paths:
         if "origin" in request.headers:
             raise Refusal(FORBIDDEN, "a browser may not reload; use curl")
         if self._service.is_reloading:
-            raise Refusal(CONFLICT, "a reload is in progress; GET /health names the checkpoint that answers")
+            raise Refusal(CONFLICT, "a reload is in progress; GET /health names the current checkpoint")
         try:
             model = await self._service.reload()
         except BertError as error:
@@ -160,7 +160,7 @@ async def _body(request: Request, service: Service) -> bytes:
         except StopAsyncIteration:
             break
         except asyncio.TimeoutError as error:
-            raise Refusal(TIMEOUT, f"the body has not come within {service.patience.body_timeout_s:g} s", CLOSE) from error
+            raise Refusal(TIMEOUT, f"the body did not arrive within {service.patience.body_timeout_s:g} s", CLOSE) from error
         size += len(part)
         if size > most:
             raise too_large
@@ -226,11 +226,11 @@ async def _unknown(request: Request, error: Any) -> Response:
 
 
 async def _gone(_: Request, __: Exception) -> Response:
-    return _problem(GONE, "the client has gone")
+    return _problem(GONE, "the client disconnected")
 
 
 async def _internal(_: Request, __: Exception) -> Response:
-    return _problem(INTERNAL, "internal error; the log of the service says more")
+    return _problem(INTERNAL, "internal error; see the log of the service")
 
 
 class _Observed:
@@ -246,7 +246,7 @@ class _Observed:
             nonlocal status
             status = message.get("status", status)
             if self._service.is_stopping and message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]  # the client is to find another
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]  # clients must reconnect
             await send(message)
 
         scope.setdefault("state", {})
@@ -256,8 +256,8 @@ class _Observed:
                 await _problem(refusal.status, refusal.message, refusal.headers)(scope, receive, sending)
             else:
                 await self._app(scope, receive, sending)
-        except Exception:  # of which the client has been told
-            log.exception("internal error in %s %s; this is a defect of bert_tf", scope["method"], _quoted(scope["path"]))
+        except Exception:  # already reported to the client
+            log.exception("internal error in %s %s; this is a bug in bert_tf", scope["method"], _quoted(scope["path"]))
         finally:
             self._note(scope, status or INTERNAL, time.perf_counter() - start)
 

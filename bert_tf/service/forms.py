@@ -58,13 +58,13 @@ _PAIR = object_schema({"text_a": _TEXT, "text_b": _TEXT}, {"id": _GIVEN_ID})
 _SINGLES = (
     object_schema({"text": _TEXT}, {"id": _GIVEN_ID}),
     object_schema({"sentence": _TEXT}, {"id": _GIVEN_ID}),
-    {**_TEXT, "description": "within rows alone: a text"},
-    {**_list(_TEXT, 1, 1), "description": "within rows alone: a text"},
+    {**_TEXT, "description": "only within rows: a text"},
+    {**_list(_TEXT, 1, 1), "description": "only within rows: a text"},
 )
 _PAIRS = (
     _PAIR,
     object_schema({"sentence1": _TEXT, "sentence2": _TEXT}, {"id": _GIVEN_ID}),
-    {**_list(_TEXT, 2, 2), "description": "within rows alone: a pair"},
+    {**_list(_TEXT, 2, 2), "description": "only within rows: a pair"},
 )
 _TEXT_OR_PAIR = "a text or a pair of texts"
 _PAIR_EXAMPLE = {"text_a": "He left.", "text_b": "He went away."}
@@ -86,7 +86,7 @@ _FORMS: Mapping[str, Form] = {
         "Finds the answer to a question in a text.",
         _either(
             object_schema({"question": _TEXT, "context": _TEXT}, {"id": _GIVEN_ID, "title": _TEXT}),
-            {**_list(_TEXT, 2, 2), "description": "within rows alone: question and context"},
+            {**_list(_TEXT, 2, 2), "description": "only within rows: question and context"},
         ),
         {"question": "Who left?", "context": "Ann left early."},
         (Field("question", "Question", lines=1), Field("context", "Text that holds the answer", lines=8)),
@@ -97,8 +97,8 @@ _FORMS: Mapping[str, Form] = {
         _either(
             object_schema({"text": _TEXT}, {"id": _GIVEN_ID}),
             object_schema({"tokens": _list(_TEXT)}, {"id": _GIVEN_ID}),
-            {**_TEXT, "description": "within rows alone: a text, which is cut into words"},
-            {**_list(_TEXT), "description": "within rows alone: the words"},
+            {**_TEXT, "description": "only within rows: a text, which is cut into words"},
+            {**_list(_TEXT), "description": "only within rows: the words"},
         ),
         {"text": "Ann left Rome."},
         (Field("text", "Sentence"),),
@@ -109,7 +109,7 @@ _FORMS: Mapping[str, Form] = {
         _either(
             object_schema({"options": _list(_TEXT, 2)}, {"context": _TEXT, "question": _TEXT, "id": _GIVEN_ID}),
             {"type": "object", "required": ["ending0", "ending1"], "description": "SWAG's columns: sent1, sent2, ending0, ..."},
-            {"type": "array", "minItems": 3, "maxItems": 3, "description": "within rows alone: context, question, options"},
+            {"type": "array", "minItems": 3, "maxItems": 3, "description": "only within rows: context, question, options"},
         ),
         {"context": "It rains.", "question": "What do they do?", "options": ["They stay in.", "They swim."]},
         (
@@ -126,7 +126,7 @@ FORMS: Mapping[str, Form] = {
     kind: dataclasses.replace(form, prediction=json_schema(families.PREDICTIONS[kind])) for kind, form in _FORMS.items()
 }
 
-# Of sentences, if the number of texts in a row is known: what a row is, its schemas, an example, the form's fields.
+# For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.
 _BY_TEXTS: Mapping[int, tuple[str, tuple[Schema, ...], Mapping[str, Any], tuple[Field, ...]]] = {
     1: ("a text", _SINGLES, {"text": "He left."}, (Field("text", "Text"),)),
     2: ("a pair of texts", _PAIRS, _PAIR_EXAMPLE, _PAIR_FIELDS),

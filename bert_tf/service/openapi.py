@@ -81,7 +81,7 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
         "post": _post(form.says, _rows(form.row, limits), form.example, _listed("predictions", "Prediction"))
     }
     if model and ENCODE in model.calls:
-        body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "to length 1"}})
+        body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "scale to length 1"}})
         described["/encode"] = {"post": _post("Embeds texts.", body, {ROWS: ["He left."]}, _listed("vectors", "Vector"))}
     if model and EXPLAIN in model.calls:
         body = _rows(form.row, limits, _EXPLAIN_OPTIONS, most=1)

@@ -19,4 +19,4 @@ noise.quiet_python()
 for name in MODULES:
     importlib.import_module(name)
 gc.collect()
-gc.freeze()  # what is imported stays, and its pages are shared
+gc.freeze()  # imported modules stay, and workers share their pages

@@ -27,7 +27,7 @@ _OPTIONS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
 }
 _TYPES = {bool: "true or false", str: "a string", int: "an integer"}
 
-_GZIP = b"\x1f\x8b"  # how such bodies begin, whatever is said of them
+_GZIP = b"\x1f\x8b"  # first bytes of such a body, whatever its headers say
 AS_IT_IS = "identity"  # of Content-Encoding
 _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each of these
 
@@ -78,7 +78,7 @@ def _value(body: bytes) -> Any:
 
 def encoded(how: str) -> Refusal:
     return Refusal(
-        ENCODED, f"the body is {how:.80}, which is not unpacked here; send JSON as it is", {"Accept-Encoding": AS_IT_IS}
+        ENCODED, f"the body is {how:.80}, which is not supported; send uncompressed JSON", {"Accept-Encoding": AS_IT_IS}
     )
 
 
@@ -124,7 +124,7 @@ def _check_texts(texts: Sequence[str], limits: Limits) -> None:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise Refusal(UNUSABLE, f"half a character, {text[error.start]!a}: write both halves of the pair") from error
+            raise Refusal(UNUSABLE, f"unpaired surrogate {text[error.start]!a}: write both halves of the pair") from error
 
 
 def _too_large(found: str, most: int, setting: str) -> Refusal:

@@ -17,7 +17,7 @@ from bert_tf.service.question import Part
 
 Answer = list[bytes]  # JSON of each example
 
-_AT_ONCE = 0.0  # a time at which nothing could wait any longer
+_AT_ONCE = 0.0  # a deadline that has passed
 
 
 class GoneError(Exception):
@@ -40,7 +40,7 @@ class Queue:
     def __init__(self, *, batch_tokens: int, max_delay_s: float) -> None:
         """A batch has at most `batch_tokens`, unless a single part has more, and waits at most `max_delay_s` to fill up.
 
-        It does not wait if the batch before had one request: a client that is alone waits for nobody.
+        It does not wait if the previous batch had one request: a lone client need not wait.
         """
         self._batch_tokens, self._max_delay_s = batch_tokens, max_delay_s
         self._was_shared = True  # the last batch was of several requests
@@ -122,7 +122,7 @@ class Queue:
         return batch
 
     def close(self) -> None:
-        """Rejects new parts; what is queued can still be taken."""
+        """Rejects new parts; queued ones can still be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

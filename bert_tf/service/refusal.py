@@ -19,7 +19,7 @@ TOO_MANY, INTERNAL, UNAVAILABLE, GONE = 429, 500, 503, 499
 CLOSE = {"Connection": "close"}
 
 _PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{0,5})?", re.IGNORECASE)  # of a Host
-_LONGEST = 1000  # characters of a message, which may quote what was sent
+_LONGEST = 1000  # maximum characters of a message, which may quote the request
 
 
 class Refusal(Exception):  # noqa: N818  (an answer, no error of the service)
@@ -47,7 +47,7 @@ class Guard:
         given = [] if address.allowed_hosts is None else [name.strip().lower() for name in address.allowed_hosts.split(",")]
         wrong = [name for name in given if _name(name) != name.rstrip(".")]
         if wrong:
-            raise FlagError(f"--allowed_hosts: {wrong[0]!r:.80} is not a host name; give names without ports, with commas")
+            raise FlagError(f"--allowed_hosts: {wrong[0]!r:.80} is not a host name; give comma-separated names without ports")
         self._named = set(map(_name, given))
         self._checks_host = bool(given) or _is_loopback(address.host)
 
@@ -62,7 +62,7 @@ class Guard:
             )
         page = None if origin is None else origin.partition("://")[2]
         if page is not None and page.lower() != host.lower() and _name(page) not in self._named:
-            return Refusal(FORBIDDEN, f"requests of pages of {origin!r:.80} are not answered; see --allowed_hosts")
+            return Refusal(FORBIDDEN, f"requests from pages of {origin!r:.80} are refused; see --allowed_hosts")
         return None
 
 

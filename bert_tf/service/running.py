@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from bert_tf.service.service import Service
 
 _BACKLOG = 2048
-_UNREAD_BYTES = 1 << 18  # of answers in the kernel, for a client that does not read; else megabytes
-_OTHER_FILES = 256  # what is open beside connections
+_UNREAD_BYTES = 1 << 18  # kernel buffer of answers to a client that does not read; the default is megabytes
+_OTHER_FILES = 256  # open files besides connections
 _NEEDED = ("uvicorn", "starlette", "prometheus_client")
 
 
@@ -77,7 +77,7 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
     served = service.of(config, verbosity=verbosity, cores=cgroup.granted_cpus)
     server = Server(app.make(served, config.address), config, stopping=served.stop)
     for logger in ("uvicorn.error", "asyncio"):
-        logging.getLogger(logger).setLevel(logging.ERROR)  # what clients do wrong they are told
+        logging.getLogger(logger).setLevel(logging.ERROR)  # clients receive their own errors
     _on_hangup(served.request_reload)
     log.info("http://%s:%d: loading %s; stop with Ctrl-C or SIGTERM", *_place(listener), config.run)
     await until_signal(served, server, listener)
@@ -87,7 +87,7 @@ async def until_signal(served: Service, server: Server, listener: socket.socket)
     """Loads the model and serves until a signal, then finishes accepted requests; KeyboardInterrupt on a second."""
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     loading = asyncio.ensure_future(served.start())
-    loading.add_done_callback(lambda done: done.cancelled() or done.exception())  # which, after a signal, nobody asks for
+    loading.add_done_callback(lambda done: done.cancelled() or done.exception())  # after a signal, nobody awaits it
     try:
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done() and loading.exception() is not None:
@@ -110,7 +110,5 @@ def _place(listener: socket.socket) -> tuple[str, int]:
 
 
 def _on_hangup(reload: Callable[[], None]) -> None:
-    with contextlib.suppress(
-        NotImplementedError, RuntimeError, ValueError
-    ):  # a thread that is not the main one hears no signals
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # only the main thread can handle signals
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)

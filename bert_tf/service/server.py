@@ -23,10 +23,10 @@ from bert_tf.io.log_form import log
 from bert_tf.service.settings import Limits, Patience, ServeConfig
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_LOOK_S = 0.1  # how often a service that ends looks for a second signal
+_LOOK_S = 0.1  # interval of checks for a second signal during shutdown
 _MOST_HEAD_BYTES = 16_384
 
-_HEAD, _READING, _PROBE = "head", "reading", "probe"  # what is waited for
+_HEAD, _READING, _PROBE = "head", "reading", "probe"  # names of timers
 _PROBE_S = 0.5
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"  # an interim answer, which clients skip
 
@@ -73,7 +73,7 @@ class PatientProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._is_half_closed and not self._is_answering:  # nor is there another request
+        if self._is_half_closed and not self._is_answering:  # and no other request is pending
             self.transport.close()
         if self.transport.is_closing():
             self._abort_after(_READING, self.patience.idle_timeout_s)
@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=config.patience.idle_timeout_s,  # type: ignore[arg-type]  # a fraction will do
+                timeout_keep_alive=config.patience.idle_timeout_s,  # type: ignore[arg-type]  # fractions work too
                 timeout_graceful_shutdown=config.patience.grace_s,  # type: ignore[arg-type]
                 h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
             )

@@ -29,7 +29,7 @@ from bert_tf.training.settings import with_threads
 
 _READING = 2  # threads that read bodies
 _PUBLISHED = "bert_model.ckpt.index"
-_LOOK_S = 2.0  # between looks at the files of the run
+_LOOK_S = 2.0  # between checks of the run's files
 
 
 class Answered(NamedTuple):
@@ -48,8 +48,8 @@ class Service:
         self._config, self._launch = config, launch
         self.limits, self.patience, self.computing = config.limits, config.patience, config.computing
         self.metrics = Metrics()
-        self.workers: Workers | None = None  # that compute now
-        self.model: Description | None = None  # that answers now
+        self.workers: Workers | None = None  # in use
+        self.model: Description | None = None  # in use
         self._retired: list[Workers] = []
         self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
         self._reloading = asyncio.Lock()
@@ -73,7 +73,7 @@ class Service:
     async def start(self) -> None:
         workers = self._made()
         workers.start()
-        self._retired.append(workers)  # until it computes, it is one to be ended
+        self._retired.append(workers)  # so that a shutdown during loading ends it
         model = await asyncio.wrap_future(workers.first)
         self._exchange(workers, model)
         if self.computing.watch:
@@ -116,7 +116,7 @@ class Service:
     async def _read(self, call: str, body: bytes, model: Description) -> list[Part]:
         if call not in model.calls:
             remedy = "; start the service with --encode" if call == question.ENCODE else ""
-            raise Refusal(NOT_FOUND, f"this model offers {', '.join(model.calls)} alone{remedy}")
+            raise Refusal(NOT_FOUND, f"this model offers only {', '.join(model.calls)}{remedy}")
         read = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
         return await asyncio.get_running_loop().run_in_executor(self._readers, read, call, body, model.reader, self.limits)
 
@@ -203,7 +203,7 @@ class Service:
             task.cancel()
         workers = [*self._retired, *([self.workers] if self.workers else [])]
         for one in workers:
-            one.retire() if one.first.done() else one.kill()  # what is still being loaded answers nobody
+            one.retire() if one.first.done() else one.kill()  # workers that are still loading have no requests
         for one in workers:
             await asyncio.to_thread(one.join, max(0.0, self._end - time.monotonic()))
         self.kill()

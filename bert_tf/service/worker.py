@@ -23,7 +23,7 @@ from bert_tf.service import forms, values
 from bert_tf.service.question import ENCODE, EXPLAIN, NORMALIZE, PREDICT, Part
 from bert_tf.service.settings import ServeConfig
 
-_MOST_STEPS = 128  # points of an explanation, for which other requests wait
+_MOST_STEPS = 128  # points of an explanation; other requests wait meanwhile
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 
@@ -37,7 +37,7 @@ class Description:
     kind: str  # of the family
     labels: tuple[str, ...]  # classes or tags; may be empty
     reader: Reader
-    calls: tuple[str, ...]  # what it can be asked for
+    calls: tuple[str, ...]  # supported calls
     weight_bytes: int
 
     @property
@@ -65,7 +65,7 @@ def run(connection: Connection, config: ServeConfig, verbosity: int) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # TensorFlow's own, read when a device is begun: on one GPU there are several workers, at a reload at least.
+    # TensorFlow reads it when it sets up a device: several workers share one GPU, at least during a reload.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     log_form.set_up(log_form.SHORT, verbosity)
     converse(connection, lambda: Served(config))
@@ -73,7 +73,7 @@ def run(connection: Connection, config: ServeConfig, verbosity: int) -> None:
 
 def converse(connection: Connection, make: Callable[[], Served]) -> None:
     """Receives lists of `Part`; sends the description and the bytes in use, then a list of answers or `Failed` for each."""
-    with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # then nobody listens any more
+    with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # the listener is gone
         try:
             served = make()
             connection.send(served.description)
@@ -112,8 +112,8 @@ class Served:
         self._encodes = config.computing.encode or reader.family.kind in forms.OF_VECTORS
         if reader.family.kind == PRETRAINING and not self._encodes:
             raise FlagError(
-                f"{config.run}: a model of pre-training is not served: masked words are filled in by python -m bert_tf"
-                " fill-mask; serve a model that was fine-tuned from it, or vectors of texts with --encode"
+                f"{config.run}: pre-training models are not served; for masked words use python -m bert_tf"
+                " fill-mask; serve a fine-tuned model instead, or text vectors with --encode"
             )
         self.description: Description = Description(
             name=_name(self._model.checkpoint),

@@ -34,7 +34,7 @@ PRELOADED = "bert_tf.service.preloaded"
 
 Launch = Callable[[ServeConfig, int], tuple[Connection, Any]]
 
-_LOOK_S = 0.5  # between looks whether an idle worker is alive
+_LOOK_S = 0.5  # between checks that an idle worker is alive
 _LONGEST_PAUSE_S = 30.0  # before another try to start a worker that cannot start
 _LONGEST_START_S = 600.0
 
@@ -163,12 +163,12 @@ class Workers:
         try:
             own, process = self._launch(self._config, number)
         except OSError as error:
-            raise StartError(f"the system starts no process: {files.reason(error)}") from error
-        except (EOFError, RuntimeError) as error:  # the process that forks has ended, or is not to be had
-            raise StartError(f"no process can be started: {error}") from error
+            raise StartError(f"cannot start a process: {files.reason(error)}") from error
+        except (EOFError, RuntimeError) as error:  # the fork server has ended or cannot be reached
+            raise StartError(f"cannot start a process: {error}") from error
         self._processes[number] = process
         try:
-            if self._is_killed:  # meanwhile, when this process was not yet among those that were killed
+            if self._is_killed:  # killed meanwhile, before this process was registered
                 raise StartError("the service has ended")
             self._take_description(_told(own, Description))
             return own, _told(own, int)
@@ -207,9 +207,7 @@ class Workers:
         with contextlib.closing(connection):
             while True:
                 if not process.is_alive():
-                    log.warning(
-                        "worker %d (process %d) has ended (%s); another replaces it", number, process.pid, _why(process)
-                    )
+                    log.warning("worker %d (process %d) has ended (%s); replacing it", number, process.pid, _why(process))
                     return False
                 batch = self.queue.take(_LOOK_S)
                 if batch is None:
@@ -236,8 +234,8 @@ class Workers:
                 log.warning("no answer from a worker for %.0f s; ending it", silence_s)
                 raise EOFError
             answers = connection.recv()
-        except (EOFError, OSError, pickle.UnpicklingError):  # it may have ended within its answer
-            self._again(batch, "the process that computed it ended; is it too large for the memory?")
+        except (EOFError, OSError, pickle.UnpicklingError):  # it may have died while sending
+            self._again(batch, "its process ended; is it too large for the memory?")
             return False
         if isinstance(answers, Failed):
             log.error("a batch cannot be computed: %s%s", answers.problem, f"\n{answers.trace}" if answers.trace else "")
@@ -276,7 +274,7 @@ class Workers:
 
 def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[Connection, Any]:
     """Starts a worker process; only number 0 logs its device, the others log warnings. Raises OSError."""
-    multiprocessing.util.abstract_sockets_supported = False  # there any user could send pickles to Python 3.9.15 and 3.10.8
+    multiprocessing.util.abstract_sockets_supported = False  # with them any user could send pickles to Python 3.9.15 and 3.10.8
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
     own, other = context.Pipe()
@@ -291,7 +289,7 @@ def _told(connection: Connection, kind: type[Any]) -> Any:
     """Receives a worker's start-up message; raises StartError if the worker failed or died."""
     try:
         if not connection.poll(_LONGEST_START_S):
-            raise StartError(f"no message for {_LONGEST_START_S:.0f} s")
+            raise StartError(f"no start-up message for {_LONGEST_START_S:.0f} s")
         said = connection.recv()
     except (EOFError, OSError) as error:
         raise StartError("its process ended; is there memory for its weights?") from error
@@ -300,7 +298,7 @@ def _told(connection: Connection, kind: type[Any]) -> Any:
             log.error("%s", said.trace)
         raise StartError(said.problem)
     if not isinstance(said, kind):
-        raise StartError(f"it said {said!r:.80}")
+        raise StartError(f"unexpected message {said!r:.80}")
     return said
 
 

@@ -43,7 +43,7 @@ def evaluate_and_predict(
             examples = preparation.read_examples(task, data, [split], config)[split]
             results.write_predictions(folder, task, split, examples, predictor.predictions(examples))
     if config.inference.submission_zip:
-        log.info("what GLUE's server takes is in %s", results.zip_submissions(folder))
+        log.info("the files for GLUE's server are in %s", results.zip_submissions(folder))
 
 
 def _evaluations(config: FineTuneConfig, predictor: Predictor, task: Task, data: DataSource) -> dict[str, Evaluation]:

@@ -1,4 +1,4 @@
-"""Cross-validation: trains on all folds of the training split but one, predicts that one, and so for each fold.
+"""Cross-validation: for each fold of the training split, trains on all others and predicts the fold.
 
 Each fold is a complete run in a folder of its own, so that an interrupted series can resume. The final model is trained on
 all rows, in the folder of the series.
@@ -45,7 +45,7 @@ _NO_FOLDS: Mapping[str, Any] = {
     **dict.fromkeys(("folds", "group_column", "slots")),
     **dict.fromkeys(("folds_only", "folds_average"), False),
 }
-# What is done to all rows before they are divided, and to the final model.
+# Settings that apply to all rows before they are divided, and to the final model.
 _OF_ALL_ROWS: Mapping[str, Any] = {
     **dict.fromkeys(("max_train_examples", "exclude_rows", "relabel", "threshold", "abstain", "sets")),
     "calibrate": False,
@@ -132,7 +132,7 @@ def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
     split, *_ = task.splits(data.folder, TRAIN)
     examples = preparation.read_examples(task, data, [split], config)[split]
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
-        raise FlagError(f"--folds: the rows of {task.name} have no labels, by which a fold could be evaluated")
+        raise FlagError(f"--folds: the rows of {task.name} have no labels to evaluate a fold on")
     groups = _groups(config, task, data, split, len(examples))
     numbers = list(divided(task.family, examples, config.train.folds or 0, seed=config.train.seed, groups=groups))
     return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
@@ -204,10 +204,10 @@ def _groups(config: FineTuneConfig, task: Task, data: DataSource, split: str, co
         return None
     path = task.file(data.folder, split)
     if not path.is_file():
-        raise FlagError(f"--group_column={column}: {path} is not a file; of rows in memory, give groups to scikit-learn")
+        raise FlagError(f"--group_column={column}: {path} is not a file; for rows in memory, give groups to scikit-learn")
     groups = groups_of(task, path, split, column)
     if len(groups) != count:
-        raise DataError(f"--group_column={column}: {len(groups)} rows where {count} were read", path)
+        raise DataError(f"--group_column={column}: {len(groups)} rows, but {count} were read", path)
     return groups
 
 

@@ -1,6 +1,6 @@
-"""Dev examples that a search does not see: the searched score is too high, since the best of many was chosen by it.
+"""Dev examples hidden from a search: the score of the best run is too high, since it was chosen by that score.
 
-What remains unseen says how good the chosen settings are (Liu and Wang, 2021, arXiv 2106.09204, on how search overfits dev).
+The hidden examples show how good the chosen settings are (Liu and Wang, 2021, arXiv 2106.09204, on how search overfits dev).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bert_tf.training.fine_tune import FineTuned
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.fold_task import FoldTask, Part, Whole
 
-FOLDER = "held_out"  # in that of the run
+FOLDER = "held_out"  # in the run's folder
 
 _SEED = 0  # the same examples for all runs
 
@@ -51,7 +51,7 @@ def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) 
 
 
 def divided(count: int, share: float) -> tuple[Numbers, Numbers]:
-    """Numbers of the examples that are seen, and of those that are not."""
+    """Indices of the visible examples, and of the hidden ones."""
     order = np.random.default_rng(_SEED).permutation(count)
     unseen = round(count * share)
     return np.sort(order[unseen:]), np.sort(order[:unseen])

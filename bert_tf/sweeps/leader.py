@@ -29,9 +29,9 @@ from bert_tf.sweeps import schedule, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.search import Search, pruned
 
-_PATIENCE_S = 2.0  # until a run that another process has is tried again
-_MINUTES = 100  # seconds from which on minutes are said
-_ATTEMPTS = 3  # of a run whose process is killed
+_PATIENCE_S = 2.0  # before retrying a run that another process holds
+_MINUTES = 100  # seconds above which times are logged in minutes
+_ATTEMPTS = 3  # at a run whose process is killed
 _MEMORY = 4 << 30  # bytes that a run on a CPU may take
 
 
@@ -75,7 +75,7 @@ def _together(slots: Sequence[Slot]) -> Slot:
 
 
 class Leader:
-    """Starts processes, follows them, and says how far the sweep is."""
+    """Starts processes, follows them, and logs progress."""
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class Leader:
         runs; by default it writes sweep.tsv.
         """
         self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
-        ordered = sorted(runs, key=lambda run: -run.cost)  # of equals the first of the file
+        ordered = sorted(runs, key=lambda run: -run.cost)  # ties: in the order of the file
         self._waiting = {run.name: run for run in ordered}
         self._spread = spread
         self._started: dict[str, _Started] = {}  # by name
         self._results: dict[str, table.Result] = {}
-        self._not_before: dict[str, float] = {}  # of runs that another process has
+        self._not_before: dict[str, float] = {}  # of runs that another process holds
         self._killed: dict[str, int] = {}
         self._pruned: set[str] = set()
         self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
@@ -179,7 +179,7 @@ class Leader:
         for run in self._waiting.values():
             before = self._results.get(run.after or "")
             if before is not None and before.error:
-                table.write(self._folder, table.failed(run, f"{before.name} failed, from whose model it starts"))
+                table.write(self._folder, table.failed(run, f"it starts from the model of {before.name}, which failed"))
             elif self._is_ready(run):
                 return run
         return None
@@ -189,7 +189,7 @@ class Leader:
         return is_ours and (run.after is None or run.after in self._results)
 
     def _asked(self) -> PlannedRun | None:
-        """A run of the search: one that nobody seems to train, else a new one."""
+        """A run of the search: one that seems abandoned, else a new one."""
         if self._search is None:
             return None
         for run in self._search.unfinished():
@@ -226,7 +226,7 @@ class Leader:
 
     def _note_killed(self, run: PlannedRun, status: int) -> None:
         self._killed[run.name] = self._killed.get(run.name, 0) + 1
-        log.warning("%s: its process ended with status %d; it is continued", run.title, status)
+        log.warning("%s: its process ended with status %d; resuming it", run.title, status)
         if self._killed[run.name] == _ATTEMPTS:
             said = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
             table.write(self._folder, table.failed(run, said))
@@ -242,7 +242,7 @@ class Leader:
             return ""
         seconds = sum(run.cost for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
         seconds /= len(self._slots)
-        return f"; about {f'{seconds / 60:.0f} min' if seconds > _MINUTES else f'{seconds:.0f} s'} are left"
+        return f"; about {f'{seconds / 60:.0f} min' if seconds > _MINUTES else f'{seconds:.0f} s'} left"
 
     def _stop(self) -> None:
         processes = [started.process for started in self._started.values()]
@@ -274,7 +274,7 @@ def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:
 
 @contextlib.contextmanager
 def _script_hidden() -> Iterator[None]:
-    """Keeps multiprocessing from running the user's script again in each process, where it would start the sweep anew."""
+    """Keeps multiprocessing from running the user's script in each process, which would start the sweep again."""
     script = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:

@@ -26,7 +26,7 @@ MNLI, AX = "MNLI", "AX"
 
 _KEYS = ("tasks", "seeds", "settings")
 _RANGE = ("low", "high", "log")
-# Settings of a run that are none of the file's, and what says them.
+# Settings that a sweep file must not have, and what to do instead.
 _ELSEWHERE = {
     "task_name": "write it under tasks",
     **dict.fromkeys(("seed", "seeds"), "write it under seeds"),
@@ -36,9 +36,9 @@ _ELSEWHERE = {
 }
 _ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
 _BYTES_PER_TOKEN = 5.0  # of English, with its columns
-_SAMPLE = 1 << 16  # bytes by which the length of rows is estimated
+_SAMPLE = 1 << 16  # bytes from which the length of rows is estimated
 _START = 2e4  # cost of starting a run, in trained tokens: some seconds
-_FORWARD = 3.0  # a trained token costs as much as so many evaluated ones
+_FORWARD = 3.0  # cost of a trained token in evaluated ones
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Range:
 
 @dataclasses.dataclass(frozen=True)
 class SweepFile:
-    """What a sweep file says, and the flags of the command that change its runs."""
+    """Contents of a sweep file, and flags of the command that change its runs."""
 
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -60,7 +60,7 @@ class SweepFile:
     grid: Mapping[str, tuple[Any, ...]]  # with several
     ranges: Mapping[str, Range]
     from_mnli: bool = False  # some tasks start from the model of MNLI
-    hold_out: float = 0.0  # share of the dev examples that choose nothing
+    hold_out: float = 0.0  # share of the dev examples held out from selection
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class PlannedRun:
     config: FineTuneConfig
     cost: float  # estimate, in trained tokens
     after: str | None = None  # name of the run whose model it starts from
-    hold_out: float = 0.0  # share of the dev examples that choose nothing
+    hold_out: float = 0.0  # share of the dev examples held out from selection
     fold: int | None = None  # its number, from 1; `config` is that of all folds
 
     @property
@@ -130,7 +130,7 @@ def _row(name: Any) -> Setting:
 
 
 def _value(row: Setting, value: Any) -> Any:
-    if row.kind in (int, float) and isinstance(value, str):  # 2e-5 is a text to YAML
+    if row.kind in (int, float) and isinstance(value, str):  # YAML reads 2e-5 as a string
         try:
             value = row.kind(value)
         except ValueError:
@@ -142,7 +142,7 @@ def _value(row: Setting, value: Any) -> Any:
 
 def _range(row: Setting, value: Mapping[str, Any]) -> Range:
     if row.kind not in (int, float) or not {"low", "high"} <= value.keys() <= set(_RANGE):
-        raise FlagError(f"{row.name}: a range is a number's, as {{low: 1e-5, high: 1e-4, log: true}}")
+        raise FlagError(f"{row.name}: only a number has a range, such as {{low: 1e-5, high: 1e-4, log: true}}")
     low, high = (_value(row, value[key]) for key in ("low", "high"))
     log = value.get("log", False)
     if not isinstance(log, bool) or low >= high or (log and low <= 0):
@@ -153,7 +153,7 @@ def _range(row: Setting, value: Mapping[str, Any]) -> Range:
 def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[PlannedRun]:
     """The grid's runs in the order of the file; FlagError if a setting does not fit a task, DataError without its data."""
     if file.ranges:
-        raise FlagError(f"settings: {', '.join(file.ranges)} has a range, which --search=tpe or --search=random draws from")
+        raise FlagError(f"settings: {', '.join(file.ranges)} has a range; add --search=tpe or --search=random")
     grid = [dict(zip(file.grid, values)) for values in itertools.product(*file.grid.values())]
     tasks = sorted(file.tasks, key=lambda task: task != MNLI) if file.from_mnli else file.tasks
     if file.from_mnli and MNLI not in file.tasks:
@@ -163,7 +163,7 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[
     ]
     name, count = collections.Counter(run.name for run in found).most_common(1)[0]
     if count > 1:
-        raise FlagError(f"settings: two runs would be {name}; name each value once, and four digits of it apart")
+        raise FlagError(f"settings: two runs would be named {name}; values must differ in their first four digits")
     return [*found, *(_diagnostic(run, folder) for run in found if run.task == MNLI and run.config.actions.do_predict)]
 
 
@@ -184,7 +184,7 @@ def planned(
     environment: Mapping[str, str],
     name: str = "",
 ) -> PlannedRun:
-    """A run of some settings; its name says those that vary unless it is given."""
+    """A run with some settings; by default, its name lists those that vary."""
     end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *said(varying), f"seed{seed}"]))
     name = name or f"{task}{end}"
     after = f"{MNLI}{end}" if file.from_mnli and task in FROM_MNLI else None

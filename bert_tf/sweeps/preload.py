@@ -1,4 +1,4 @@
-"""What the fork server of a sweep imports, once for all runs."""
+"""Imports of a sweep's fork server, once for all runs."""
 
 import importlib
 

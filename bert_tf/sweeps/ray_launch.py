@@ -25,7 +25,7 @@ from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.sweeps import ray_node, table
 
-RUNS_FAILED = "runs failed, the first"  # in the last line of a leader that has all results
+RUNS_FAILED = "runs failed, the first"  # in the last line of a leader with all results
 LEADERS = "leaders"  # folder for their logs
 
 _ADDRESS = re.compile(r"(?:ray://)?([^/]+):(\d{1,5})")
@@ -43,7 +43,7 @@ class Node(NamedTuple):
 
 
 def lead(command: Sequence[str], folder: Path, names: Sequence[str], tasks: Sequence[str]) -> list[table.Result]:
-    """Runs a command of Python on each node and returns the results when one has all; `names` of runs are none in a search.
+    """Runs a Python command on each node and returns the results when one has all; in a search, `names` is empty.
 
     Raises LostPeerError if no leader has all results; KeyboardInterrupt on Ctrl-C or SIGTERM, when the leaders have ended.
     """
@@ -91,7 +91,7 @@ def _connect(ray: Any, address: str) -> None:
         if named:  # Ray itself tries for minutes
             socket.create_connection((named[1], int(named[2])), _CONNECT_S).close()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what other versions of Ray will do
+            warnings.simplefilter("ignore")  # about later versions of Ray
             ray.init(address=address, log_to_driver=False, logging_level="error")
     except (OSError, OverflowError, RuntimeError, ValueError) as error:
         reason = re.split(r"\n|\. ", str(error))[0]
@@ -124,7 +124,7 @@ def _that_see(ray: Any, nodes: Sequence[Node], folder: Path) -> list[Node]:
 
 
 def _task(ray: Any, node: Node, function: Callable[..., Any], *, whole: bool = False) -> Any:
-    """A task for a node, which is not tried again; `whole` reserves all CPUs and GPUs."""
+    """A task for a node, without retries; `whole` reserves all CPUs and GPUs."""
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
     resources = {"num_cpus": node.cpus * whole, "num_gpus": node.gpus * whole}
     return ray.remote(function).options(**resources, max_retries=0, scheduling_strategy=strategy)
@@ -148,7 +148,7 @@ def _started(ray: Any, nodes: Sequence[Node], command: Sequence[str], folder: Pa
 
 
 def _followed(ray: Any, leaders: Mapping[Any, Node], count: Callable[[], int]) -> bool:
-    """Waits for the ends of the leaders, but not long if one has all results; returns whether one has."""
+    """Waits for the leaders to end, only briefly once one has all results; returns whether one has."""
     waiting, until, is_complete, known = dict(leaders), math.inf, False, 0
     try:
         while waiting and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""What Ray runs on a node. Sent there by value: it imports the standard library alone."""
+"""Code that Ray runs on a node; sent by value, so it imports only the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which slots a run gets, and how long a sweep takes: the longest run first (Graham, 1969)."""
+"""Allocates slots to runs and estimates the time of a sweep: the longest run first (Graham, 1969)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from bert_tf.sweeps.table import Result
 from bert_tf.tasks.registry import get_task
 from bert_tf.training import results as run_results
 
-_UNSCORED = "WNLI"  # whose dev set contradicts its training set (gluebenchmark.com/faq, 12)
+_UNSCORED = "WNLI"  # its dev set contradicts its training set (gluebenchmark.com/faq, 12)
 
 
 def score(result: Result) -> float:
@@ -36,7 +36,7 @@ def best(results: Sequence[Result]) -> Mapping[str, Result]:
 
 
 def line(results: Sequence[Result]) -> str | None:
-    """Says GLUE's score of the best runs on dev; None unless several of its tasks were trained."""
+    """Reports GLUE's score of the best runs on dev; None unless several of its tasks were trained."""
     scored = [result for task, result in best(results).items() if task in GLUE and task != _UNSCORED]
     if len(scored) < 2:
         return None

@@ -24,7 +24,7 @@ _LARGEST_STEP = 1 << 62
 
 
 class Search:
-    """Draws the settings of runs, hears their results, and stops those that lag behind by successive halving.
+    """Draws settings of runs, receives their results, and stops lagging runs by successive halving.
 
     Sampling by TPE (Bergstra et al., 2011) or at random; halving asynchronously (Li et al., 2020), on the evaluations that
     training writes (--eval_every_n_steps).
@@ -46,7 +46,7 @@ class Search:
         Settings of `first` are trained before others are drawn, and count as trials.
         """
         optuna = _optuna()
-        for task in file.tasks:  # what does not fit, or is missing, is said before the studies are made
+        for task in file.tasks:  # reports misfits and missing files before the studies are created
             plan.planned(file, folder, task, file.seeds[0], {}, environment)
         self._optuna, self._file, self._folder, self._trials, self._environment = optuna, file, folder, trials, environment
         self._sampler = sampler
@@ -66,14 +66,14 @@ class Search:
             for study, values in itertools.product(self._studies.values(), first):
                 study.enqueue_trial(dict(values), skip_if_exists=True)
         self._runs: dict[str, tuple[str, int]] = {}  # task and number of the trial, by name
-        self._reported: dict[str, int] = {}  # last step of which the study knows
+        self._reported: dict[str, int] = {}  # last step reported to the study
 
     @property
     def total(self) -> int:
         return self._trials * len(self._studies)
 
     def unfinished(self) -> Iterator[PlannedRun]:
-        """Yields, each once, runs without a result of other leaders and of earlier commands."""
+        """Yields each unfinished run of other leaders and earlier commands once."""
         for task, study in self._studies.items():
             for trial in self._begun(study):
                 known = _name(task, trial.number) in self._runs
@@ -143,7 +143,7 @@ class Search:
         return choices
 
     def _new_sampler(self, number: int) -> Any:
-        """A sampler whose numbers depend on the trial, so that a command that continues does not draw the first ones again."""
+        """A sampler seeded by the trial's number, so that a resumed command does not repeat the first draws."""
         of, seed = self._optuna.samplers, self._file.seeds[0] + 1_000_003 * number
         if self._sampler == RANDOM:
             return of.RandomSampler(seed)

@@ -64,13 +64,13 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
         log.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(config, seed)
         if not single.actions.do_train:
-            run.require_checkpoint(single.output.folder)  # one model of --init_checkpoint would be that of all seeds
+            run.require_checkpoint(single.output.folder)  # the model of --init_checkpoint would serve for all seeds
         done = fine_tune(single, environment=environment, task=task)
         if done.stopped_by is not None:
             return Series(first, tuple(results), done.stopped_by)
         first = first or done
         results.append(SeedResult(seed, _name(seed), done.step, done.finite_metrics, done.collapsed))
-        # Of a task that the models were not trained on there is a table of its own.
+        # A task that the models were not trained on gets its own table.
         within = done.job.results_dir.relative_to(done.output_dir)
         series.write(atomic.make_folder(config.output.folder / within), results)
     return Series(first, tuple(results))

@@ -55,7 +55,7 @@ class Spread(NamedTuple):
 def slots(config: FineTuneConfig, task: Task | None, environment: Mapping[str, str]) -> Sequence[leader.Slot]:
     """Slots for the runs; none if they are trained in turn in this process.
 
-    That is so with a task in memory, with flags that say which devices compute a run, and where only one run would fit.
+    None for a task in memory, with flags that place a run on devices, or if only one run would fit.
     """
     if (
         task is not None
@@ -72,7 +72,7 @@ def on_slots(
 ) -> tuple[tuple[R, ...], signal.Signals | None]:
     """Trains runs in processes of their own; writes the results so far after each.
 
-    Returns the results, after a signal of the finished ones, and the signal. Raises TrainingError if a run failed, when the
+    Returns the results (after a signal, of finished runs) and the signal. Raises TrainingError if a run failed, when the
     others have ended.
     """
     log.info("***** %d runs, %d at a time; their logs are in %s *****", len(runs), len(slots), folder / table.LOGS)
@@ -117,7 +117,7 @@ def write(folder: Path, results: Sequence[RunResult], **more: Any) -> None:
     metrics = list(results[0].metrics)
     rows = [[name, *metrics, "steps", "collapsed"]]
     for r in results:
-        why = " ".join((r.collapsed or "").split())  # labels of one's own may hold tabs
+        why = " ".join((r.collapsed or "").split())  # custom labels may contain tabs
         rows.append([str(getattr(r, name)), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), why])
     atomic.write_text(folder / f"{name}s.tsv", "".join("\t".join(row) + "\n" for row in rows))
 

@@ -41,7 +41,7 @@ wait "$leader"
 
 
 def submit(command: Sequence[str], folder: Path, nodes: int, options: str | None) -> str:
-    """Writes a script that runs a command of Python, and submits it; without Slurm on this machine the script is the answer."""
+    """Writes a script that runs a Python command and submits it; returns sbatch's output, or the script without Slurm."""
     path = folder / SCRIPT
     text = script(command, folder, nodes, options)
     atomic.write_text(path, text)

@@ -65,7 +65,7 @@ def _trained(run: PlannedRun, folder: Path) -> int:
 
 
 def _train(run: PlannedRun) -> tuple[FineTuned, dict[str, float]]:
-    """Returns what was trained, and metrics besides those of its evaluation."""
+    """Returns the trained run, and metrics besides those of its evaluation."""
     if run.hold_out:
         return held_out.train(run.config, run.hold_out, os.environ)
     if run.fold:

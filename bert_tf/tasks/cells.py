@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bert_tf.tasks.tables import RowError
 
-_LABELS_NAMED = 10  # of those that are known
+_LABELS_NAMED = 10  # known labels listed in a message
 
 
 class UnknownLabelError(RowError):
@@ -37,7 +37,7 @@ def joined(found: Sequence[object], columns: Sequence[str]) -> str:
 
 def name(cell: object, column: str) -> str:
     """Returns a label or an id, stripped; JSON may have a finite number or a boolean. Raises `RowError`."""
-    # NaN is how some programs write a value that is missing.
+    # Some programs write missing values as NaN.
     is_number = isinstance(cell, numbers.Integral) or (isinstance(cell, numbers.Real) and math.isfinite(cell))
     if not (isinstance(cell, str) or is_number):
         raise RowError(f"the value in column {column!r} is not a name: {cell!r:.80}")
@@ -55,7 +55,7 @@ def _whole(found: str, column: str) -> str:
         found.encode()
     except UnicodeEncodeError as error:
         half = ascii(found[error.start])
-        raise RowError(f"half a character, {half}, in column {column!r}: write both halves of the pair, or neither") from error
+        raise RowError(f"unpaired surrogate {half} in column {column!r}: write both halves of the pair, or neither") from error
     return found
 
 

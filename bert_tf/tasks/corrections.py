@@ -24,7 +24,7 @@ _REMEDY = "write id,label in each line, or name the columns: id,label"
 def read(path: str, action: str) -> dict[str, str]:
     """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
 
-    Of a table with the columns split and action only the lines that say train and `action` count.
+    In a table with the columns split and action, only lines with train and `action` count.
     """
     try:
         first = next(iter(files.read_text(path).splitlines()), "")
@@ -49,7 +49,7 @@ def read(path: str, action: str) -> dict[str, str]:
             return
         guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
         if found.setdefault(guid, label) != label:
-            raise DataError(f"another label for {guid!r} than above", path, line)
+            raise DataError(f"label of {guid!r} differs from that above", path, line)
 
     list(table.read([*wanted, *filters], add))
     return found
@@ -68,7 +68,7 @@ def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relab
         raise DataError("excludes every training row", exclude)
     corrected = [_relabelled(one, labels, family, str(relabel)) if one.guid in labels else one for one in kept]
     changed = sum(one.label != other.label for one, other in zip(kept, corrected))
-    _LOG.info("training rows excluded: %d; with another label: %d", len(examples) - len(kept), changed)
+    _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(kept), changed)
     return corrected
 
 

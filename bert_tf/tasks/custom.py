@@ -57,5 +57,5 @@ def listed_labels(settings: CustomSettings) -> list[str]:
     if "" in names or len(set(names)) < len(names):
         raise FlagError(f"--labels={settings.labels}: an empty or repeated name")
     if settings.problem == CLASSIFICATION and len(names) < 2:
-        raise FlagError(f"--labels={settings.labels}: two at least, with commas")
+        raise FlagError(f"--labels={settings.labels}: give at least two, with commas")
     return names

@@ -1,4 +1,4 @@
-"""The decision rule of a trained model: what is made of its logits. It is kept in decision.json beside the checkpoint."""
+"""The decision rule of a trained model, from logits to predictions; kept in decision.json beside the checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DECISION = "decision"  # key of a trained model's record
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Fields without a value leave the published rule as it is: the most probable class, or labels from 0.5 on."""
+    """Unset fields keep the published rule: the most probable class, or labels from 0.5 on."""
 
     temperatures: tuple[float, ...] = ()  # logits are divided by them: one, or one for each of several labels
     thresholds: tuple[float, ...] = ()  # probability from which a label applies, or the second of two classes is predicted

@@ -39,7 +39,7 @@ class Evaluation:
     panels: Sequence[Panel] = ()  # tables for the page of the run, in addition to the metrics
     lines: Sequence[str] = ()  # for the log, for example scores by label
     more: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # other entries of eval_results.json
-    each: npt.NDArray[np.float64] | None = None  # [examples] if the first metric is a mean: what each adds to it
+    each: npt.NDArray[np.float64] | None = None  # [examples] contributions to the first metric if it is a mean
     find_intervals: Callable[[], Intervals] = dict  # called once, if intervals are asked for
 
     @property

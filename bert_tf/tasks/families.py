@@ -20,7 +20,7 @@ from bert_tf.tasks.tags import predictions as tags
 
 _FAMILIES = Registry[type[Family]]("family")
 
-# What is predicted of an example, by kind: the fields of the objects of `Family.listed`.
+# Fields of a prediction, by kind: those of `Family.listed`'s objects.
 PREDICTIONS: Mapping[str, Mapping[str, Hint]] = {
     **{kind: hints_of(sentence.Prediction, **types) for kind, types in sentence.TYPES.items()},
     **dict.fromkeys((SIMILARITY, CONTRASTIVE), hints_of(similarity.Prediction)),
@@ -56,7 +56,7 @@ def of_record(record: Mapping[str, Any]) -> Family:
 
 
 def with_decision(family: Family, decision: Decision) -> Family:
-    """Returns a family with a decision rule, unless it has none of its kind."""
+    """Returns a family with a decision rule, if it supports one."""
     return dataclasses.replace(family, decision=decision) if hasattr(family, "decision") else family  # type: ignore[type-var]
 
 

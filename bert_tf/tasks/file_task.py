@@ -13,7 +13,7 @@ from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Splits
 from bert_tf.tasks.custom import CustomSettings
 
-# Reads a file, given the name of its split and what to do about bad rows.
+# Reads a file, given the name of its split and a report for bad rows.
 Read = Callable[[text_lines.Source, str, tables.Report], Iterator[Any]]
 
 
@@ -39,7 +39,7 @@ class FileTask(Splits):
         self._skip_bad_rows = settings.skip_bad_rows
         for purpose in (TRAIN, DEV):
             if self._files[purpose] == text_lines.STANDARD_INPUT:
-                raise FlagError(f"--{purpose}_file=-: this file is read more than once, a pipe is not")
+                raise FlagError(f"--{purpose}_file=-: this file is read more than once, so it cannot be a pipe")
 
     @functools.cached_property
     def family(self) -> Family:

@@ -30,22 +30,22 @@ class GlueTask:
     """A task over files in GLUE's layout; the fields are the columns of the table below."""
 
     name: str
-    labels: tuple[str, ...]  # none: a number is to be learned
+    labels: tuple[str, ...]  # empty for regression
     text_a: str
     text_b: str | None = None
     label: str = "label"
     metrics: tuple[str, ...] = ("accuracy",)
-    bounds: tuple[float, float] | None = None  # of a label that is a number
-    # The splits of each purpose, and what the server calls those of test; other splits are files of their own name.
+    bounds: tuple[float, float] | None = None  # of a numeric label
+    # Splits by purpose, and the server's names of test splits; a split's file has its name.
     split_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=lambda: _PLAIN)
-    submissions: Mapping[str, str] | None = None  # {test: name} where it is None
-    # Where the file has it, the column that examples are numbered by; else they are by line.
+    submissions: Mapping[str, str] | None = None  # None: {test: name}
+    # Column that numbers the examples, if the file has it; else they are numbered by line.
     index: str | None = None
-    # What the published script calls splits, where that is another name.
+    # The published script's names of splits, if different.
     published_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Column names of splits whose file has no header line.
     headless: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    # How many rows of a labelled split, as a share, the published files have that cannot be used.
+    # Maximum share of unusable rows in a labelled split as published.
     broken: float = 0.0
     skip_bad_rows: bool = False  # the setting
 
@@ -78,7 +78,7 @@ class GlueTask:
         tolerates = not self.skip_bad_rows and not self._is_test(split)
         if tolerates and 0 < bad.count <= self.broken * len(examples):
             _LOG.warning(
-                "%d rows are left out, as %s is published with some that cannot be used; the first: %s",
+                "left out %d unusable rows, which %s has as published; the first: %s",
                 *(bad.count, self.name, bad.first[0]),
             )
         else:
@@ -131,7 +131,7 @@ def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list
 
 @functools.cache  # once, however often a run asks for the splits
 def _warn_of_missing(path: Path, purpose: str, there: str) -> None:
-    _LOG.warning("%s is not there: for %s there is %s alone", path, purpose, there)
+    _LOG.warning("%s is missing: for %s there is only %s", path, purpose, there)
 
 
 def _counting_empty(examples: Iterable[SentenceExample], path: str) -> Iterator[SentenceExample]:
@@ -142,7 +142,7 @@ def _counting_empty(examples: Iterable[SentenceExample], path: str) -> Iterator[
             empty, first = empty + 1, first or example.guid
         yield example
     if empty:
-        _LOG.warning("%s: rows with an empty text, which are predicted all the same: %d; the first: %s", path, empty, first)
+        _LOG.warning("%s: rows with an empty text, which are predicted anyway: %d; the first: %s", path, empty, first)
 
 
 _ENTAILMENT = ("entailment", "not_entailment")

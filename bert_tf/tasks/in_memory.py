@@ -94,7 +94,7 @@ class RowsTask(Splits):
           DataError: always.
         """
         del split, report
-        raise DataError("the task has rows in memory, and reads no file", source)
+        raise DataError("the task has rows in memory and cannot read a file", source)
 
 
 class SentenceTask(RowsTask):
@@ -173,7 +173,7 @@ def _labels_of(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...
     labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
         found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
-        raise DataError(f"{found}; there is nothing to tell apart: give labels=(...) or other rows", TRAIN)
+        raise DataError(f"{found}; at least two labels are required: give labels=(...) or other rows", TRAIN)
     warn_of_labels(counts, TRAIN)
     return labels
 
@@ -193,7 +193,7 @@ def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
     if kind == REGRESSION and names:
         raise FlagError(f"labels: with problem={REGRESSION} labels are numbers, none are listed")
     if kind == CLASSIFICATION and len(names) == 1:
-        raise FlagError(f"labels={labels!r:.80}: give two at least")
+        raise FlagError(f"labels={labels!r:.80}: give at least two")
     return names
 
 

@@ -15,7 +15,7 @@ from bert_tf.io import documents
 from bert_tf.io.text_table import cell
 from bert_tf.tasks.tables import JSONL, TSV
 
-# Types of a prediction's fields; what is annotated is shown in the JSON schema of the service.
+# Types of a prediction's fields; the service's JSON schema shows their annotations.
 Share = Annotated[float, {"minimum": 0, "maximum": 1}]
 Place = Optional[int]
 Number = Optional[float]
@@ -27,7 +27,7 @@ _JSON = {str: "string", int: "integer", float: "number"}
 class Hint(NamedTuple):
     """A field of a prediction."""
 
-    type: Any  # without annotations; of an optional field the type of its values
+    type: Any  # without annotations; for an optional field, the type of its values
     optional: bool
     schema: Mapping[str, Any]  # annotations
     is_property: bool = False
@@ -35,7 +35,7 @@ class Hint(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TextLayout:
-    """One row an example. A tuple is one cell, in JSON a list; None is an empty cell."""
+    """One row per example. A tuple is one cell, in JSON a list; None is an empty cell."""
 
     columns: Sequence[str]
     cells: Callable[[Sequence[Any], Any], Iterable[Sequence[Any]]]  # from examples and predictions to rows
@@ -89,7 +89,7 @@ def names_of(kind: Any) -> list[str]:
 
 
 def hints_of(kind: Any, **others: Any) -> dict[str, Hint]:
-    """Returns the types of the fields and properties of a prediction, by name; `others` in place of its own."""
+    """Returns the types of the fields and properties of a prediction, by name; `others` override its own."""
     hints = {**typing.get_type_hints(kind, include_extras=True), **others}
     return {name: _hint(hints[name]) if name in hints else _returned(getattr(kind, name)) for name in names_of(kind)}
 

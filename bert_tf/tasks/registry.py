@@ -25,7 +25,7 @@ from bert_tf.tasks.span import family as span
 from bert_tf.tasks.tags import family as tags
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
-# Other names that files, leaderboards and papers give tasks, folded.
+# Other names of tasks in files, leaderboards and papers, folded.
 _ALIASES = {
     **dict.fromkeys(("mnlim", "mnlimm", "mnlimatched", "mnlimismatched"), "MNLI"),
     **dict.fromkeys(("diagnostic", "diagnostics"), "AX"),
@@ -38,7 +38,7 @@ _registered: dict[str, Task] = {}
 
 _FOLDERS = {similarity.STS_B: "STS-B"}  # of tasks that read the files of another
 
-Labels = Optional[Sequence[str]]  # where a trained model knows them
+Labels = Optional[Sequence[str]]  # of a trained model, if any
 
 
 # A task created from settings, and the names of those it accepts.
@@ -54,7 +54,7 @@ _FILES = frozenset(FILES) | _OF_GLUE
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 _OF_SPANS = _FILES | _names("span") | {"file_format"}
 
-# Named tasks, and one's own data by `--problem`.
+# Named tasks, and custom data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
     span.SQUAD: (lambda settings, _: span.task(span.SQUAD, settings), _OF_SPANS),
     span.SQUAD2: (lambda settings, _: span.task(span.SQUAD2, settings), _OF_SPANS),
@@ -85,7 +85,7 @@ _OWN: Mapping[str, _OfSettings] = {
 def register(task: Task) -> None:
     """Adds a task under its name; raises `ValueError` if the name is taken."""
     if _folded(task.name) in map(_folded, (*known_names(), *_ALIASES)):
-        raise ValueError(f"there is a task {task.name!r} already")
+        raise ValueError(f"task {task.name!r} already exists")
     _registered[task.name] = task
 
 
@@ -137,7 +137,7 @@ def reads_own(kind: str) -> bool:
 
 
 def settings_of_task(name: str, problem: str) -> frozenset[str]:
-    """Takes a canonical name; `problem` is that of custom data."""
+    """Settings of a task by its canonical name; `problem` is that of custom data."""
     decided = _of_settings(name, problem)
     if decided is None:
         return frozenset() if name in _registered else _OF_GLUE

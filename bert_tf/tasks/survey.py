@@ -13,7 +13,7 @@ import numpy as np
 
 from bert_tf.tasks.base import Example
 
-LIMITS = (64, 128, 256, 512)  # lengths that people train with
+LIMITS = (64, 128, 256, 512)  # usual training lengths
 
 _CLS, _SEP = 1, 1  # the latter after each text
 

@@ -21,27 +21,27 @@ from bert_tf.tasks import text_lines
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
-LINES = "text"  # no table: a text a line
+LINES = "text"  # no table: one text per line
 
 Report = Callable[[DataError], None]
 T = TypeVar("T")
 
-_LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
+_LARGEST_CELL = 1 << 24  # characters of a CSV cell: fits any document, but stops at a quote that is never closed
 _DIGITS = 10  # of the number of a column
 _NAMED = 10  # rows of a file that cannot be used
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
-_BY_LINE = (TSV, JSONL, LINES)  # of which each line is a row
-_DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: "", LINES: ""}
-# What divides the header line of a file that is called CSV, where no comma does, and what to do.
+_BY_LINE = (TSV, JSONL, LINES)  # formats with one row per line
+_DIVIDED = {TSV: "; cells are separated by tabs", CSV: "; cells are separated by commas", JSONL: "", LINES: ""}
+# Separators other than commas in the header line of a CSV file, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
 
-# By parts of what Python says is wrong with a CSV file, what to do about it.
+# Remedies by parts of Python's CSV error messages.
 _QUOTES = "put a cell that holds a quote in quotes, and double the quote"
 _CSV_REMEDIES = {
     "NUL": "delete the NUL characters, as with tr -d '\\0'",  # before Python 3.11
-    "field limit": "cut the text, or close the quote that makes one cell of all that follows",
+    "field limit": "cut the text, or close the quote that swallows the rows below",
     "end of data": "close the quote that begins in this row",
-    "new-line": "a carriage return alone ends no line: put its cell in quotes, or convert the file, as with tr '\\r' '\\n'",
+    "new-line": "a lone carriage return ends no line: put its cell in quotes, or convert the file, as with tr '\\r' '\\n'",
 }
 
 
@@ -134,7 +134,7 @@ class Table:
     def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Converts rows with `make`, which gets the line number and the cells of `columns` and may raise `RowError`.
 
-        Columns are names, or numbers counted from 1; a name that is a number counts as a name. Cells are texts, of JSON
+        Columns are names, or numbers counted from 1; a name that is a number counts as a name. Cells are texts, for JSON
         any value. `report` gets each unusable row, which is then skipped.
         """
         where = self._find(columns)
@@ -172,13 +172,13 @@ class Table:
 
     def _pick(self, cells: list[Any] | dict[str, Any], where: Sequence[Any]) -> list[Any]:
         if isinstance(cells, dict) != self._keyed:
-            raise RowError(f"{'an object' if self._keyed else 'an array'} is expected, as in the first line")
+            raise RowError(f"expected {'an object' if self._keyed else 'an array'}, as in the first line")
         if isinstance(cells, dict):
             missing = [name for name in where if name not in cells]
             if missing:
                 raise RowError(f"no {', '.join(map(repr, missing))} in the object")
         elif len(cells) != self.width:
-            raise RowError(f"{len(cells)} cells where {self.width} are expected{_DIVIDED[self._form]}")
+            raise RowError(f"{len(cells)} cells, expected {self.width}{_DIVIDED[self._form]}")
         return [cells[place] for place in where]
 
 
@@ -191,7 +191,7 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
     path = text_lines.path_of(source)
     form = form or form_of(path)
     if form is None:
-        raise DataError(f"the name does not say which format this is; add --file_format={'|'.join(FORMATS)}", path)
+        raise DataError(f"unknown format of this file name; add --file_format={'|'.join(FORMATS)}", path)
     rows = _READERS[form](text_lines.of_table(source), path)
     first = next(rows)
     if isinstance(first, DataError):
@@ -234,7 +234,7 @@ def _csv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_R
         line = reader.line_num + 1
         try:
             cells = next(reader, None)
-        except csv.Error as error:  # the rows below would be cut anywhere
+        except csv.Error as error:  # rows below would be cut at random
             problem = str(error).partition(" - ")[0]  # what follows is advice on Python's open()
             remedy = next((remedy for part, remedy in _CSV_REMEDIES.items() if part in problem), _QUOTES)
             raise DataError(f"not CSV: {problem}; {remedy}", path, line) from error

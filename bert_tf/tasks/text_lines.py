@@ -25,7 +25,7 @@ Source = Union[str, "os.PathLike[str]"]
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-_COMPRESSED = b"\x1f\x8b"  # how files of gzip begin
+_COMPRESSED = b"\x1f\x8b"  # first bytes of gzip files
 LONGEST_LINE = 1 << 26  # bytes
 _MOST_BLANK = 1_000_000
 
@@ -100,7 +100,7 @@ def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
         files.check_plain(source)
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
-    return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+    return open(source, "rb")  # noqa: SIM115  (the caller closes it)
 
 
 def _unpacked(source: Elsewhere) -> BinaryIO:

@@ -21,14 +21,14 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 # Beside the vocabulary, in Hugging Face's layout; the first goes before the second, as there.
 TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json")
 
-# Of the pieces with letters, how many have a capital: none in the published uncased vocabularies, and in cased ones a third or
-# more. A few, as names or symbols that somebody added, do not make a vocabulary cased.
+# Share of pieces with letters that have a capital: none in published uncased vocabularies, a third or more in cased ones.
+# A few, such as names or symbols that somebody added, do not make a vocabulary cased.
 _AS_UNCASED, _AS_CASED = 0.01, 0.1
 _SPECIAL = re.compile(r"\[.*\]|<.*>", re.DOTALL)
 _SIZES = re.compile(r"L-\d+_H-\d+")  # uncased_L-12_H-768_A-12, wwm_cased_L-24_H-1024_A-16
-_PUBLISHED_UNCASED = {"chinese", "multilingual"}  # without another word on it
+_PUBLISHED_UNCASED = {"chinese", "multilingual"}  # without "uncased" in the name
 
-_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
+_LOG = logging.getLogger(__name__)  # Python's own, independent of TensorFlow and absl; commands show it too
 
 
 class Sign(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from bert_tf.tokenization.vocabulary import UNK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer, words
 
-_MOST_CHUNKS = 1 << 20  # that wait to be cut into words, each once
-_MOST_WORDS = 1 << 24  # that are remembered, in some 2 GB
+_MOST_CHUNKS = 1 << 20  # distinct chunks that wait to be cut into words
+_MOST_WORDS = 1 << 24  # kept words, in some 2 GB
 
 
 @dataclasses.dataclass(frozen=True)

@@ -95,7 +95,7 @@ class GraphTokenizer:
         tables = self._tables
         word = tf.cumsum(tf.cast(_begins(chunk, tf.equal(tf.gather(tables.kind, of_class), IDEOGRAPH)), tf.int32))
         role = tf.gather(tables.role, of_class)
-        seen = tf.where(tf.not_equal(role, IGNORED))[:, 0]  # sigmas are
+        seen = tf.where(tf.not_equal(role, IGNORED))[:, 0]  # includes sigmas
         word, cased = tf.gather(word, seen), tf.equal(tf.gather(role, seen), CASED)
         same = tf.equal(word[1:], word[:-1])
         before, after = tf.concat([[False], same & cased[:-1]], axis=0), tf.concat([same & cased[1:], [False]], axis=0)

@@ -1,6 +1,6 @@
 """Tokenizers of a tokenizer.json, by the library `tokenizers`: byte-level BPE (RoBERTa), Unigram (XLM-RoBERTa, CamemBERT).
 
-The file says all: letters keep their case unless it lowers them, and a special token that is written in a text is that token.
+The file sets all rules: letters keep their case unless it lowers them; a special token written in a text is that token.
 """
 
 from __future__ import annotations
@@ -162,5 +162,5 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _divided(text: str, end: int, start: int) -> bool:
-    """Whether what ends and what starts are two words; several pieces may be of one character."""
+    """Whether a piece's end and the next one's start divide two words; several pieces may share one character."""
     return start > end or (start == end and any(map(is_punctuation, text[max(end - 1, 0) : end + 1])))

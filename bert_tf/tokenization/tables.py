@@ -29,15 +29,15 @@ BoolArray = npt.NDArray[np.bool_]
 SUFFIX = "##"
 PAGE = 256  # code points that are looked up together
 LONGEST = 256  # bytes of UTF-8 that TensorFlow Text takes as a piece
-REMOVED = -1  # in the place of a letter: a mark that goes, but divides those that are sorted
+REMOVED = -1  # instead of a letter: a removed mark that still separates sorted ones
 CAPITAL_SIGMA = ord("Σ")
 
 BLANK, DELETED, IDEOGRAPH, OTHER = range(4)  # kinds of characters
-NEITHER, CASED, IGNORED = range(3)  # what a capital sigma sees of its neighbours
+NEITHER, CASED, IGNORED = range(3)  # roles of a capital sigma's neighbours
 
-_UNKNOWN = 0  # number of the letter that no piece has; those of the vocabulary follow
+_UNKNOWN = 0  # the letter in no piece; the vocabulary's letters follow
 _ALPHABETS = {2: range(0x80, 0x800), 3: range(0x800, 0xD800), 4: range(0x10000, 0x110000)}  # by bytes of UTF-8
-_NO_CHARACTERS = 34  # the most code points of an alphabet that may not be in UTF-8
+_NO_CHARACTERS = 34  # most code points of an alphabet that are not characters
 _FINAL_SIGMA = ord("ς")
 _HIGHER = 0x40000  # planes from here on are nearly empty
 _WITHOUT_PROPERTIES = ("Cn", "Co", "Cs")  # not assigned, private, halves of pairs
@@ -139,7 +139,7 @@ def _alphabet(size: int) -> tuple[int, Sequence[int]]:
 
 
 def _spelled(tokens: Iterable[str], number_of: Mapping[str, int], alphabet: Sequence[int], longest: int) -> Iterator[str]:
-    spare = reversed(alphabet)  # for pieces that no word has, and that are too long
+    spare = reversed(alphabet)  # for pieces that are too long and in no word
     for token in tokens:
         mark = SUFFIX if token.startswith(SUFFIX) and token != SUFFIX else ""
         piece = token[len(mark) :]
@@ -179,7 +179,7 @@ def sigma_sees(c: str) -> int:
 
 
 def _letter(c: str, number_of: Mapping[str, int], lower_case: bool, alone: bool) -> _Letter | None:
-    """Returns what a part of a character becomes, None if it leaves no trace."""
+    """Returns the letter that a part of a character becomes, None if it vanishes."""
     order = unicodedata.combining(c) if lower_case else 0
     if lower_case and unicodedata.category(c) == "Mn":
         return None if order else _Letter(REMOVED)

@@ -1,4 +1,4 @@
-"""What features ask of a tokenizer."""
+"""The tokenizer interface that features need."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tokenizer(Protocol):
 
 
 class WordTokenizer(Tokenizer, Protocol):
-    """What explanations ask for too."""
+    """The further interface that explanations need."""
 
     def begins(self, text: str, pieces: Pieces) -> list[bool]:
         """Whether each of a text's pieces begins a word, as people read it; a punctuation mark is one."""

@@ -18,12 +18,12 @@ from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 from bert_tf.tokenization.wordpiece import IDEOGRAPHS, is_punctuation
 
-UNUSED = "[unused{}]"  # rows without a word, for those that are added later
+UNUSED = "[unused{}]"  # unused rows, for words added later
 
 _SUFFIX = "##"
-LONGEST = 64  # characters of a word that is learned from: what is longer is no word, and TensorFlow Text cannot match it
-_MOST_FED = 1 << 26  # words that the trainer is given, which takes each as often as it occurs: some 20 s
-_BLOCK = 4096  # words in a text that it is given
+LONGEST = 64  # characters of a training word: longer ones are not words, and TensorFlow Text cannot match them
+_MOST_FED = 1 << 26  # words for the trainer, each as often as it occurs: some 20 s
+_BLOCK = 4096  # words per text for the trainer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 UNUSED = re.compile(r"\[unused\d+\]")
 
-# What is taken off a line. Not all that str.strip knows: U+2028 is a piece of the published Chinese vocabulary.
+# Stripped from lines. Fewer than str.strip: U+2028 is a piece of the published Chinese vocabulary.
 _BLANKS = " \t\r\n"
 
 
@@ -29,7 +29,7 @@ class Vocabulary:
     file = "vocab.txt"  # its name beside a model
     separators = 1  # [SEP] between two texts
     special = SPECIAL_TOKENS
-    own_rules = False  # whether the file says, too, how texts are split and whether letters are lowered
+    own_rules = False  # whether the file also sets splitting and lower-casing
 
     def __init__(self, tokens: Sequence[str], *, path: object = "vocabulary") -> None:
         """Raises VocabularyError for blank or repeated pieces, NUL, missing special tokens, or no other pieces."""

@@ -39,7 +39,7 @@ IDEOGRAPHS = re.compile(
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[!-~]")  # words, and each punctuation mark
 
 _REMEMBERED_CHUNKS = 1 << 18
-_REMEMBERED_CHARACTERS = 8 * _REMEMBERED_CHUNKS  # chunks of usual length; what strangers send may be longer
+_REMEMBERED_CHARACTERS = 8 * _REMEMBERED_CHUNKS  # chunks of usual length; untrusted texts may have longer ones
 
 
 class Piece(NamedTuple):
@@ -62,7 +62,7 @@ class _Characters(NamedTuple):
 
 
 class _Remembered(dict[str, T]):
-    """A bounded cache of what texts are split into."""
+    """A bounded cache of split texts."""
 
     def __init__(self, cut: Callable[[str], T]) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ def words(text: str, *, lower_case: bool) -> Iterator[str]:
 
 
 def _words_of_chunk(chunk: str, lower_case: bool) -> Iterator[_Characters]:
-    if chunk.isascii() and chunk.isprintable():  # most chunks: no rule but those of case and punctuation applies
+    if chunk.isascii() and chunk.isprintable():  # most chunks: only case and punctuation rules apply
         for match in _ASCII_PARTS.finditer(chunk.lower() if lower_case else chunk):
             yield _Characters(match.group(), range(*match.span()))
         return

@@ -1,4 +1,4 @@
-"""What a run has to send to a tracker, read from its files."""
+"""The contents of a run that trackers receive, read from its files."""
 
 from __future__ import annotations
 

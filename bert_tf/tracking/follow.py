@@ -1,4 +1,4 @@
-"""A process of its own that reports a run while it trains: training starts it, and never waits for it."""
+"""A separate process that reports a run while it trains; training starts it and never waits for it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def follow(
         at_end.callback(hanging.cancel)
         sender = at_end.enter_context(replay.opened(folder, name, wait=True))
         while True:
-            running, since = is_training(), time.monotonic()  # before reading: what is written at the end is read after it
+            running, since = is_training(), time.monotonic()  # before reading, so that the last writes are read
             if not running and limit is None:
                 limit = since + patience_s
                 hanging.start()

@@ -1,7 +1,7 @@
 """Sends what is new in a run to a tracker.
 
 A point that was sent is recognized by its metric and step: steps of a metric only rise, so the last one says which are
-missing. After an error, whose request may have been received all the same, and in a new process, the tracker is asked.
+missing. After an error (the request may have arrived nevertheless) and in a new process, the tracker is asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What has been sent of a run, in RUN/tracking/TRACKER.json."""
+"""Records what was sent of a run, in RUN/tracking/TRACKER.json."""
 
 from __future__ import annotations
 

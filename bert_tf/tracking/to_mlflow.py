@@ -83,7 +83,7 @@ class MLflow:
 
 
 def connect(folder: Path) -> MLflow:  # noqa: ARG001
-    # A request fails within seconds, unless the user wants otherwise: it is repeated later.
+    # Requests fail within seconds, unless the user sets more: they are repeated later.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "30")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -28,7 +28,7 @@ class TensorBoard:
 
     def _write(self, values: Iterable[tuple[int, tf1.Summary.Value]]) -> None:
         if self._opened is None:
-            with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
+            with tf.Graph().as_default():  # a new writer requires and writes a default graph
                 self._opened = tf1.summary.FileWriter(os.fspath(self._folder))
         for step, value in values:
             self._opened.add_summary(tf1.Summary(value=[value]), step)

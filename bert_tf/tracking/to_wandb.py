@@ -30,7 +30,7 @@ class Wandb:
         if group:
             self._init["group"] = group
         if not remote:
-            shutil.rmtree(self._folder / WANDB, ignore_errors=True)  # what was written there is written anew
+            shutil.rmtree(self._folder / WANDB, ignore_errors=True)  # its contents are written again
             self._session()
         return run
 
@@ -43,7 +43,7 @@ class Wandb:
         return self._run
 
     def marks(self) -> Known:
-        """Returns what an earlier session has left with the server; None if the state knows."""
+        """Returns what an earlier session left on the server; None if the state has it."""
         text = None if self._run is None else self._run.summary.get(_SENT)
         if not isinstance(text, str):
             return None

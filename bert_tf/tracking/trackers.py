@@ -1,4 +1,4 @@
-"""The trackers by name, what each must be able to do, and whether its package is installed."""
+"""The trackers by name, their common interface, and a check that a tracker's package is installed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Beam(NamedTuple):
 
 def refuse_missing() -> None:
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # it tells which of its parts are not installed
+    logging.disable(logging.WARNING)  # it warns of its parts that are not installed
     try:
         import apache_beam  # noqa: F401
     except ImportError as error:
@@ -44,7 +44,7 @@ def absolute_files(files: Sequence[FilePair]) -> tuple[FilePair, ...]:
     outputs = collections.Counter(paths.absolute(pair.output) for pair in files)
     for pair in files:
         if pair.output.endswith("/"):
-            raise FlagError(f"{pair.output}: is a folder; name a file, which shards are called after")
+            raise FlagError(f"{pair.output}: is a folder; name a file, after which shards are named")
         if outputs[paths.absolute(pair.output)] > 1:
             raise FlagError(f"{pair.output}: two inputs would be written there")
     return tuple(
@@ -84,7 +84,7 @@ def gathering_place(output_dir: str, by: Beam) -> str:
     options = beam_options.read(by.arguments)
     place = options.get_all_options().get("temp_location")
     if place is None and not beam_options.computes_here(options):
-        raise FlagError("--beam: add --temp_location=FOLDER after --, where workers put what is gathered")
+        raise FlagError("--beam: add --temp_location=FOLDER after --, where workers write their results")
     return paths.absolute(place or output_dir)
 
 

@@ -27,24 +27,24 @@ from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
 from bert_tf.training import decision_rules
 from bert_tf.training.settings import RuleSettings
 
-FEWEST = 20  # examples: fewer tell nothing about probabilities
+FEWEST = 20  # examples: fewer say nothing about probabilities
 
 
 @dataclasses.dataclass(frozen=True)
 class Calibrated(Printed):
-    """The decision rule of a model, and what it changes.
+    """The decision rule of a model, and its effect.
 
     Attributes:
       data: name of the labelled examples.
       fitted: number of examples that the rule was fitted on.
-      reported: number of others, which all figures are about.
+      reported: number of other examples, on which all figures are measured.
       decision: the rule; `temperatures` has one, or one for each label of a multi-label model.
       before: quality of the published probabilities.
       after: quality of the calibrated ones.
       reliability: points of both reliability diagrams.
       ece_by_chance: ECE that as many calibrated predictions have on average, since bins are small.
-      metrics: metrics of the task before and after, if a rule other than temperatures was asked for.
-      rule: coverage and risk of what is not abstained from, coverage and mean size of label sets.
+      metrics: metrics of the task before and after, if a rule other than temperatures was requested.
+      rule: coverage and risk with abstention, coverage and mean size of label sets.
       risk_coverage: risk by coverage, from the most confident predictions down; empty for several labels and tags.
     """
 
@@ -104,7 +104,7 @@ def calibrate(
     """
     _refuse_foreign_rules(family, rules)
     if len(examples) < FEWEST:
-        raise DataError(f"{len(examples)} labelled examples are too few to calibrate by; give {FEWEST} or more", data)
+        raise DataError(f"{len(examples)} labelled examples are too few to calibrate on; give {FEWEST} or more", data)
     order = np.random.default_rng(seed).permutation(len(examples))
     fitted, reported = ([examples[place] for place in sorted(half)] for half in np.array_split(order, 2))
     of_fitted, of_reported = predict(fitted), predict(reported)
@@ -146,7 +146,7 @@ def _refuse_foreign_rules(family: Family, rules: RuleSettings) -> None:
     }
     for name, (fits, kinds) in can.items():
         if getattr(rules, name) is not None and not fits:
-            raise FlagError(f"--{name}: is for models of {kinds}, and this one is of {family.kind}; leave it out")
+            raise FlagError(f"--{name}: is for models of {kinds}, not of {family.kind}; leave it out")
 
 
 def _decision(rules: RuleSettings, temperatures: tuple[float, ...], known: Sequence[LabelledLogits]) -> Decision:

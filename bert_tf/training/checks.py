@@ -97,18 +97,18 @@ def _of_training(job: Job) -> Iterator[str]:
         yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)
     sampled = job.settings.of_task.pretraining.sampled_softmax
     if sampled > job.config.vocab_size:
-        yield f"--sampled_softmax={sampled}: the model knows {job.config.vocab_size} words; 0 computes all of them"
+        yield f"--sampled_softmax={sampled}: the vocabulary has {job.config.vocab_size} words; 0 computes all of them"
     own = run_layout.own_folders(job.output_dir)
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"
 
 
 def _of_trained(job: Job) -> Iterator[str]:
-    family = job.task.family.as_trained(run_folder.trained(job.weights.folder))  # what it takes on may be given anew
+    family = job.task.family.as_trained(run_folder.trained(job.weights.folder))  # inherited settings may be overridden
     yield from run_folder.misfits(job.weights.folder, family.record())
     yield from _of_averages(job)
     if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
-        yield f"--target_metric: {job.run_dir} was not evaluated while it trained (--eval_every_n_steps)"
+        yield f"--target_metric: {job.run_dir} was not evaluated during training (--eval_every_n_steps)"
 
 
 def _of_averages(job: Job) -> Iterator[str]:

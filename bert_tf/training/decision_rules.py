@@ -72,7 +72,7 @@ def abstain_below(text: str, confidence: Floats, right: npt.NDArray[np.bool_]) -
     risks = (np.cumsum(~right[order]) / np.arange(1, len(order) + 1))[candidates]
     enough = np.flatnonzero(risks <= value)
     if not len(enough):
-        raise FlagError(f"--abstain={text}: the least share of errors on the examples to fit on is {risks.min():.3f}")
+        raise FlagError(f"--abstain={text}: the lowest share of errors on the examples to fit on is {risks.min():.3f}")
     return _between(confidence[order], int(candidates[enough[-1]]))
 
 
@@ -101,7 +101,7 @@ def risk_coverage(labelled: LabelledLogits) -> list[tuple[float, float]]:
 
 
 def _between(falling: Floats, place: int) -> float:
-    """Returns a number that is at most the one at a place, and above the next lower one."""
+    """Returns a number that is at most the one at an index, and above the next lower one."""
     lower = falling[falling < falling[place]]
     return float((falling[place] + (lower[0] if len(lower) else 0.0)) / 2)
 
@@ -112,7 +112,7 @@ def _share(flag: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 <= value <= 1.0:
-        raise FlagError(f"{flag}: {text!r:.40} is no share between 0 and 1")
+        raise FlagError(f"{flag}: {text!r:.40} is not a number between 0 and 1")
     return value
 
 

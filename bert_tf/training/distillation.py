@@ -1,4 +1,4 @@
-"""A teacher of a job: its outputs for all rows, computed once and kept on disk, and what a student learns from them."""
+"""A job's teacher: its outputs for all rows, computed once and kept on disk, and what a student learns from them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from bert_tf.training.job import Job, features
 
 UNLABELLED = "unlabelled"  # name of the split of --unlabelled
 
-_CHUNK = 1024  # examples that are computed, and then on disk
-_DONE = "examples.json"  # how many are
+_CHUNK = 1024  # examples computed between writes to disk
+_DONE = "examples.json"  # the number of finished ones
 
 
 def find_teacher(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
@@ -59,7 +59,7 @@ def unlabelled_examples(settings: FineTuneConfig, teacher: Trained) -> list[Any]
 
 
 def problems(job: Job, teacher: Trained) -> Iterator[str]:
-    """Yields what of a teacher does not suit its student."""
+    """Yields the incompatibilities of teacher and student."""
     if teacher.config.num_hidden_layers < 2:
         yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
     if teacher.vocabulary.fingerprint != job.vocabulary.fingerprint:
@@ -71,7 +71,7 @@ def problems(job: Job, teacher: Trained) -> Iterator[str]:
 
 @WALL.span(TEACHER)
 def taught(job: Job, teacher: Trained, columns: Features) -> tuple[Features, Callable[[Head], Head]]:
-    """Returns the rows of training with the teacher's outputs, and what makes a head learn from them.
+    """Returns training rows with the teacher's outputs, and a function that makes a head learn from them.
 
     Evaluates the teacher on the dev splits, for the page.
     """
@@ -114,7 +114,7 @@ class _Outputs:
         return self._forward.outputs(columns, batching=batching)
 
     def of(self, columns: Features) -> dict[str, Array]:
-        """Maps the outputs for all rows, after computing those that no earlier call has."""
+        """Maps the outputs for all rows, after computing missing ones."""
         with readable_errors(str(self._folder)):
             self._folder.mkdir(parents=True, exist_ok=True)
             shapes = {field.name: columns.shape(field) for field in self._fields}
@@ -140,13 +140,13 @@ class _Outputs:
             for field in self._fields:
                 values = found[field.name]
                 if not np.all(np.isfinite(values.astype(np.float16))):
-                    raise TrainingError(f"{self._teacher.prefix}: its outputs are beyond the range of float16, or no numbers")
+                    raise TrainingError(f"{self._teacher.prefix}: its outputs are outside the range of float16, or NaN")
                 arrays[field.name][columns.places(field.axis, rows)] = values
-                arrays[field.name].flush()  # before the file below says that they are there
+                arrays[field.name].flush()  # before the file below counts them
             atomic.write_text(self._folder / _DONE, documents.to_json({"examples": int(numbers[-1]) + 1}))
 
     def evaluate(self) -> None:
-        """Writes what the page says of the teacher."""
+        """Writes the teacher's results for the page."""
         job, family = self._job, self._job.task.family
         evaluations = {}
         for split in job.splits.get(DEV, ()):
@@ -189,7 +189,7 @@ def _opened(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, An
 
 def _made(path: Path, shape: tuple[int, ...]) -> Any:
     array = np.lib.format.open_memmap(path, "w+", np.float16, shape)
-    with path.open("r+b") as file:  # a full disk is an error here; where a page is written it would kill the process
+    with path.open("r+b") as file:  # here a full disk raises an error; on writing a mapped page it kills the process
         os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
     return array
 

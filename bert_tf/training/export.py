@@ -23,7 +23,7 @@ from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.tables import usable
 
-RECORD = "export.json"  # says what a folder is, and of which model
+RECORD = "export.json"  # identifies an export and its model
 
 
 def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | None = None) -> Path:
@@ -57,7 +57,7 @@ def _refuse_broken(model: Trained) -> None:
 def _folder(output: str) -> Path:
     """Rejects a path that cannot be the target of a rename."""
     if has_scheme(output):
-        raise OutputError(f"{output}: an export is written to this machine's disk; name a folder here, and copy it then")
+        raise OutputError(f"{output}: exports are written to the local disk; name a local folder, and copy it afterwards")
     folder = Path(output)
     if folder.name in ("", ".."):  # as of "."
         folder = Path(os.path.abspath(folder))
@@ -118,9 +118,9 @@ def labelled_examples(model: Trained, given: str | None, find_data: Callable[[Ta
         return {given: _labelled(usable(functools.partial(reader.stream, given, split), given, skip=False), given)}
     if given is None:
         if find_data is None or isinstance(task, RowsTask):
-            raise DataError("labelled examples are required to measure the export; name them by --gate_data", task.name)
+            raise DataError("labelled examples are required to measure the export; name them with --gate_data", task.name)
         given = find_data(task)
-    log.info("%s: measured by the files in %s", task.name, given)
+    log.info("%s: measured on the files in %s", task.name, given)
     return {split: _labelled(task.examples(given, split), split) for split in task.splits(given, DEV)}
 
 
@@ -132,5 +132,5 @@ def _reader(model: Trained, file: str) -> Task:
 
 def _labelled(found: Sequence[Any], name: str) -> Sequence[Any]:
     if not found or getattr(found[0], "label", None) is None:
-        raise DataError("no labelled examples to measure by", name)
+        raise DataError("no labelled examples to measure on", name)
     return found

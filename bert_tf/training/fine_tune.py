@@ -87,7 +87,7 @@ def _deferring(config: FineTuneConfig, machine: Machine) -> FineTuneConfig:
 def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
     """Runs a job; of several machines only the chief writes to the output folder."""
     plan, actions, step = check(job), job.settings.actions, 0
-    with WALL.span(KERNELS):  # after the checks: to build them takes a while
+    with WALL.span(KERNELS):  # after the checks, since building takes a while
         machine = speed.with_kernels(job.settings.speed, job.machine, environment)
     job = dataclasses.replace(job, machine=machine)
     if actions.do_train:
@@ -119,7 +119,7 @@ def _predicted(
 
 
 def _prepare_end(job: Job, inference: Inference) -> None:
-    """Starts what follows training while its last checkpoint is being written."""
+    """Prepares the steps after training while the last checkpoint is being written."""
     if not job.machine.is_chief:
         return
     results.start_page_ahead()
@@ -144,7 +144,7 @@ def _keep_account(job: Job) -> bool:
     try:
         if account.trained:
             timing_file.add_account(job.output_dir, account)
-    except OutputError as error:  # what is trained is saved already
+    except OutputError as error:  # the model is already saved
         log.warning("%s", error)
         return False
     return account.trained

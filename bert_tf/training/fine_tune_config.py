@@ -57,7 +57,7 @@ class FineTuneConfig:
 
 SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-OF_ALL_TASKS = ("task_name", "max_seq_length", "do_lower_case", "long_text")  # settings that a student has from its teacher
+OF_ALL_TASKS = ("task_name", "max_seq_length", "do_lower_case", "long_text")  # settings that a student takes from its teacher
 _NOT_DISTILLED = ("folds", *OF_FOLDS, "contrastive_weight", "few_labels")  # rows without labels have no class
 DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
     "Teacher and student": tuple(settings_of(DistillSettings)),
@@ -95,7 +95,7 @@ def _made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, default
 def _refuse_for_objects(given: Collection[str]) -> None:
     said = [name for name in ("task_name", *tasks.NAMES) if name in given]
     if said:
-        raise FlagError(f"--{said[0]} is of tasks that are named; the task that is given here says that itself: leave it out")
+        raise FlagError(f"--{said[0]} is for tasks given by name; the given task object defines it: leave it out")
 
 
 def _check_training(config: FineTuneConfig) -> None:
@@ -105,11 +105,11 @@ def _check_training(config: FineTuneConfig) -> None:
             f"--layer_decay={train.layer_decay}: must be above 0 and at most 1; --freeze keeps the weights of layers"
         )
     if given >= {"num_train_steps", "num_train_epochs"}:
-        raise FlagError("--num_train_steps and --num_train_epochs both say how long to train: give one of them")
+        raise FlagError("--num_train_steps and --num_train_epochs both set the training length: give one of them")
     if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
         raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
     if given >= {"num_warmup_steps", "warmup_proportion"}:
-        raise FlagError("--num_warmup_steps and --warmup_proportion both say how the rate rises: give one of them")
+        raise FlagError("--num_warmup_steps and --warmup_proportion both set the warm-up: give one of them")
     if train.warmup_proportion > 1.0:
         raise FlagError(f"--warmup_proportion={train.warmup_proportion:g}: is a share of the steps, at most 1")
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
@@ -165,11 +165,11 @@ def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
         values.update(do_train=True, do_eval=True)
     if config.speed.published_layout:
         values.update(dict.fromkeys((name for name in EXACT if name not in config.given), False))
-    if config.speed.xla:  # it compiles once for each shape, and these make as many shapes as batches
+    if config.speed.xla:  # XLA compiles each shape, and with these almost every batch has its own
         values.update(pack_tokens=False, defer_embeddings=False)
     folder = config.output.output_dir or f"out/{task.lower()}"
     if re.search(r"[*?[]", folder):
-        raise FlagError(f"--output_dir={folder}: TensorFlow takes * ? [ in a name for a pattern; name another")
+        raise FlagError(f"--output_dir={folder}: TensorFlow treats * ? [ in a name as a pattern; name another")
     return {**values, "output_dir": folder}
 
 
@@ -201,7 +201,7 @@ def configured_distillation(of_teacher: Mapping[str, Any], task: Task | None = N
     return _made(given, name, DISTILL)
 
 
-# Pre-training has the settings of training, with the defaults of the published run_pretraining.py, but these of labels.
+# Pre-training has the settings of training, with the defaults of run_pretraining.py, but none of these on labels.
 _OF_LABELS = {
     "task_name",
     "long_text",
@@ -229,7 +229,7 @@ _HELP = {
     "eval_every_n_steps": "steps between evaluations on held-out documents; the best checkpoint is kept; 0: off",
     "output_dir": "folder for checkpoints and results; default: out/pretraining",
 }
-_DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; the rate rises in a tenth of them
+_DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tenth of them is warm-up
 
 
 def _pretrain_rows(*kinds: type) -> tuple[Setting, ...]:
@@ -262,14 +262,14 @@ def configured_pretraining(**values: Any) -> FineTuneConfig:
 def _check_pretraining(config: FineTuneConfig) -> None:
     given, own = config.given, config.of_task.pretraining
     if "held_out_file" in given and "held_out_documents" in given:
-        raise FlagError("--held_out_file and --held_out_documents exclude each other: held out is what the file has")
+        raise FlagError("--held_out_file and --held_out_documents exclude each other: the file is what is held out")
     if "input_file" not in given and given & {"held_out_file", "held_out_documents"}:
         raise FlagError("--held_out_file and --held_out_documents belong to --input_file: name the text to learn from")
     phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
     if phase2 and not own.phase2_num_train_steps:
-        raise FlagError(f"--{phase2[0]} belongs to a second phase: say how long it is, --phase2_num_train_steps=N")
+        raise FlagError(f"--{phase2[0]} belongs to a second phase: set its length with --phase2_num_train_steps=N")
     named = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
     if own.corpus(tuple(named.split(","))).is_cut:
-        sentences.version()  # a package that is missing is said before TensorFlow is loaded
+        sentences.version()  # reports a missing package before TensorFlow is loaded
     if own.phase2_num_train_steps and "num_train_epochs" in given:
         raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

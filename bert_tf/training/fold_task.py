@@ -23,7 +23,7 @@ _TITLE = "title"
 
 @dataclasses.dataclass(frozen=True)
 class Whole:
-    """A training split of which folds are parts; their features are made of its features, which are built once."""
+    """A training split that is divided into folds; its features are built once and shared by them."""
 
     split: str
     examples: Sequence[Any]

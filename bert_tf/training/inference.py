@@ -115,7 +115,7 @@ class Inference:
             examples = job.examples[split]
             written[split] = results.write_predictions(job.results_dir, job.task, split, examples, predictions, job.family)
         if job.settings.inference.submission_zip:
-            log.info("what GLUE's server takes is in %s", results.zip_submissions(job.results_dir))
+            log.info("the files for GLUE's server are in %s", results.zip_submissions(job.results_dir))
         return written
 
     @WALL.span(EVALUATION)

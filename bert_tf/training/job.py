@@ -42,7 +42,7 @@ MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the 
 _LOSS = "loss"
 _BALANCED = "balanced"
 _NAMED = 5  # examples in a message
-_DESCRIBED = 8  # rows on the disk of which a description is made
+_DESCRIBED = 8  # rows on disk that are described
 
 
 class PhasePlan(NamedTuple):

@@ -29,10 +29,10 @@ from bert_tf.training import speed
 from bert_tf.training.job import Job
 from bert_tf.training.settings import LAMB
 
-# The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
+# Relative error of the forecast: a step that exceeds the memory by more is certain not to fit.
 _ERROR = 0.15
 _NAMED = 2  # combinations that a refusal names
-_SAMPLE = 256  # examples whose lengths stand for those of all
+_SAMPLE = 256  # examples sampled to estimate lengths
 _LONGEST = 32  # examples with the most characters, of which one has the most tokens, or nearly
 
 
@@ -185,7 +185,7 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, 
     taken = gpu_failures.others()
     said += f" ({taken})" if taken else ""
     helps = []
-    if lengths.together == 1:  # else the batches that are named would be of rows
+    if lengths.together == 1:  # else batch sizes would count rows
         helps = [_written(combination) for combination in search.cheapest(step, memory)[:_NAMED]]
     largest = fitting.largest_batch(step, memory) // lengths.together
     named = any("--train_batch_size" in text for text in helps)

@@ -104,7 +104,7 @@ def _judge_few_labels(job: Job) -> None:
     if job.settings.train.few_labels and TRAIN in job.splits:
         per_class = len(job.examples[job.train_split]) / max(len(job.task.family.labels), 1)
         if per_class > _MANY_PER_CLASS:
-            log.warning("--few_labels: %d examples per class; with so many plain fine-tuning is better", per_class)
+            log.warning("--few_labels: %d examples per class; with this many, plain fine-tuning is better", per_class)
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, 
 
 
 def find_trained(settings: FineTuneConfig, environment: Mapping[str, str], task: Task | None = None) -> tuple[str, Path]:
-    """Finds the checkpoint of the run in the output folder, else or if named that of --init_checkpoint, and its folder.
+    """Finds the checkpoint of the run in the output folder, or that of --init_checkpoint if named or needed, and its folder.
 
     The published script's commands name the pretrained checkpoint in evaluation too: with a run it has no effect. If
     the task's head has no variables, as for vectors, a pretrained model suffices. FlagError if the output folder holds

@@ -34,9 +34,9 @@ _PROGRAMS = {
 }
 _ROWS = {PRETRAIN: PRETRAIN_SETTINGS, DISTILL: DISTILL_SETTINGS}
 _FLAGS = {program: frozenset(row.name for row in rows) for program, rows in _ROWS.items()}
-_SECOND = "phase2_"  # how the names of settings of a second phase begin
+_SECOND = "phase2_"  # prefix of the settings of a second phase
 _CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
-# What they mean is in other settings by now.
+# Other settings already have their effect.
 _RESOLVED = ("few_labels", "fit_memory", "check_memory", "seeds", "folds", *OF_FOLDS, "published_layout")
 
 
@@ -97,8 +97,8 @@ def _determining(job: Job) -> dict[str, Any]:
     saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
     said = ("average_last", "log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
     for name in (*saved, *said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
-        # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
-        # micro-batches of a batch, as it does for replicas.
+        # They change what is kept and logged or how it is computed, not the result, except that dropout differs between the
+        # micro-batches of a batch, as between replicas.
         del determining[name]
     determining["freeze"] = sorted(map(str, settings.train.frozen))
     return determining
@@ -116,7 +116,7 @@ def command(job: Job) -> str:
     """Command that repeats the run from any working directory."""
     settings = job.settings
     training = _training(settings.train)
-    if "save_checkpoints_steps" not in settings.given:  # the default means more than its number
+    if "save_checkpoints_steps" not in settings.given:  # the default also saves by time
         del training["save_checkpoints_steps"]
     repeat = {
         "task_name": job.task.name,
@@ -171,7 +171,7 @@ def _training(train: TrainSettings) -> dict[str, Any]:
     del values["warmup_proportion" if train.num_warmup_steps is not None else "num_warmup_steps"]
     if train.learning_rate_schedule != POLYNOMIAL:
         del values["polynomial_power"]
-    if train.optimizer == ADAMW:  # what was begun when there was no other goes on
+    if train.optimizer == ADAMW:  # runs from before there was a choice can resume
         del values["optimizer"]
     for name in ("reinit_layers", "contrastive_weight"):
         if not values[name]:

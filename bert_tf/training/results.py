@@ -102,7 +102,7 @@ def zip_submissions(output_dir: str | os.PathLike[str], runs: Sequence[Path] = (
     folders = runs or (Path(output_dir),)
     files = sorted(file for folder in folders for file in (folder / run_layout.SUBMISSION).glob("*.tsv"))
     if not files:
-        raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a task of GLUE")
+        raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a GLUE task")
     target = Path(output_dir, run_layout.SUBMISSION_ZIP)
     with atomic.replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for file in files:
@@ -144,7 +144,7 @@ def start_page_ahead() -> None:
 
 
 def _start_vega() -> None:
-    with contextlib.suppress(Exception):  # the page fails in the same way, and says so
+    with contextlib.suppress(Exception):  # the page reports the same failure
         from bert_tf.report import drawing, line_chart, scripts
 
         drawing.svg(line_chart.line_chart([line_chart.Curve("", 0, range(2), range(2))]))
@@ -154,7 +154,7 @@ def _start_vega() -> None:
 def write_page(folder: Path) -> None:
     """Writes the page at the end of a run; failure is only a warning."""
     try:
-        from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
+        from bert_tf.report import page, run_files  # imports the chart library only when needed
 
         page.write(folder / run_layout.PAGE, run_files.read([folder]))
         log.info("the page of the run is %s", folder / run_layout.PAGE)

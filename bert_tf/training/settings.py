@@ -85,7 +85,7 @@ class TrainSettings:
     freeze: str | None = setting(None, "parts not to train: embeddings,0-5,pooler (layers by number)")
     reinit_layers: int = setting(
         0,
-        "top layers to initialize anew, and the pooler with them; helps large models with few examples",
+        "top layers to reinitialize, together with the pooler; helps large models with few examples",
         lowest=0,
         highest=MOST_LAYERS,
     )
@@ -176,7 +176,7 @@ class DistillSettings:
 
     @property
     def compares_states(self) -> bool:
-        """Whether vectors within the encoder are compared, which dropout would keep apart."""
+        """Whether vectors within the encoder are compared, which dropout would make differ."""
         return self.state_weight > 0 or self.relation_weight > 0
 
     def layers(self, of_teacher: int) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ class RuleSettings:
     abstain: str | None = setting(
         None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
     )
-    sets: float | None = setting(None, "give sets of classes that hold the true one in this share of examples, such as 0.9")
+    sets: float | None = setting(None, "give sets of classes that contain the true one in this share of examples, such as 0.9")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,9 +206,7 @@ class InferenceSettings:
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
     predict_batch_size: int | None = setting(None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES)
-    calibrate: bool = setting(
-        False, "fit temperatures on half of the dev split, so that probabilities are shares of right predictions"
-    )
+    calibrate: bool = setting(False, "fit temperatures on half of the dev split, so that probabilities match accuracy")
     rules: RuleSettings = group(RuleSettings)
     submission_zip: bool = setting(False, "write submission.zip for the GLUE server")
 
@@ -236,7 +234,7 @@ class SpeedSettings:
 
 
 _ENGINE_PRECISION = f"precision of matrix multiplications: float32 (strict), tf32, bfloat16, float16; {INT8} with an --engine"
-# Settings of devices that are of training alone.
+# Device settings for training only.
 OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 
 
@@ -247,7 +245,7 @@ class MachineSettings:
     precision: str = same(SpeedSettings, "precision", help=_ENGINE_PRECISION, choices=(*PRECISIONS, INT8))
     engine: str = setting(TENSORFLOW, f"inference engine: {', '.join(NAMES)} (by what is installed)", choices=NAMES)
     native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow
-    devices: DeviceSettings = group(DeviceSettings, without=OF_TRAINING)  # all that are seen compute
+    devices: DeviceSettings = group(DeviceSettings, without=OF_TRAINING)  # all visible devices compute
 
 
 @dataclasses.dataclass(frozen=True)

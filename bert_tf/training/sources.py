@@ -147,7 +147,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
-    from bert_tf.checkpoints import default  # as the next, they import TensorFlow
+    from bert_tf.checkpoints import default  # imports TensorFlow, like the next
     from bert_tf.checkpoints.reader import CHECKPOINT_NAME
 
     named = settings.init_checkpoint
@@ -155,7 +155,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
     if may_be_new and not named and (settings.bert_config_file or settings.vocab_file):
         if not (settings.bert_config_file and settings.vocab_file):
-            raise FlagError("--bert_config_file and --vocab_file together begin from scratch; else name --init_checkpoint")
+            raise FlagError("--bert_config_file and --vocab_file together start from scratch; otherwise name --init_checkpoint")
         return _model(None, Path(), settings, "from scratch")
     if not named and not base:
         if settings.bert_config_file or settings.vocab_file:
@@ -164,8 +164,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
         return _model(folder / CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
     path = Path(named or base or "")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.stat(path)  # what else is refused is its own reason
-    alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
+        os.stat(path)  # other errors are raised as they are
+    alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it with other misfits
     if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
         raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin})")
     checkpoint = checkpoint_of(path, environment=environment)

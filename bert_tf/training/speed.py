@@ -20,7 +20,7 @@ from bert_tf.runtime.machine import Machine
 from bert_tf.training.settings import SpeedSettings
 
 _XLA_MULTIPLE = 32  # lengths are rounded up to it: XLA compiles once for each
-_HALF_MULTIPLE = 8  # what Tensor Cores want
+_HALF_MULTIPLE = 8  # for Tensor Cores
 
 
 def set_up(speed: SpeedSettings) -> None:
@@ -47,7 +47,7 @@ def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
 
     Runs of earlier versions were strictly float32 by default.
     """
-    if not output_dir.is_dir():  # what else it may be, `run_folder` says
+    if not output_dir.is_dir():  # `run_folder` reports anything else
         return speed
     before = run_folder.trained(output_dir).get("precision")
     strict = speed.precision == precision.DEFAULT and before == "float32"

@@ -118,7 +118,7 @@ def _loss_options(job: Job, rows: TrainingRows) -> LossOptions:
 
 
 def keep_average(job: Job, step: int) -> None:
-    """Keeps the mean of the run's last checkpoints (--average_last), of those that are saved regardless of interruptions."""
+    """Keeps the mean of the run's last checkpoints (--average_last), only of those saved regardless of interruptions."""
     train = job.settings.train
     if not train.average_last or not job.machine.is_chief:
         return
@@ -130,7 +130,7 @@ def keep_average(job: Job, step: int) -> None:
     ]
     there = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
     if len(there) < train.average_last:
-        log.warning("--average_last=%d: the mean of %d checkpoints: no others are there", train.average_last, len(there))
+        log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", train.average_last, len(there))
     average = kept.keep_mean(job.output_dir, there, step)
     log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), average)
 
@@ -143,7 +143,7 @@ def forward_model(job: Job) -> Model:
 
 def _claim(job: Job) -> None:
     run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.output.overwrite_output_dir)
-    # The folder can be evaluated, moved and trained from without the files that it began with.
+    # The folder can then be evaluated, moved and trained from without its initial files.
     atomic.write_text(job.output_dir / job.vocabulary.file, job.vocabulary.to_text())
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
     if job.settings.output.tracker:

@@ -25,15 +25,15 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.vectors.options import JSONL, NPY, NPZ, PARQUET, PUBLISHED
 from bert_tf.vectors.text_encoder import Vectors
 
-# Members of an .npz: vectors, tokens of each text where they have vectors, and what made it.
+# Members of an .npz: vectors, tokens of each text (if tokens have vectors), and what made it.
 VECTORS, LENGTHS, ROWS, ENCODING = "vectors", "lengths", "rows.jsonl", "encoding.json"
 
 _GZ = ".gz"
 _SIZES = struct.Struct("<QQ")  # of a part: bytes of vectors, bytes of lines
 _PARQUET = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
-_ROWS_OF_GROUP = 1 << 14  # of Parquet, at most: readers take a group at a time
+_ROWS_OF_GROUP = 1 << 14  # of Parquet, at most: readers load a group at a time
 _DIGITS = 6  # after the point, as published
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the time of all members, so that the same vectors are the same file
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the time of all members, so that equal vectors make equal files
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 Row = Mapping[str, Any]
 
 _BLOCK = 1 << 13  # vectors that are compared at a time: they stay in the cache
-_LOCAL_HEADER = struct.Struct("<26xHH")  # of a member of a zip file: bytes of its name, and of what else is said
+_LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: bytes of its name and of its extra field
 _KEPT = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
 _LARGEST_ENCODING = 1 << 20  # bytes
 
@@ -89,7 +89,7 @@ def _array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
         found: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
     except OSError:
         raise
-    except Exception as error:  # NumPy evaluates the header as Python, and lets through whatever that raises
+    except Exception as error:  # NumPy evaluates the header as Python, which may raise anything
         raise ValueError("the header of an array is missing or damaged") from error
     return found
 
@@ -131,7 +131,7 @@ class _Npy:
         state: Any = {}
         with contextlib.suppress(FileNotFoundError):
             state = documents.read_json(f"{path}.job.json")
-        is_of_this = isinstance(state, dict) and state.get("size") == size  # the file may have been written anew by others
+        is_of_this = isinstance(state, dict) and state.get("size") == size  # others may have rewritten the file
         self.encoding = _encoding(state.get("settings", {}) if is_of_this else {})
 
     def take(self, source: str) -> None:
@@ -236,7 +236,7 @@ class _Parquet:
     def blocks(self) -> Iterator[Array]:
         for batch in self._file.iter_batches(_BLOCK, columns=["vector"]):
             (vectors,) = batch.columns
-            if vectors.null_count:  # `flatten` leaves them out, and every later row would be another one
+            if vectors.null_count:  # `flatten` drops them, which would shift all later rows
                 raise ValueError("a row has no vector")
             yield vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, self.width)
 

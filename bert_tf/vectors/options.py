@@ -15,7 +15,7 @@ from bert_tf.settings import setting
 
 NPY, NPZ, PARQUET, JSONL, PUBLISHED = "npy", "npz", "parquet", "jsonl", "published"
 FORMATS = (NPY, NPZ, PARQUET, JSONL, PUBLISHED)
-ARRAYS = (NPY, NPZ, PARQUET)  # made at the end, so never into a pipe
+ARRAYS = (NPY, NPZ, PARQUET)  # written at the end, so never to a pipe
 FLOAT32 = "float32"
 DTYPES = (FLOAT32, "float16")
 

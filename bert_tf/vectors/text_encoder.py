@@ -29,7 +29,7 @@ from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
 
 Floats = npt.NDArray[np.float32]
 
-_LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
+_LEAST_LENGTH = 1e-12  # of a vector that is normalized
 
 
 class Vectors(NamedTuple):
@@ -136,7 +136,7 @@ def _vectors(trained: Trained, options: VectorOptions, features: Features, outpu
     """A text in windows gets their mean."""
     values = averaged(outputs[OUTPUT], None if options.tokens else features.example_ids)
     if options.normalize:
-        lengths = np.linalg.norm(values.astype(np.float64), axis=1, keepdims=True)  # float32 has no room for some squares
+        lengths = np.linalg.norm(values.astype(np.float64), axis=1, keepdims=True)  # some squares exceed float32
         values = (values / np.maximum(lengths, _LEAST_LENGTH)).astype(np.float32)
     if not options.tokens:
         return Vectors(values)

@@ -52,7 +52,7 @@ def test_tables_of_one_s_own(run, tmp_path, name, text, columns):
 def test_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
     (tmp_path / "x.tsv").write_text(PUBLISHED + "3\t1\t2\train\n4\t1\n5\t1\t2\tsalt\tpear\n")
     path = str(tmp_path / "x.tsv")
-    with pytest.raises(DataError, match=r"x\.tsv:4: 4 cells where 5 are expected"):
+    with pytest.raises(DataError, match=r"x\.tsv:4: 4 cells, expected 5"):
         list(reader(run).chunks(path))
     assert [guid for guid, *_ in examples(reader(run, skip_bad_rows=True).chunks(path))] == ["test-1", "test-2", "test-5"]
     assert caplog.messages[-1] == f"{path}: rows left out, since they cannot be used: 2"

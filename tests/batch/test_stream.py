@@ -250,6 +250,6 @@ def test_no_more_is_in_memory_than_a_few_chunks(tmp_path, reads, predictor):
 
 def test_rows_before_a_bad_one_are_kept(source, tmp_path, reads, predictor):
     source.write_text(text() + "rain\n")
-    with pytest.raises(DataError, match=r"in\.tsv:12: 1 cells where 2 are expected"):
+    with pytest.raises(DataError, match=r"in\.tsv:12: 1 cells, expected 2"):
         predict(source, tmp_path / "out.tsv", reads, predictor)
     assert (tmp_path / "out.tsv.part").read_text().count("\n") == 1 + 3 * CHUNK

@@ -145,11 +145,11 @@ def test_vocabulary_and_configuration_are_those_of_the_training(copy):
     (copy / "bert_config.json").write_text(json.dumps({**config, "hidden_dropout_prob": 0.3}))
     assert load(copy).config.hidden_dropout_prob == 0.3  # the next training may use another
     (copy / "bert_config.json").write_text(json.dumps({**config, "hidden_act": "gelu_erf"}))
-    change = r"\(hidden_act was gelu_tanh, now gelu_erf\) is not that of the training"
-    with pytest.raises(PreflightError, match=f"^{copy}: the configuration {change}, as run_config.json says"):
+    change = r"\(hidden_act was gelu_tanh, now gelu_erf\) differs from the one recorded in run_config.json"
+    with pytest.raises(PreflightError, match=f"^{copy}: the configuration {change}"):
         load(copy)
     (copy / "bert_config.json").write_text(json.dumps(config))
     *rest, second, first = (copy / "vocab.txt").read_text().splitlines()
     (copy / "vocab.txt").write_text("\n".join([*rest, first, second]) + "\n")
-    with pytest.raises(PreflightError, match=rf"^{copy}: the vocabulary \(34 pieces\) is not that of the training"):
+    with pytest.raises(PreflightError, match=rf"^{copy}: the vocabulary \(34 pieces\) differs from the one recorded"):
         load(copy)

@@ -40,7 +40,7 @@ def refused(number: int, path: object) -> OSError:
         (MemoryError(), "out of memory on the host; lower the batch size"),
         (MemoryError("Unable to allocate 7 GiB"), "out of memory on the host: Unable to allocate 7 GiB; lower the batch size"),
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "No module named 'yaml': pip install -r requirements.txt"),
-        (ImportError("libtensorflow_cc.so.2: failed to map segment"), "libtensorflow_cc.so.2: failed to map segment; install"),
+        (ImportError("libtensorflow_cc.so: failed to map segment"), "libtensorflow_cc.so: failed to map segment; reinstall"),
         (tf.errors.ResourceExhaustedError(None, None, "OOM\nmore"), "out of memory on the host: OOM; lower the batch size"),
         (tf.errors.FailedPreconditionError(None, None, "out/eval is not a directory"), "out/eval is not a directory; move"),
         (tf.errors.PermissionDeniedError(None, None, "out/eval; Permission denied\nmore"), "out/eval; Permission denied"),
@@ -81,7 +81,7 @@ def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_pat
     (report,) = tmp_path.iterdir()
     assert status == 70
     assert said.startswith(f"error: internal error: {type(error).__name__}")
-    assert said.endswith(f"; this is a defect of bert_tf: report it with {report}\n")
+    assert said.endswith(f"; this is a bug in bert_tf: report it with {report}\n")
     assert said.count("\n") == 1
     assert "Traceback (most recent call last)" in report.read_text()
     assert f"raise error\n{type(error).__module__}.{type(error).__name__}".replace("builtins.", "") in report.read_text()

@@ -24,7 +24,7 @@ def test_words_and_flags_come_in_any_order():
             (f"--share={value}", r"^flag --share=\S+: not a number up to 1000000000\.0$")
             for value in ("9999999999", "nan", "inf", "-1e400")
         ),
-        ("--top=\udcff", r"^'--top=\\udcff': bytes that are not UTF-8; rename the file$"),
+        ("--top=\udcff", r"^'--top=\\udcff': not valid UTF-8; rename the file$"),
         ("--name ", "^--name is empty"),
         ("--flagfile=", "^--flagfile is empty"),
         ("--undefok=", "^--undefok is empty"),
@@ -42,7 +42,7 @@ def test_what_cannot_be_read_is_one_line(argv, message):
 
 def test_a_locale_without_the_letters_of_a_name_is_told(monkeypatch):
     monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "ascii")
-    with pytest.raises(FlagError, match=r"^--top=é: the locale takes ascii alone; set PYTHONUTF8=1, or rename the file$"):
+    with pytest.raises(FlagError, match=r"^--top=é: the locale's encoding is ascii; set PYTHONUTF8=1, or rename the file$"):
         read(["memory", "--top=\udcc3\udca9"], ROWS)
 
 

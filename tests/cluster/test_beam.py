@@ -194,14 +194,14 @@ def test_an_input_without_rows_is_a_shard_with_a_header_whatever_shards_another_
         ({"input": "nowhere://x.tsv"}, "nowhere://x.tsv: Apache Beam knows no file system nowhere"),
         ({"checkpoint": "nowhere://run"}, "nowhere://run.index: Apache Beam knows no file system nowhere"),
         ({"checkpoint": "memory://run"}, "memory://run: no checkpoint or run of this name"),
-        ({"output": "{0}/"}, "{0}/: is a folder; name a file, which shards are called after"),
+        ({"output": "{0}/"}, "{0}/: is a folder; name a file, after which shards are named"),
         *(
             ({"output": f"{{0}}/{name}.tsv"}, "{0}/" + f"{name}.tsv: Apache Beam reads *, ? and [")
             for name in ("[a]", "a?", "*")
         ),
         ({"output": "{0}/in.tsv/out.tsv"}, "{0}/in.tsv/out: cannot write: "),
         ({"output": "{0}/earlier.tsv"}, "{0}/earlier-00000-of-00009.tsv: an earlier job has written"),
-        ({"input": "{0}/bad.tsv"}, "{0}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"),
+        ({"input": "{0}/bad.tsv"}, "{0}/bad.tsv:2: 4 cells, expected 5; cells are separated by tabs"),
     ],
 )
 @pytest.mark.usefixtures("memory")
@@ -255,7 +255,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(run, tmp_path, capsys, serve
     runner = ["--runner=PortableRunner", server]
     assert run_command(runner=runner, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
-    assert errors == [f"error: --beam: {server}: nobody answers: Connection refused"]
+    assert errors == [f"error: --beam: {server}: no answer: Connection refused"]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def edit_bytes(path: Path, old: bytes, new: bytes) -> None:
 
 
 DAMAGES = {
-    "{path}:3: 4 cells where 5 are expected; cells are divided by tabs": lambda path: edit_bytes(path, b"\t2001\t", b"\t"),
+    "{path}:3: 4 cells, expected 5; cells are separated by tabs": lambda path: edit_bytes(path, b"\t2001\t", b"\t"),
     "{path}:4: unknown label 'yes'; known are 0, 1": lambda path: edit_cell(path, 4, 0, "yes"),
     "{path}:5: the text in column '#1 String' is empty": lambda path: edit_cell(path, 5, 3, " "),
     "{path}:2: not UTF-8: byte 8 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1": lambda path: edit_bytes(

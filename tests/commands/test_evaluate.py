@@ -105,7 +105,7 @@ def test_mnli_has_two_rows(project, tmp_path):
         ({"name": "custom"}, "tasks: custom needs a file: {name: custom, file: dev.tsv} in a job file"),
         ({"name": "custom", "file": "x.csv"}, "none: no checkpoint of this name"),
         ({"name": "MRPC", "text_a": "said"}, "tasks: text_a belongs to the task custom; MRPC has columns of its own"),
-        ({"name": "MRPC", "split": "test"}, "split test has no labels to evaluate by"),
+        ({"name": "MRPC", "split": "test"}, "split test has no labels to evaluate on"),
         ({"name": "MRPC", "data_dir": "nowhere"}, "nowhere: no such folder"),
         ({"name": "MRPC", "file": "nowhere.tsv"}, "nowhere.tsv: cannot read the file"),
     ],
@@ -126,4 +126,4 @@ def test_data_of_one_s_own_needs_the_record_of_a_run(project, tmp_path, capsys):
     job = {"checkpoints": str(run), "tasks": [{"name": "custom", "file": "x.csv"}], "output_dir": str(tmp_path / "e")}
     (tmp_path / "job.json").write_text(json.dumps(job))
     assert main(job=tmp_path / "job.json") == 2
-    assert "task custom: kind and names of its labels are in the run_config.json of a run" in capsys.readouterr().err
+    assert "task custom: needs the kind and names of labels from run_config.json of a run" in capsys.readouterr().err

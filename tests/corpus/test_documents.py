@@ -129,7 +129,7 @@ def test_reading_goes_on_at_a_place(file, monkeypatch, pack):
         (b"a\n\nb\0c\n", "x.txt", "x.txt:3: holds a NUL byte"),
         (b"a\n" + b"b" * 200, "x.txt", "x.txt:2: a line of more than"),
         (gzip.compress(b"a\n" * 50000, mtime=0)[:-20], "x.gz", "x.gz:.*damaged or cut off"),
-        (b"\x1f\x8b\x07" + bytes(20), "x.gz", "x.gz: not a whole gz file"),
+        (b"\x1f\x8b\x07" + bytes(20), "x.gz", "x.gz: not a complete gz file"),
         (b'{"text": "a"}\n{"body": "a"}\n', "x.jsonl", "x.jsonl:2: expected an object with 'text'"),
         (b'{"text": "a"}\n{"text": 3}\n', "x.jsonl", "x.jsonl:2: expected an object with 'text'"),
         (b"{\n", "x.jsonl", "x.jsonl:1: not JSON"),

@@ -45,7 +45,7 @@ def test_few_tasks_are_read_ahead():
 
 
 def test_a_worker_that_is_gone_is_one_line():
-    with pytest.raises(BertError, match="a worker process died; is there too little memory"):
+    with pytest.raises(BertError, match="a worker process died, perhaps out of memory; try"):
         list(mapped(os._exit, [1, 2], workers=2))
 
 

@@ -34,7 +34,7 @@ def examples(*labels):
 def test_a_configuration_may_round_the_vocabulary_up_which_is_said(vocab_size, multiple, caplog):
     with caplog.at_level("INFO", logger="absl"):
         assert check_model(vocab_size) == []
-    said = f"the vocabulary has 7 pieces, the configuration says {vocab_size}: taken for padding to a multiple of {multiple}"
+    said = f"the vocabulary has 7 pieces, the configuration says {vocab_size}: treated as padding to a multiple of {multiple}"
     assert caplog.messages == [said]
 
 
@@ -46,7 +46,7 @@ def test_the_vocabulary_of_another_model_is_named_beside_other_misfits(vocab_siz
 
 @pytest.mark.parametrize(("length", "fits"), [(5, True), (64, True), (4, False), (65, False), (0, False), (-1, False)])
 def test_a_sequence_that_the_model_does_not_know_is_named(length, fits):
-    problem = f"--max_seq_length={length} is outside 5 to 64, the positions that the model knows"
+    problem = f"--max_seq_length={length} is outside 5 to 64, the lengths the model supports"
     assert check_model(max_seq_length=length) == [problem][fits:]
 
 
@@ -75,7 +75,7 @@ def test_a_vocabulary_whose_signs_disagree_is_warned_of(tmp_path, caplog):
     vocabulary = Vocabulary.from_file(tmp_path / "vocab.txt")
     assert preflight.check_casing(vocabulary, lower_case=True) == []
     assert caplog.messages == [
-        "--do_lower_case is on, and it is doubtful whether the model wants that: "
+        "--do_lower_case is on, which may not suit the model: "
         "0 of 2 pieces with letters have a capital; tokenizer_config.json says not lower-cased"
     ]
 
@@ -133,7 +133,7 @@ def test_training_that_could_learn_nothing_is_named(some, schedule, problems):
 
 def test_an_example_that_is_compared_with_none_is_named():
     (problem,) = preflight.check_batch(3, replicas=2, fewest=2)
-    assert problem.endswith("leaves an example alone, where the loss compares it with others; make it 4 at least")
+    assert problem.endswith("leaves single examples, but the loss compares examples; use at least 4")
     assert preflight.check_batch(4, replicas=2, fewest=2) == []
 
 

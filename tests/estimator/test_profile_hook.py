@@ -171,7 +171,7 @@ def test_operations_of_the_encoder_are_those_counted_by_hand(tmp_path, micro_bat
 def test_a_run_that_is_too_short_says_so(tmp_path, caplog, steps):
     with caplog.at_level("WARNING", logger="absl"):
         small_run(ProfileHook(tmp_path, StepRange(*steps), environment={}), start=0, steps=12)
-    assert "--profile_steps: the record is not whole, the run ended with step 12" in caplog.text
+    assert "--profile_steps: the record is incomplete, the run ended with step 12" in caplog.text
     small_run(ProfileHook(tmp_path / "again", StepRange(2, 3), environment={}), start=0, steps=3)
     assert list((tmp_path / "again").glob("profile/plugins/profile/*/*.xplane.pb"))  # the profiler was let go
 
@@ -191,8 +191,8 @@ def test_a_record_that_cannot_be_written_does_not_end_training(tmp_path, monkeyp
 
     monkeypatch.setattr(trace_hooks.atomic, "write_text", refuse)
     small_run(ProfileHook(tmp_path, StepRange(2, 3), environment={}), start=0, steps=5)
-    assert "--profile_steps: the record is not whole: " in caplog.text
-    assert caplog.text.count("the record is not whole") == 1
+    assert "--profile_steps: the record is incomplete: " in caplog.text
+    assert caplog.text.count("the record is incomplete") == 1
 
 
 def test_a_profile_that_tensorflow_cannot_write_does_not_end_training(tmp_path, caplog):

@@ -134,7 +134,7 @@ def test_without_a_checkpoint_nothing_is_measured_and_a_list_without_any_does_no
     with pytest.raises(CheckpointError, match=r"no trained checkpoint; train first \(--do_train\)"):
         run.require_checkpoint(tmp_path)
     (tmp_path / "checkpoint").touch()
-    with pytest.raises(CheckpointError, match="checkpoint: names a checkpoint that does not exist; .* to start anew, delete"):
+    with pytest.raises(CheckpointError, match="checkpoint: names a checkpoint that does not exist; .* to start over, delete"):
         toy.train(tmp_path)
 
 
@@ -164,7 +164,7 @@ def test_checkpoints_whose_list_is_damaged_are_gone_on_from(copy, finished, cont
     spoil_list(copy, content)
     assert run.last_step(copy) == LAST
     assert toy.train(copy) == run.Outcome(LAST)
-    assert f"going on from model.ckpt-{LAST}, the newest complete checkpoint in {copy}" in caplog.text
+    assert f"continuing from model.ckpt-{LAST}, the newest complete checkpoint in {copy}" in caplog.text
     assert_same(toy.entries(copy), toy.entries(finished))
     assert (copy / "checkpoint").read_bytes() == (finished / "checkpoint").read_bytes()
 
@@ -205,7 +205,7 @@ def start(folder):
 def test_training_goes_on_from_the_newest_whole_checkpoint_and_says_so(copy_with_moments, damage, caplog):
     damage(copy_with_moments)
     assert start(copy_with_moments) == 15
-    assert f"going on from model.ckpt-15, the newest complete checkpoint in {copy_with_moments}" in caplog.text
+    assert f"continuing from model.ckpt-15, the newest complete checkpoint in {copy_with_moments}" in caplog.text
 
 
 @pytest.mark.parametrize("torn", [f"model.ckpt-{LAST}.{DATA}", f"*.{DATA}"], ids=["the others lack moments", "all"])
@@ -213,7 +213,7 @@ def test_without_a_whole_checkpoint_with_moments_nothing_begins_anew(copy, torn)
     for path in copy.glob(torn):
         tear(path)
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
-    problem = f"model.ckpt-{LAST}: damaged at .*; there is no whole checkpoint with moments to go on from; .* delete {copy}$"
+    problem = f"model.ckpt-{LAST}: damaged at .*; no complete checkpoint has moments to resume from; .* delete {copy}$"
     with pytest.raises(CheckpointError, match=problem):
         toy.train(copy)
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
@@ -236,7 +236,7 @@ def test_a_torn_checkpoint_is_not_evaluated_nor_a_damaged_one(copy, caplog):
     tear(copy / f"model.ckpt-{LAST}.{DATA}")
     _, step = toy.forward(copy, toy.features(4))
     assert step == 15
-    assert "going on from model.ckpt-15" in caplog.text
+    assert "continuing from model.ckpt-15" in caplog.text
 
 
 def rewritten(folder, change):
@@ -275,12 +275,12 @@ def test_a_run_ends_as_if_neither_checkpoint_nor_log_had_been_damaged(copy_with_
     assert toy.train(copy, restore=pretrained) == run.Outcome(LAST)
     assert_same(toy.entries(copy), toy.entries(finished))
     assert [line["step"] for line in toy.metrics_lines(copy)] == list(range(1, LAST + 1))
-    assert f"{path}: lines that cannot be read are left out: 4" in caplog.messages
+    assert f"{path}: unreadable lines skipped: 4" in caplog.messages
 
 
 def test_a_folder_that_is_deleted_while_it_is_written_is_one_line(tmp_path, pretrained, at_step):
     at_step(3, lambda: shutil.rmtree(tmp_path / "out"))
-    with pytest.raises(OutputError, match=f"^{tmp_path}/out: was deleted while it was written to; the same command begins"):
+    with pytest.raises(OutputError, match=f"^{tmp_path}/out: was deleted during the run; the same command starts"):
         toy.train(tmp_path / "out", restore=pretrained, defer_embeddings=False)
 
 
@@ -298,7 +298,7 @@ def test_a_run_that_diverges_names_the_step_and_keeps_what_is_finite(tmp_path):
     assert losses
     assert np.isfinite(losses).all()
     assert str(caught.value).startswith(f"step {len(losses) + 1}: the loss or its gradient is not a finite number")
-    assert str(caught.value).endswith("the last checkpoint is kept; lower --learning_rate or look at the data")
+    assert str(caught.value).endswith("the last checkpoint is kept; lower --learning_rate or check the data")
     newest = max(int(path.stem.rpartition("-")[2]) for path in tmp_path.glob("model.ckpt-*.index"))
     assert newest == len(losses)
     assert all(np.isfinite(value).all() for value in toy.entries(tmp_path, newest).values())
@@ -329,13 +329,13 @@ def op_error(kind, message):
 FAILURES = [
     (op_error(tf.errors.ResourceExhaustedError, "OOM when allocating"), TrainingError, "lower --train_batch_size or"),
     (op_error(tf.errors.ResourceExhaustedError, "x; No space left on device"), OutputError, "cannot write: x; No space"),
-    (op_error(tf.errors.PermissionDeniedError, "x; Permission denied"), OutputError, "last whole checkpoint is kept"),
+    (op_error(tf.errors.PermissionDeniedError, "x; Permission denied"), OutputError, "last complete checkpoint is kept"),
     (op_error(tf.errors.FailedPreconditionError, "x; Read-only file system"), OutputError, "Read-only file system"),
     (op_error(tf.errors.UnknownError, "x; Disk quota exceeded"), OutputError, "Disk quota exceeded"),
     (op_error(tf.errors.DataLossError, "checksum\nmore"), CheckpointError, "damaged checkpoint: checksum$"),
     (IndexError("out; No space left on device\n\tFailed to flush"), OutputError, "out; No space left on device; the"),
     (op_error(tf.errors.UnknownError, "Graph error:\nx; File too large\nmore"), OutputError, "write: x; File too large; the"),
-    (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; .*; the last whole"),
+    (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; .*; the last complete"),
     (OSError(30, "Read-only file system"), OutputError, "cannot write: Read-only file system"),
 ]
 

@@ -51,7 +51,7 @@ def test_labels_are_those_that_the_head_has_learned(tmp_path, changed):
     (tmp_path / "run_config.json").write_text(json.dumps(learned()))
     assert load_record(tmp_path)["training"]["labels"] == ["0", "1"]
     (tmp_path / "run_config.json").write_text(json.dumps(learned(**changed)))
-    with pytest.raises(OutputError, match="run_config.json: kind, labels or do_lower_case: not as in the training; restore it"):
+    with pytest.raises(OutputError, match="run_config.json: kind, labels or do_lower_case differ from the training; restore"):
         load_record(tmp_path)
 
 
@@ -92,7 +92,7 @@ def test_a_run_that_goes_on_with_other_kernels_says_so(claimed, caplog, trained,
         (claimed / "model.ckpt-5.index").touch()
     caplog.clear()
     claim(claimed, by({"native_kernels": now}), overwrite=False)
-    line = kinds and f"{claimed}: begun with {kinds[0]}, goes on with {kinds[1]}: the last bits of its numbers differ"
+    line = kinds and f"{claimed}: started with {kinds[0]}, continues with {kinds[1]}: results differ in the last bits"
     assert caplog.messages == ([line] if trained and line else [])
 
 
@@ -197,7 +197,7 @@ def test_a_chief_with_other_flags_or_another_folder_is_not_waited_for_forever(tm
     with pytest.raises(OutputError) as caught:
         await_claim(tmp_path / "out", other(seed=2), patience_s=0.3)
     assert str(caught.value).startswith(
-        f"{tmp_path / 'out'}: {said}, and the chief has not begun this one within 0 s; give all"
+        f"{tmp_path / 'out'}: {said}, and the chief has not started this one within 0 s; give all"
     )
 
 
@@ -208,5 +208,5 @@ def test_a_chief_with_other_flags_or_another_folder_is_not_waited_for_forever(tm
 def test_an_output_does_not_replace_what_training_left(tmp_path, name, is_own):
     run_folder.refuse_own_file(str(tmp_path / name))  # of no run
     (tmp_path / "run_config.json").write_text("{}")
-    with pytest.raises(OutputError, match="training has left this file") if is_own else contextlib.nullcontext():
+    with pytest.raises(OutputError, match="training wrote this file") if is_own else contextlib.nullcontext():
         run_folder.refuse_own_file(str(tmp_path / name))

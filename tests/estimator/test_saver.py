@@ -213,7 +213,7 @@ def test_a_run_whose_put_off_rows_are_missing_goes_on_and_says_so(tmp_path, capl
     for path in (tmp_path / "optimizer").glob("rows-4.*"):
         path.unlink()
     train(tmp_path, start=4, build=put_off)
-    assert f"no {tmp_path / 'optimizer' / 'rows-4'}: the run goes on" in caplog.text
+    assert f"no {tmp_path / 'optimizer' / 'rows-4'}: the run continues" in caplog.text
 
 
 def saves(*, step_s, save_s, until_s, size=1e6):

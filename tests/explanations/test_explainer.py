@@ -285,8 +285,8 @@ def test_the_command_prints_colours_on_terminals(monkeypatch, capsys, value, col
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({}, "--text or --row is required, and one of them alone"),
-        ({"text": "a", "row": "1"}, "--text or --row is required, and one of them alone"),
+        ({}, "give exactly one of --text and --row"),
+        ({"text": "a", "row": "1"}, "give exactly one of --text and --row"),
         ({"text": "a", "method": "lime"}, "--method: unknown value 'lime'"),
         ({"row": "{"}, "--row: line 1: not JSON"),
     ],

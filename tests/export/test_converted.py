@@ -58,10 +58,10 @@ def test_onnx_runs_without_this_package(tmp_path):
 
 
 def test_a_precision_that_a_format_lacks_names_those_it_has():
-    with pytest.raises(FlagError, match="--precision=int8: --format=huggingface has float32"):
+    with pytest.raises(FlagError, match="--precision=int8: --format=huggingface supports float32"):
         FORMATS["huggingface"].require("int8")
 
 
 def test_tensorrt_is_one_line(tmp_path):
-    with pytest.raises(FlagError, match="take --format=onnx, and build the engine by trtexec"):
+    with pytest.raises(FlagError, match="use --format=onnx, and build the engine with trtexec"):
         FORMATS["tensorrt"].write(exported(tmp_path / "run"), tmp_path)

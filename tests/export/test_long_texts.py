@@ -55,7 +55,7 @@ def test_ties_get_other_ids_and_are_counted(tmp_path):
     assert (difference.long, difference.others) == (3, 1)
     assert 0 < difference.largest <= 1
     (told, *_) = long_texts.lines(found)
-    assert f"Of 3 long examples (dev), 1 get other ids; probabilities change by up to {difference.largest:.3f}" in told
+    assert f"Of 3 long examples (dev), 1 get different ids; probabilities change by up to {difference.largest:.3f}" in told
 
 
 def test_the_lines_in_the_card_make_the_ids_of_the_training(tmp_path):
@@ -82,7 +82,7 @@ def test_the_lines_in_the_card_make_the_ids_of_the_training(tmp_path):
 
 def test_rows_are_joined_until_they_are_long_enough(tmp_path):
     (told, *_) = long_texts.lines(model(tmp_path, pair(2, 2), pair(2, 2), pair(1, 1)))
-    assert "Of 1 long examples (dev, each of 2 rows joined), 1 get other ids" in told
+    assert "Of 1 long examples (dev, each of 2 rows joined), 1 get different ids" in told
 
 
 @pytest.mark.parametrize("long_text", ["head_tail", "windows"])
@@ -90,7 +90,7 @@ def test_ways_to_read_long_texts_that_transformers_lacks(tmp_path, long_text):
     single = SentenceExample("dev-1", words(5) + " " + words(20, "blue"), None, "yes")
     (told,) = long_texts.lines(model(tmp_path, single, long_text=long_text, pairs=False))
     assert f"long_text={long_text}" in told
-    assert "1 get other ids" in told
+    assert "1 get different ids" in told
 
 
 def test_nothing_is_said_where_nothing_differs(tmp_path):

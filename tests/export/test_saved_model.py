@@ -238,7 +238,7 @@ def test_inputs_are_as_long_as_the_model_reads_them(exported):
 
 
 def test_models_of_texts_in_memory_have_to_be_told_whether_they_read_pairs(models, tmp_path):
-    with pytest.raises(FlagError, match="nothing says whether its texts come in pairs; give --pairs or --nopairs"):
+    with pytest.raises(FlagError, match="unknown whether its inputs are text pairs; give --pairs or --nopairs"):
         models["texts"].export("saved_model", tmp_path / "a")
     assert not list(tmp_path.iterdir())
 

@@ -131,7 +131,7 @@ def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):
         ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 1 layers, 0 to 0"),
         (
             {"virtual_devices": 4, "train_batch_size": 3},
-            "error: --train_batch_size=3 is over all 4 replicas, and leaves some without an example;"
+            "error: --train_batch_size=3 is shared by 4 replicas, some of which get no example;"
             " raise it, or lower --num_gpus or --virtual_devices",
         ),
     ],

@@ -165,7 +165,7 @@ def test_a_worker_waits_until_the_chief_has_deleted_another_run(tmp_path, two_pr
     flags = flags_of(folder, seed=7, num_train_steps=4, overwrite_output_dir=True)
     configurations = cluster_of(2)
     worker = commands.start(flags, variables=configurations[1])
-    worker.wait_for("waiting until the chief has begun this run")
+    worker.wait_for("waiting for the chief to start this run")
     results = finish([commands.start(flags, variables=configurations[0]), worker])
     assert [result.returncode for result in results] == [0, 0], results[1].stderr[-2000:]
     assert len(metrics_lines(folder)) == 4

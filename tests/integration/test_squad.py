@@ -71,7 +71,7 @@ def test_it_learns_and_says_what_it_could_not_learn_from(trained):
     assert results["eval_f1"] > 0.9
     assert results["splits"]["dev"]["examples"] == 20
     assert "By first word of the question" in (folder / "report.html").read_text(encoding="utf-8")
-    assert "not where their start says, and are not trained on: 1 of 100: train-5" in said
+    assert "not found at their start, so not trained on: 1 of 100: train-5" in said
     assert "train: 1 of 100 examples are not trained on, since no row contains their target: train-5" in said
 
 

@@ -83,7 +83,7 @@ def test_killed_workers_are_replaced(file, table, tmp_path):
         os.kill(pid, signal.SIGKILL)
     _, said = process.communicate(timeout=480)
     assert process.returncode == 0, said
-    assert said.count("it is continued") == len(seen)
+    assert said.count("resuming it") == len(seen)
     assert (tmp_path / "sweep.tsv").read_text() == table
 
 

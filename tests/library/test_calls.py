@@ -55,9 +55,9 @@ def test_seeds_may_be_a_list(monkeypatch, seeds):
 @pytest.mark.parametrize(
     ("seeds", "message"),
     [
-        (3, "seeds=3: give a list of whole numbers, or a text as '1-5'"),
-        ([1, "2"], "give a list of whole numbers"),
-        ([], "name one at least"),
+        (3, "seeds=3: give a list of integers, or a string such as '1-5'"),
+        ([1, "2"], "give a list of integers"),
+        ([], "give at least one"),
         ([-1], "'-1' is not a seed"),
         ([1, 1], "a seed is named twice"),
     ],
@@ -102,7 +102,7 @@ def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
         (lambda: bert_tf.evaluate(task_name=["MRPC", ""]), "a name is empty"),
         (
             lambda: bert_tf.evaluate(task_name="custom", checkpoints="x", output_dir="x"),
-            r"does not say which file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",
+            r"needs a file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",
         ),
         (lambda: bert_tf.predict_files(beam="--runner=DirectRunner"), "expected a list of arguments"),
         (lambda: bert_tf.load(None), "=None: expected a path"),

@@ -139,7 +139,7 @@ def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, 
         ("no.npz", "no.npz: no such file"),
         ("a.jsonl", "a.jsonl: is not an index: encode the texts into .npz, .parquet, .npy"),
         ("narrow.npy", "vectors of 5 numbers"),
-        ("index.npz", "was made with another checkpoint than that of .*; name it with --checkpoint"),
+        ("index.npz", "was made with a different checkpoint than .*; name it with --checkpoint"),
     ],
 )
 def test_what_is_no_index_of_the_model_is_named(index, run, tmp_path, name, message):
@@ -178,11 +178,11 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
     ("arguments", "message"),
     [
         (["--input=a", "--output=b.vec"], "b.vec: name it .npy"),
-        (["--input=a", "--output=-", "--output_format=npz"], "npz begins or ends with its size"),
+        (["--input=a", "--output=-", "--output_format=npz"], "npz has its size at the start or end"),
         (["--input=a.npz", "--output=./a.npz"], "is an input and an output"),
-        (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is of .npy, .npz and .parquet"),
-        (["--input=a", "--output=b.npy", "--tokens"], "npy cannot say where a text begins"),
-        (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: vectors of"),
+        (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is for .npy, .npz and .parquet"),
+        (["--input=a", "--output=b.npy", "--tokens"], "npy cannot store where a text begins"),
+        (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: --output_format=published has"),
         (["--input=no.txt", "--output=b.npz"], "no.txt: cannot read the file: No such file"),
     ],
 )

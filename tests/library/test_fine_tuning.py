@@ -147,7 +147,7 @@ def test_what_is_no_task_is_one_line(task):
 @pytest.mark.parametrize("given", [{"labels": "food,weather"}, {"train_file": "rows.tsv"}, {"task_name": "MRPC"}])
 def test_what_a_task_says_itself_is_not_said_again(given):
     task = bert_tf.SentenceTask(train=[*WEATHER, *FOOD])
-    with pytest.raises(FlagError, match=f"--{next(iter(given))} is of tasks that are named; .*: leave it out"):
+    with pytest.raises(FlagError, match=f"--{next(iter(given))} is for tasks given by name; .*: leave it out"):
         bert_tf.fine_tune(task, **given)
 
 

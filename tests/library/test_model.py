@@ -92,7 +92,7 @@ def test_rows_with_labels_are_evaluated(model):
     ("rows", "message"),
     [
         ([("a", "b", "x")], "rows: row 0: unknown label 'x'"),
-        ([], "rows: nothing to evaluate by"),
+        ([], "rows: nothing to evaluate on"),
         ([("a",)], "rows: row 0: is"),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_child_that_is_forked_after_its_parent_computed_is_told_so(model, run,
         "another model": lambda: made(run).predict(PAIRS),
         "training": lambda: make_estimator(None, "", None),
     }
-    assert in_a_fork(works[uses]).startswith(f"ForkedError: this process was forked from process {os.getpid()}, ")
+    assert in_a_fork(works[uses]).startswith(f"ForkedError: this process was forked from process {os.getpid()} after ")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")

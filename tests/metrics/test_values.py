@@ -73,7 +73,7 @@ def test_compute_returns_the_named_metrics_in_order_and_refuses_different_length
     values = compute(["f1", "accuracy"], LABELS, PREDICTIONS)
     assert list(values.items()) == [("f1", pytest.approx(2 / 3)), ("accuracy", pytest.approx(3 / 5))]
     for sides in ((LABELS, PREDICTIONS[:4]), (LABELS[:0], LABELS[:0]), (SETS, SETS[:, 0])):
-        with pytest.raises(ValueError, match="must be as many, and some"):
+        with pytest.raises(ValueError, match="must have the same nonzero length"):
             compute(["accuracy"], *sides)
 
 

@@ -41,7 +41,7 @@ def test_a_build_that_failed_is_one_line_with_the_reason_and_the_output(native, 
     monkeypatch.setattr(build, "make", failing)
     assert not loading.use({})
     assert native.messages[0].startswith("building native kernels by c 1")
-    assert "the compiler failed: no memory; its output is in " in native.messages[1]
+    assert "the compiler failed: no memory; see " in native.messages[1]
     assert str(tmp_path / "native") in native.messages[1]
 
 

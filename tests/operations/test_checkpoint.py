@@ -170,7 +170,7 @@ def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, c
     written = bert_tf.rename_checkpoint(run / "model.ckpt-20", map=str(tmp_path / "rules"), dry_run=True)
     assert written.names["bert/pooler/dense/bias"] == "model/pooler/dense/bias"
     bert_tf.rename_checkpoint(run / "model.ckpt-20", map="^brt/=>model/", output=tmp_path / "copy")
-    assert "--map=^brt/=>model/: changes no name; what is written is a copy" in caplog.text
+    assert "--map=^brt/=>model/: changes no name; writing a copy" in caplog.text
 
 
 ACTIONS = {
@@ -251,7 +251,7 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
     copy = shutil.copytree(run, tmp_path / "run")
     status, _, errors = call("strip", run, f"--output={copy}", "--overwrite")
     assert status == 2
-    assert "holds something else than an output of this command" in errors[0]
+    assert "was not written by this command" in errors[0]
     assert files(copy) == files(run)
 
 
@@ -264,24 +264,30 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("diff {run}", "checkpoint diff: 1 names given, A B expected"),
         ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
         ("average {run} --last=2", "--output is required"),
-        ("average {run} --output={out}", "average: 1 checkpoints given, two or more wanted; of one run: --last=N or --best=N"),
-        ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted; train with --save_checkpoints_steps"),
+        (
+            "average {run} --output={out}",
+            "average: expected two or more checkpoints, got 1; for one run, add --last=N or --best=N",
+        ),
+        (
+            "average {run} --last=4 --output={out}",
+            "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoints_steps",
+        ),
         ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
         ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
-        ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are still there, --best=4 wanted"),
+        ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are left, fewer than --best=4"),
         ("average {run} --best=2 --metric=f1 --output={out}", "--metric: unknown metric 'f1'"),
-        ("average {run} --last=2 --metric=loss --output={out}", "--metric says what --best goes by"),
+        ("average {run} --last=2 --metric=loss --output={out}", "--metric requires --best=N"),
         ("average {run} --last=2 --best=2 --output={out}", "--last and --best exclude each other"),
-        ("average {run} {run} --last=2 --output={out}", "--last: 2 names given, the folder of one run wanted"),
+        ("average {run} {run} --last=2 --output={out}", "--last: expected the folder of one run, got 2 names"),
         ("average {run} {run} --weights=1 --output={out}", "--weights=1: 1 numbers for 2 checkpoints"),
-        ("average {run} {run} --weights=1,x --output={out}", "--weights=1,x: numbers with commas between them"),
-        ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: numbers of at least 0, one of them above it"),
-        ("average {run} {run} --weights=2,-1 --output={out}", "--weights=2,-1: numbers of at least 0"),
-        ("average {run} {run} --weights=inf,1 --output={out}", "--weights=inf,1: numbers of at least 0"),
-        ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: numbers of at least 0"),
+        ("average {run} {run} --weights=1,x --output={out}", "--weights=1,x: expected comma-separated numbers"),
+        ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: weights must be at least 0, and one above 0"),
+        ("average {run} {run} --weights=2,-1 --output={out}", "--weights=2,-1: weights must be at least 0"),
+        ("average {run} {run} --weights=inf,1 --output={out}", "--weights=inf,1: weights must be at least 0"),
+        ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: weights must be at least 0"),
         ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
-        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the labels of"),
+        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the same labels as"),
         ("average {run} {wide} --output={out}", "{wide}/model.ckpt-20: has other weights than"),
         ("strip {run}", "--output is required"),
         ("strip {hf} --output={out}", "{hf}: Hugging Face; give it names first"),
@@ -292,7 +298,7 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
             "--bert_config_file={tmp}/none: no",
         ),
         ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
-        ("convert {odd} --to=tf1 --output={out}", "no variable of BERT under a name that is known here"),
+        ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name"),
         ("rename {run} --output={out}", "--map is required"),
         ("rename {run} --map=kernel$=>bias --output={out}", "would both be bert/encoder/layer_0/attention/output/dense/bias"),
         ("rename {run} --map=(=>x --output={out}", "--map=(=>x: '(=>x': "),

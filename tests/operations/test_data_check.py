@@ -69,7 +69,7 @@ def test_a_folder_is_described(run, vocab_file):
         "  truncated at   64: 0.0%, 128: 0.0%, 256: 0.0%, 512: 0.0%",
         "  in train too   1 rows (50.0%): dev-1",
         "",
-        "test: SST-2/test.tsv is not there",
+        "test: SST-2/test.tsv is missing",
         "",
         "every row can be used; in train too: 1",
     ]
@@ -81,19 +81,19 @@ def test_a_folder_is_described(run, vocab_file):
 
 OWN = "--task_name=custom --train_file=a.csv"
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
-CONTRADICTION = "another label than an earlier row of the same text"
+CONTRADICTION = "label differs from an earlier row of the same text"
 # A command line, its files, and parts of what is printed; the last of them ends it.
 DESCRIBED = {
     "rows that are left out": (
         "QQP",
         {"QQP/train.tsv": [QQP, *["1\t2\t3\tOne?\tTwo?\t1"] * 1500, "breaks\t0"]},
-        ("  left out       1 rows\n    QQP/train.tsv:1502: 2 cells where 6", "\n\nrows left out: 1; duplicates: 1499\n"),
+        ("  left out       1 rows\n    QQP/train.tsv:1502: 2 cells, expected 6", "\n\nrows left out: 1; duplicates: 1499\n"),
     ),
     "answers elsewhere": (
         f"{OWN} --problem=span",
         {"a.csv": ["question,context,answer,start", "who?,a red fox,fox,6", "why?,a red fox,fox,1"]},
         (
-            "  warning        answers that are not where their start says, and are not trained on: 1 of 2: train-3",
+            "  warning        answers not found at their start, so not trained on: 1 of 2: train-3",
             "every row can be used; warnings: 1\n",
         ),
     ),
@@ -109,7 +109,7 @@ DESCRIBED = {
     "repeated ids": (
         "--task_name=custom --test_file=a.csv --id_column=id",
         {"a.csv": ["text,id", "one,1", "two,2", "three,1"]},
-        ("  warning        the id of an earlier row: 1 rows (33.3%): 1\n", "every row can be used; warnings: 1\n"),
+        ("  warning        id repeats an earlier row's: 1 rows (33.3%): 1\n", "every row can be used; warnings: 1\n"),
     ),
     "numbers": (
         "stsb",
@@ -147,7 +147,7 @@ DESCRIBED = {
             "MNLI/test_mismatched.tsv": ["sentence1\tsentence2", "a\tb"],
         },
         (
-            *(f"{split}: MNLI/{split}.tsv is not there" for split in ("train", "dev_mismatched", "test_matched")),
+            *(f"{split}: MNLI/{split}.tsv is missing" for split in ("train", "dev_mismatched", "test_matched")),
             "no problem found\n",
         ),
     ),
@@ -196,9 +196,9 @@ def test_every_row_that_cannot_be_used_is_named(run):
         ),
         ("x --task_name=RTE --text_a=1", "--text_a belongs to --task_name=custom; RTE does not take it"),
         ("x y", "data check: 2 names given, [DATA_DIR] expected; flags are written --name=value"),
-        (". --task_name=RTE", ".: none of the files of RTE is there"),
+        (". --task_name=RTE", ".: has no files of RTE"),
         ("nodir", "nodir: no such folder"),
-        ("MRCP", "MRCP: the name of the folder is that of no task, add --task_name: unknown task 'MRCP'; did you mean MRPC?"),
+        ("MRCP", "MRCP: the folder's name is not a task; add --task_name: unknown task 'MRCP'; did you mean MRPC?"),
         ("--task_name=custom --dev_file=none.csv", "none.csv: cannot read the file: No such file or directory"),
         (f"{OWN} --problem=span", "a.csv:3: the question has no answer"),
     ],

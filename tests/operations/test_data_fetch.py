@@ -97,7 +97,7 @@ def test_an_archive_becomes_a_folder_and_its_sum_is_told_and_kept(site, run, dat
     assert contents(data_dir / "CoLA") == COLA
     assert (data_dir / "fetched.sha256").read_text() == f"{digest(body)}  {url}\n"
     assert sorted(path.name for path in data_dir.iterdir()) == ["CoLA", "fetched.sha256"]
-    assert run("CoLA") == (0, f"{data_dir}/CoLA: is there; delete the folder to fetch it again\n", "")
+    assert run("CoLA") == (0, f"{data_dir}/CoLA: already exists; delete the folder to fetch it again\n", "")
     assert len(site.asked) == 1
 
 
@@ -171,9 +171,9 @@ def test_a_sum_from_elsewhere_is_checked(site, run, data_dir):
     assert not folder.exists()
     status, out, _ = run("CoLA", f"--sha256={digest(body)}")
     assert (status, ", as expected\n" in out) == (0, True)
-    there = "is there, made of what was fetched with these sums; delete the folder to fetch it again"
+    there = "already exists, made from files with these sums; delete the folder to fetch it again"
     assert run("CoLA", f"--sha256={digest(body)}") == (0, f"{folder}: {there}\n", "")
-    other = "is there, not known to be of files with these sums; delete the folder to fetch it again"
+    other = "exists, but is not known to be from files with these sums; delete the folder to fetch it again"
     assert run("CoLA", f"--sha256={digest(b'else')}") == (2, "", f"error: {folder}: {other}\n")
 
 
@@ -234,7 +234,7 @@ URL = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_trai
     [
         ("", "data fetch: 0 names given, TASK expected; flags are written --name=value"),
         ("custom", "--task_name=custom is your own data, there is nothing to fetch"),
-        ("AX --sha256=1,2", "--sha256 takes 1 sums for AX, with commas: AX.tsv"),
+        ("AX --sha256=1,2", "--sha256 needs 1 sums for AX, with commas: AX.tsv"),
         ("MRPC --from={tmp}", f"{{tmp}}: holds no msr_paraphrase_train.txt; it is published at {URL}"),
         ("CoNLL2003", "data fetch: CoNLL2003 has no files to fetch; put yours into data/CoNLL2003"),
     ],

@@ -104,8 +104,8 @@ def test_file_of_another_action(call, live, trace, action, kind, other):
 @pytest.mark.parametrize(
     ("action", "text", "problem"),
     [
-        ("report", "SrcNode a 0\n", "no operation put anything out: there is nothing to draw"),
-        ("report", "SrcNode a 1\nOutput 0 0 0 cpu 1\n", "no operation put anything out: there is nothing to draw"),
+        ("report", "SrcNode a 0\n", "no operation has any output: there is nothing to draw"),
+        ("report", "SrcNode a 1\nOutput 0 0 0 cpu 1\n", "no operation has any output: there is nothing to draw"),
         ("peak", "# live memory of step 1\n# allocator\tcpu\n", "nothing was alive on cpu: there is nothing to draw"),
     ],
 )
@@ -133,7 +133,7 @@ def test_nothing_to_draw(call, tmp_path, action, text, problem):
         ("profile none", "none: no such folder; name the --output_dir of a run"),
         ("profile .", ".: no profile/operations.json; train with --profile_steps=20-30 to record some steps"),
         ("profile damaged", "damaged/profile/operations.json: "),
-        ("profile . --format=tsv", "--format=tsv: has one table; name it, as --table=ops"),
+        ("profile . --format=tsv", "--format=tsv: holds one table; name it, for example --table=ops"),
     ],
 )
 def test_problems_are_one_line(call, monkeypatch, tmp_path, line, problem):

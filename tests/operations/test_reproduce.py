@@ -151,7 +151,7 @@ def test_a_row_that_is_outside_shows_in_the_status(place, tmp_path):
 def test_runs_are_not_judged_by_the_conditions_of_others(place, flag, difference, capsys):
     before = (place.out / "reproduction.json").read_bytes()
     assert place.reproduce(published(place.folder / "glue" / "MRPC"), flag) == 2
-    error = f"error: {place.out}: holds runs made otherwise ({difference}); name another --output_dir"
+    error = f"error: {place.out}: holds runs with other conditions ({difference}); name another --output_dir"
     assert capsys.readouterr().err.splitlines()[-1] == error
     assert (place.out / "reproduction.json").read_bytes() == before
 

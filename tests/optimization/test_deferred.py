@@ -322,5 +322,5 @@ def test_counters_are_numbers_that_gpus_write_and_more_steps_than_float32_counts
         make = functools.partial(DeferredTable, AdamWConfig(), rate_at, tf.constant(0, tf.int64))
         make(total_steps=MOST_STEPS).lookup(tf1.get_variable("words", [9, 2]), tf.constant([1, 4]))
         assert {variable.dtype for variable in tf1.local_variables()} == {tf.float32}
-        with pytest.raises(ValueError, match="16777217 steps: updates can be put off for 16777216 at most"):
+        with pytest.raises(ValueError, match="16777217 steps: updates can be deferred for at most 16777216"):
             make(total_steps=MOST_STEPS + 1)

@@ -105,7 +105,7 @@ def test_memory_by_hand(folder):
     # 100 MiB before the step and 100 of it; the allocator counted 220.
     live, put_out = costs.live(folder), costs.put_out(folder)
     assert (live["step"], live["allocator"], live["mib"], live["seconds"]) == (8, "cpu", 200, 0.002)
-    assert live["agreement"] == "the allocator itself counted 220 MiB at most, they differ by 9.1 %"
+    assert live["agreement"] == "the allocator counted a peak of 220 MiB, a difference of 9.1 %"
     assert [(phase["name"], phase["mib"]) for phase in live["phases"]] == [
         ("weights", 30),
         ("optimizer state", 40),

@@ -84,7 +84,7 @@ def test_shows_all_of_a_run(finished):
         "bert/pooler/dense/MatMul MatMul, [100, 100] [100, 150], Tensor Cores: float32 0.6 75.0 % 1 5 50.0 %",
         "A recorded step by phase, mean of 3 steps data 10 ms 2.5 % forward 100 ms 25.0 % backward 200 ms 50.0 %",
         "Memory of step 8: 200 MiB at the peak",
-        "The peak is 2 ms after the first allocation; the allocator itself counted 220 MiB at most",
+        "The peak is 2 ms after the first allocation; the allocator counted a peak of 220 MiB",
         "backward 60.0 30.0 %",
         "memory of the host, highest 950 MiB",
     ):

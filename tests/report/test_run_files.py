@@ -33,7 +33,7 @@ def test_reads_everything(tmp_path):
     [
         ('{"step": 9, "loss": 1}\n{"step": 30, "lo', [{"step": 9, "loss": 1}], []),  # cut off by a kill
         ('{"step": 9, "loss": 1}\n{"step": 5}\n{"step": 9, "loss": 2}\n', [{"step": 5}, {"step": 9, "loss": 2}], []),
-        ('nonsense\n[1]\n{"step": 5}\n', [{"step": 5}], ["metrics.jsonl: unreadable lines, which are left out: 2"]),
+        ('nonsense\n[1]\n{"step": 5}\n', [{"step": 5}], ["metrics.jsonl: unreadable lines skipped: 2"]),
         *(
             (f'{{"step": 9, "gradient_norm": {value}}}\n', [{"step": 9}], [])
             for value in ("null", '"0.5"', "true", "NaN", "[1]", "1e308", "1" + "0" * 400)
@@ -105,5 +105,5 @@ def test_what_differs_in_other_than_the_seed_is_no_sample(tmp_path, other):
 
 def test_a_sweep_of_which_no_run_began_is_refused(tmp_path):
     (tmp_path / "sweep.tsv").write_text("task\terror\nMRPC\tno data\n")
-    with pytest.raises(OutputError, match="no run of the sweep began; sweep.tsv has their errors"):
+    with pytest.raises(OutputError, match="no run of the sweep started; sweep.tsv has their errors"):
         run_files.read([tmp_path])

@@ -78,7 +78,7 @@ def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, n
         (
             1,
             {"virtual_devices": 2},
-            "--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb",
+            "--virtual_devices splits the memory of a GPU: add --gpu_memory_limit_mb",
         ),
     ],
 )
@@ -171,7 +171,7 @@ def test_threads_that_come_too_late_are_refused_if_they_were_asked_for(machine, 
     if not refused:
         configure(DeviceSettings(**asked), {})
         return
-    with pytest.raises(DeviceError, match="devices are set up before TensorFlow first uses them, and it has: Intra op"):
+    with pytest.raises(DeviceError, match="devices must be set up before TensorFlow first uses them: Intra op"):
         configure(DeviceSettings(**asked), {})
 
 

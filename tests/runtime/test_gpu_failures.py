@@ -17,7 +17,7 @@ from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
 MEMORY, DRIVER, CRASH = (
-    "no memory of the GPU is left",
+    "no GPU memory is left",
     "refuse to work; python -m bert_tf devices",
     "it failed while it computed",
 )
@@ -106,7 +106,7 @@ def test_the_processes_with_most_memory_are_named(monkeypatch):
 
 @pytest.mark.parametrize("kind", [tf.errors.InternalError, tf.errors.UnknownError, tf.errors.NotFoundError])
 def test_in_training_it_is_no_damaged_checkpoint(kind):
-    with pytest.raises(DeviceError, match="CUDNN_STATUS_ALLOC_FAILED: no memory of the GPU is left"), readable_errors("out"):
+    with pytest.raises(DeviceError, match="CUDNN_STATUS_ALLOC_FAILED: no GPU memory is left"), readable_errors("out"):
         raise kind(None, None, "CUDNN_STATUS_ALLOC_FAILED")
 
 

@@ -305,7 +305,7 @@ def report(environment=None):
     ("number", "name", "meaning", "remedy"),
     [
         (802, "CUDA_ERROR_SYSTEM_NOT_READY", "fabric manager", "systemctl start nvidia-fabricmanager"),
-        (100, "CUDA_ERROR_NO_DEVICE", "no GPU is shown", "--gpus all"),
+        (100, "CUDA_ERROR_NO_DEVICE", "no GPU is visible", "--gpus all"),
         (711, "error 711", "no reason is known", "CUresult 711"),
     ],
 )

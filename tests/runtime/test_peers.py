@@ -230,7 +230,7 @@ def test_who_does_not_come_is_named_and_ends_the_process(server, watching):
     wait_until(lambda: record.ends)
     listed = ", ".join(f"worker {i} (127.0.0.1:{port}): Connection refused" for i, port in ((1, absent[0]), (3, absent[1])))
     assert set(record.log) == {f"waiting for {listed}"}
-    assert record.ends == [f"waited 0 s in vain for {listed}; look into the logs there, and at the addresses in TF_CONFIG"]
+    assert record.ends == [f"waited 0 s in vain for {listed}; check the logs there, and the addresses in TF_CONFIG"]
 
 
 def test_who_comes_late_is_watched_from_then_on(watching):
@@ -250,7 +250,7 @@ def test_who_answers_for_a_peer_and_says_nothing_is_no_peer(watching):
     record = watching(proxy.port, patience=Patience(first=0.2, report=0.1))
     wait_until(lambda: record.ends)
     proxy.close()
-    assert record.ends[0].startswith(f"waited 0 s in vain for worker 1 (127.0.0.1:{proxy.port}): no answer yet; look")
+    assert record.ends[0].startswith(f"waited 0 s in vain for worker 1 (127.0.0.1:{proxy.port}): no answer yet; check")
 
 
 def test_an_error_waits_for_the_end_of_a_peer_that_goes(server, watching):

@@ -52,7 +52,7 @@ def test_vectors_may_be_normalized(service, normalize):
         (b'{"rows": ' + b"[" * 100 + b"]" * 100 + b"}", 400, "nested more than 64 deep"),
         (b'{"text": "a", "id": NaN}', 400, "not JSON: NaN is not a number there"),
         (b'{"text": "a", "id": 1e999}', 400, "the number 1e999 is too large"),
-        (gzip.compress(b'{"text": "a"}', mtime=0), 415, "the body is gzip, which is not unpacked here; send JSON as it is"),
+        (gzip.compress(b'{"text": "a"}', mtime=0), 415, "the body is gzip, which is not supported; send uncompressed JSON"),
         (b"[1]", 422, "the body is a list; give an object"),
         (b"null", 422, "the body is null; give an object"),
         (b'"text"', 422, "the body is a string"),
@@ -67,7 +67,7 @@ def test_vectors_may_be_normalized(service, normalize):
         (b'{"txt": "a"}', 422, "row 0: has txt; give"),
         (json.dumps({f"x{number}": 1 for number in range(150)}).encode(), 422, "x41, ; give text or sentence"),
         (b'{"text": 5}', 422, "row 0: a text is 5"),
-        (b'{"text": "\\ud800"}', 422, "half a character, '\\ud800'"),
+        (b'{"text": "\\ud800"}', 422, "unpaired surrogate '\\ud800'"),
         (b'{"rows": ["a", "b", "c", "d", "e"]}', 413, "5 rows, at most 4; send less at a time"),
         (b'{"text": "' + b"a" * 51 + b'"}', 413, "a text of 51 characters, at most 50"),
         (json.dumps({"rows": ["a " * 25] * 4}).encode(), 413, "64 tokens, at most 60"),
@@ -103,7 +103,7 @@ def test_an_explanation_is_the_answer_itself():
         assert "Explain</button>" in running.ask("/")[1]
         assert "POST /explain" in running.ask("/docs")[1]
     with Running(Toy(description(calls=("predict",)))) as running:
-        assert message(running.ask("/explain", {"text": "a"})) == (404, "this model offers predict alone")
+        assert message(running.ask("/explain", {"text": "a"})) == (404, "this model offers only predict")
         assert "Explain</button>" not in running.ask("/")[1]
 
 
@@ -138,7 +138,7 @@ def test_tokens_of_an_explanation_count_each_time(method, tokens):
 
 def test_a_body_that_is_said_to_be_encoded_is_refused(service):
     refused = message(service.ask(body=b'{"text": "a"}', **{"Content-Encoding": "br"}))
-    assert refused == (415, "the body is br, which is not unpacked here; send JSON as it is")
+    assert refused == (415, "the body is br, which is not supported; send uncompressed JSON")
     assert service.ask(body=b'{"text": "a"}', **{"Content-Encoding": "identity"})[0] == 200
 
 
@@ -212,7 +212,7 @@ def test_reloads_do_not_queue():
         said = message(running.ask("/reload", b""))
         slow.free.set()
         first.join(20)
-        assert said == (409, "a reload is in progress; GET /health names the checkpoint that answers")
+        assert said == (409, "a reload is in progress; GET /health names the current checkpoint")
         assert running.ask("/reload", b"")[0] == 200
 
 
@@ -248,7 +248,7 @@ def test_other_hosts_and_pages_of_other_sites_are_refused(settings, host, origin
 
 @pytest.mark.parametrize("names", ["", "a,,b", "http://a", "a:80"])
 def test_hosts_that_are_no_names(names):
-    with pytest.raises(FlagError, match="^--allowed_hosts: '.*' is not a host name; give names without ports"):
+    with pytest.raises(FlagError, match="^--allowed_hosts: '.*' is not a host name; give comma-separated names without ports"):
         Guard(Address(allowed_hosts=names))
 
 
@@ -280,7 +280,7 @@ def test_what_nobody_foresaw_is_no_traceback_for_the_client(service, monkeypatch
         raise KeyError("secret")
 
     monkeypatch.setattr(service.service, "_read", broken)
-    assert message(service.ask(body={"rows": []})) == (500, "internal error; the log of the service says more")
+    assert message(service.ask(body={"rows": []})) == (500, "internal error; see the log of the service")
     service.wait_for(lambda: "KeyError: 'secret'" in caplog.text)
 
 

@@ -74,7 +74,7 @@ def test_a_body_that_does_not_come_is_told_so(service):
         connection.sendall(REQUEST[:-5])
         answer = received(connection)
     assert b" 408 " in answer.partition(b"\r\n")[0]
-    assert b"the body has not come within 0.4 s" in answer
+    assert b"the body did not arrive within 0.4 s" in answer
 
 
 def test_a_connection_without_requests_is_closed(service):

@@ -59,9 +59,7 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
 
 
 def test_a_model_of_pretraining_is_not_served(tmp_path):
-    with pytest.raises(
-        FlagError, match="a model of pre-training is not served: masked words are filled in by python -m bert_tf"
-    ):
+    with pytest.raises(FlagError, match="pre-training models are not served; for masked words use python -m bert_tf"):
         Served(configured(str(pretrained.write_run(tmp_path / "run"))))
 
 

@@ -86,7 +86,7 @@ def test_a_request_on_which_a_second_worker_ends_is_refused_and_others_are_not()
         status, line = message(answers["x"].result(20))
         assert (status, line) == (
             500,
-            "the request cannot be computed: the process that computed it ended; is it too large for the memory?",
+            "the request cannot be computed: its process ended; is it too large for the memory?",
         )
         assert running.predict("c")[0]["texts"] == ["c"]
 

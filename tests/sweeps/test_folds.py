@@ -165,7 +165,7 @@ def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
         trained.load(str(folder / "fold-1" / "model.ckpt-2"), ModelOverrides(max_seq_length=length)) for length in (None, 7)
     )
     vectors = dataclasses.replace(first, given_head=HeadSpec(8, SIMILARITY))
-    with pytest.raises(CheckpointError, match="its max_seq_length is not that of"):
+    with pytest.raises(CheckpointError, match="its max_seq_length differs from that of"):
         average.comparable([first, longer])
     with pytest.raises(CheckpointError, match="vectors of different models cannot be averaged"):
         average.comparable([vectors, vectors])
@@ -200,7 +200,7 @@ def test_refuses_before_anything_is_trained(tmp_path):
     with pytest.raises(FlagError, match="have no labels"):
         bert_tf.fine_tune(ContrastiveTask(train=[("a", "b")] * 4), folds=2, output_dir=tmp_path / "a")
     rows = SentenceTask(train=[("a", "x"), ("b", "y")] * 4)
-    with pytest.raises(FlagError, match="of rows in memory, give groups to scikit-learn"):
+    with pytest.raises(FlagError, match="for rows in memory, give groups to scikit-learn"):
         bert_tf.fine_tune(rows, folds=2, group_column="a", output_dir=tmp_path / "b")
 
 

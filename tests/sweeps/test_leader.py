@@ -123,7 +123,7 @@ def test_a_run_whose_model_failed_fails_without_a_start(tmp_path):
     table.write(tmp_path, table.failed(runs[1], "no memory"))
     machine = Machine()
     second, _ = lead(tmp_path, runs, machine)
-    assert second.error == "first failed, from whose model it starts"
+    assert second.error == "it starts from the model of first, which failed"
     assert machine.started == []
 
 

@@ -73,8 +73,8 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
         ("tasks: MRPC\nsettings: {learning_rate: []}", "learning_rate: an empty list"),
         ("tasks: MRPC\nsettings: {learning_rate: many}", "learning_rate: 'many' is not a number"),
         ("tasks: MRPC\nsettings: {learning_rate: {low: 1, high: 0}}", "learning_rate: low must be below high"),
-        ("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5}}", "learning_rate: a range is a number's"),
-        ("tasks: MRPC\nsettings: {do_lower_case: {low: 0, high: 1}}", "do_lower_case: a range is a number's"),
+        ("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5}}", "learning_rate: only a number has a range"),
+        ("tasks: MRPC\nsettings: {do_lower_case: {low: 0, high: 1}}", "do_lower_case: only a number has a range"),
         ("tasks: [MRPC\n", "neither YAML nor JSON"),
     ],
 )
@@ -88,14 +88,14 @@ def test_mistakes_in_a_file_are_one_line_with_its_name(read, text, problem):
 
 
 def test_two_values_that_would_share_a_folder_are_refused(read, tmp_path, glue):
-    with pytest.raises(BertError, match="two runs would be MRPC-learning_rate=2e-05-seed1; name each value once"):
+    with pytest.raises(BertError, match="two runs would be named MRPC-learning_rate=2e-05-seed1; values must differ"):
         plan.runs(read("tasks: MRPC\nsettings: {learning_rate: [2e-5, 2.00001e-5]}"), tmp_path, glue)
 
 
 def test_a_range_is_not_of_a_grid(read, tmp_path):
     file = read("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4, log: true}}")
     assert file.ranges == {"learning_rate": plan.Range(1e-5, 1e-4, log=True)}
-    with pytest.raises(BertError, match="learning_rate has a range, which --search"):
+    with pytest.raises(BertError, match="learning_rate has a range; add --search"):
         plan.runs(file, tmp_path, {})
 
 

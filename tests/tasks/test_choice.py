@@ -86,7 +86,7 @@ def _asked(options, label):
     ("name", "content", "message"),
     [
         ("a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\n", "a.csv:2: the value in column 'label' is 7, not a number from 0 to 1,"),
-        ("a.csv", SWAG + "x,A.,It,runs.,,,0\n", "a.csv:2: 1 option; give two at least"),
+        ("a.csv", SWAG + "x,A.,It,runs.,,,0\n", "a.csv:2: 1 option; give at least two"),
         ("a.csv", SWAG + "x,A.,It,,runs.,sits.,0\n", "a.csv:2: the text in column 'ending0' is empty"),
         ("a.csv", SWAG + "x,,,runs.,sits.,,0\n", "a.csv:2: the text in column 'sent2' is empty"),
         ("a.csv", "sent1,ending0,ending1\na,b,c\n", "a.csv:1: no column 'label'"),
@@ -98,7 +98,7 @@ def _asked(options, label):
         ("a.jsonl", _asked(["a", "b"], [0]), "a.jsonl:1: the value in column 'label' is [0]"),
         ("a.jsonl", _asked(["1", "2", "3"], "1"), "may be option 0 and option 1; give a number"),
         ("a.jsonl", {**PASSAGE, "answers": ["A"]}, "a.jsonl:1: 2 questions and 1 answers"),
-        ("a.jsonl", {**PASSAGE, "options": [["a"], ["b", "c"]]}, "a.jsonl:1: question 0: 1 option; give two at least"),
+        ("a.jsonl", {**PASSAGE, "options": [["a"], ["b", "c"]]}, "a.jsonl:1: question 0: 1 option; give at least two"),
         ("a.txt", "sent1\tending0\n", "a.txt:1: not JSON"),
         ("a.txt", {"article": "A", "questions": []}, "a.txt: no questions and options in the object"),
         ("a.txt", [1], "a.txt: not a JSON object"),

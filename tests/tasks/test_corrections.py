@@ -66,7 +66,7 @@ def test_an_audit_says_what_to_do_with_each_row(file):
         ("".join(f"train-{n}\n" for n in range(4)), None, "excludes every training row"),
         (None, "train-1,c\n", "train-1: unknown label 'c' (known: a, b)"),
         (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
-        (None, "train-1,a\ntrain-1,b\n", "another label for 'train-1' than above"),
+        (None, "train-1,a\ntrain-1,b\n", "label of 'train-1' differs from that above"),
         ("", None, "is empty"),
     ],
 )

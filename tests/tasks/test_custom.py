@@ -66,7 +66,7 @@ def test_texts_are_found_named_and_joined(task, text, name, settings, expected):
 
 def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(task):
     made = task("words,class\nx,1\ny,0\nz,1\nw,0\n", text_a="1", label_column="2")
-    assert "train.csv:1: the label 'class' stands in the first line only; if that is a header" in refusal(made)
+    assert "train.csv:1: the label 'class' occurs only in the first line; if that is a header" in refusal(made)
     said = task("words,class\nx,1\ny,0\n", text_a="1", label_column="2", has_header=False)
     assert said.labels == ("0", "1", "class")
 
@@ -84,9 +84,9 @@ def test_a_header_of_a_test_file_read_by_number_is_recognized_by_a_usual_name(tm
 
 
 _WHICH = ": which column holds the text? Name it with --text_a, a second with --text_b; the header line reads title | label"
-_HALF = "half a character, '\\ud83d', in column '{}': write both halves of the pair, or neither"
+_HALF = "unpaired surrogate '\\ud83d' in column '{}': write both halves of the pair, or neither"
 _HEADER = "; if this line is a header, add --has_header"
-_MEANT = "; if it is meant, list all labels with --labels"
+_MEANT = "; if it is intended, list all labels with --labels"
 _KNOWN, _SETS = {"labels": "0,1"}, {"problem": MULTI_LABEL, "label_separator": "|"}
 _NUMBERED = {"text_a": "1", "label_column": "2"}
 _TITLE = "title,body,label\na,b,0\n, ,1\n"
@@ -100,19 +100,19 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("text_a,label,body\na,0,c\n", _KNOWN, _WHICH.replace("title | label", "text_a | label | body")),
         (_TITLE, {"text_a": "title,bdy"}, ":1: no column 'bdy'; the header line reads title | body | label"),
         (_TITLE, {"text_a": "title,body"}, ":3: the texts in columns 'title', 'body' are empty"),
-        (_TITLE, {"text_a": "title,"}, "--text_a=title,: a name is empty; there is a comma too many"),
+        (_TITLE, {"text_a": "title,"}, "--text_a=title,: a name is empty; remove the extra comma"),
         ("text,class\na,0\n", _KNOWN, ":1: no column 'label'; name that of the label with --label_column; the header"),
         ("text,label\na,0\nb,1\n", {"text_a": "title"}, ":1: no column 'title'; the header line reads text | label"),
         ("text,label,text\na,0,b\n", _KNOWN, ":1: column 'text' appears 2 times in the header line"),
         ("text,label\n ,0\nb,1\n", {}, ":2: the text in column 'text' is empty"),
-        ("text,label\na,0\nb\n", _KNOWN, ":3: 1 cells where 2 are expected; cells are divided by commas"),
+        ("text,label\na,0\nb\n", _KNOWN, ":3: 1 cells, expected 2; cells are separated by commas"),
         ("text,label\na,0\nb, \n", _KNOWN, ":3: the value in column 'label' is empty"),
         ("text,label\na,0\nb,2\n", _KNOWN, f":3: unknown label '2'; known are 0, 1{_MEANT}"),
         ("text,label\n", _KNOWN, ": no examples below the header line"),
         ("words,class\nx,1\n", {**_NUMBERED, **_KNOWN}, f":1: unknown label 'class'; known are 0, 1{_HEADER}"),
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),
-        ("text,label\na,x\nb,x\n", {}, ": every row has the label 'x' in column 'label'; there is nothing to tell apart"),
-        ("text,label\na,\nb,\n", {}, ": no row has a label in column 'label'; there is nothing to tell apart"),
+        ("text,label\na,x\nb,x\n", {}, ": every row has the label 'x' in column 'label'; at least two labels are required"),
+        ("text,label\na,\nb,\n", {}, ": no row has a label in column 'label'; at least two labels are required"),
         ("text,label\na,x|z\n", {**_SETS, "labels": "x,y"}, f":2: unknown label 'z'; known are x, y{_MEANT}"),
     ],
 )
@@ -171,9 +171,9 @@ def test_listed_labels_keep_their_order_and_those_of_a_model_come_first(tmp_path
     (tmp_path / "dev.csv").write_text("text,label\na,y\n")
     made = CustomTask(CustomSettings(dev_file=str(tmp_path / "dev.csv"), labels="y,x"), labels=["x", "y"])
     assert (made.labels, made.examples("", "dev")[0].label) == (("x", "y"), "y")
-    with pytest.raises(FlagError, match="^--labels=x,z: the model was trained to tell x, y$"):
+    with pytest.raises(FlagError, match="^--labels=x,z: the model was trained on x, y$"):
         CustomTask(CustomSettings(labels="x,z"), labels=["x", "y"])
-    with pytest.raises(FlagError, match="^--labels=a,b,c is required where no --train_file shows which there are$"):
+    with pytest.raises(FlagError, match="^--labels=a,b,c is required without a --train_file$"):
         CustomTask(CustomSettings(dev_file=str(tmp_path / "dev.csv"))).examples("", "dev")
 
 
@@ -258,7 +258,7 @@ def test_rows_that_cannot_be_used_are_left_out_where_that_is_asked_for(task, tmp
 def test_labels_that_may_be_mistakes_are_named(task, caplog, counts, few, near):
     made = task("text,label\n" + "".join(f"a,{label}\n" * count for label, count in counts.items()))
     assert set(made.labels) == set(counts)
-    expected = [f"labels with few rows: {few}; list the labels that are meant with --labels"] * bool(few)
+    expected = [f"labels with few rows: {few}; list the intended labels with --labels"] * bool(few)
     expected += [f"labels one letter apart, which may be one: {near}"] * bool(near)
     assert [message.partition(".csv: ")[2] for message in caplog.messages] == expected
     caplog.clear()
@@ -301,9 +301,9 @@ def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(
     [
         ({"text_b": "x"}, "--text_b names the second text; name the first with --text_a"),
         ({"label_separator": ""}, "--label_separator is empty"),
-        ({"train_file": "-"}, "--train_file=-: this file is read more than once, a pipe is not"),
-        ({"dev_file": "-"}, "--dev_file=-: this file is read more than once, a pipe is not"),
-        ({"labels": "a"}, "--labels=a: two at least, with commas"),
+        ({"train_file": "-"}, "--train_file=-: this file is read more than once, so it cannot be a pipe"),
+        ({"dev_file": "-"}, "--dev_file=-: this file is read more than once, so it cannot be a pipe"),
+        ({"labels": "a"}, "--labels=a: give at least two, with commas"),
         ({"labels": "a,,b"}, "--labels=a,,b: an empty or repeated name"),
         ({"labels": "a,b,a"}, "--labels=a,b,a: an empty or repeated name"),
         ({"labels": "1,2", "problem": REGRESSION}, "--labels: with --problem=regression labels are numbers, none are listed"),

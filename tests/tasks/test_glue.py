@@ -106,7 +106,7 @@ def test_splits_are_those_that_the_folder_holds(tmp_path, name, caplog):
             write(tmp_path, split, "x")
             assert TASKS[name].splits(tmp_path, purpose)[-1] == splits[-1]
         assert TASKS[name].splits(tmp_path, purpose) == splits
-    missing = [f"{tmp_path / one}_matched.tsv is not there: for {one} there is {one}_mismatched alone" for one in (DEV, TEST)]
+    missing = [f"{tmp_path / one}_matched.tsv is missing: for {one} there is only {one}_mismatched" for one in (DEV, TEST)]
     assert caplog.messages == (missing if name == "MNLI" else [])  # once, however often it is asked for
 
 
@@ -202,7 +202,7 @@ QQP_BROKEN = ("7\t1\t2\tA question that", "breaks off?\tAnother?\t1", "8\t1\t2\t
     ("name", "split", "lines", "count", "problem"),
     [
         ("QQP", "train", (QQP_HEADER, "0\t1\t2\tOne?\tTwo?\t1", *QQP_BROKEN, *["1\t1\t2\tOne?\tTwo?\t0"] * 2999), 3000,
-         "3: 4 cells where 6 are expected; cells are divided by tabs"),
+         "3: 4 cells, expected 6; cells are separated by tabs"),
         *(
             ("MNLI", split, (MNLI_HEADER, *[*[MNLI_ROW] * 49, MNLI_ROW.removesuffix("neutral") + "-"] * 3), 147,
              "51: unknown label '-'; known are contradiction, entailment, neutral")
@@ -213,7 +213,7 @@ QQP_BROKEN = ("7\t1\t2\tA question that", "breaks off?\tAnother?\t1", "8\t1\t2\t
 def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplog, name, split, lines, count, problem):
     path = write(tmp_path, split, *lines)
     assert len(TASKS[name].examples(tmp_path, split)) == count
-    said = f"3 rows are left out, as {name} is published with some that cannot be used"
+    said = f"left out 3 unusable rows, which {name} has as published"
     assert caplog.messages == [f"{said}; the first: {path}:{problem}"]
 
 
@@ -222,14 +222,14 @@ def test_too_many_broken_rows_are_refused_and_of_a_test_split_any(tmp_path):
         path = write(tmp_path, "train", QQP_HEADER, *["7\t1\t2\tOne?\tTwo?\t0"] * 900, row)
         assert message_of("QQP", tmp_path).startswith(f"{path}:902: ")
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?")
-    assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells where 3 are expected")
+    assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells, expected 3")
 
 
 def test_empty_texts_of_a_test_split_are_examples_as_the_server_wants_every_row(tmp_path, caplog):
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
     examples = TASKS["QQP"].examples(tmp_path, "test")
     assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]
-    assert caplog.messages == [f"{path}: rows with an empty text, which are predicted all the same: 2; the first: test-2"]
+    assert caplog.messages == [f"{path}: rows with an empty text, which are predicted anyway: 2; the first: test-2"]
 
 
 def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypatch):

@@ -178,7 +178,7 @@ def test_the_file_of_dev_decides_on_the_metrics(tmp_path, header, label, metric)
         ("text_a,text_b,label\na,b,7\n", "a.csv:2: the label 7 is outside 0 to 1"),
         ("text_a,text_b,label\na,b,x\n", "a.csv:2: the label 'x' is not a number"),
         ("text_a,text_b,label\na,,1\n", "a.csv:2: the text in column 'text_b' is empty"),
-        ("text,label\na,1\n", "a.csv: one text, where pairs are compared: name the second with --text_b"),
+        ("text,label\na,1\n", "a.csv: one text, but pairs are compared: name the second with --text_b"),
     ],
 )
 def test_pairs_that_cannot_be_read_are_one_line(tmp_path, text, message):

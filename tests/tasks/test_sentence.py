@@ -105,7 +105,7 @@ def test_classes_are_measured_by_their_highest_logit():
     assert found.more["per_class"][1] == ClassScores("yes", 0.5, 1.0, pytest.approx(2 / 3), 1)._asdict()
     assert evaluated(RIGHT).collapsed is None
     assert evaluated(logits=LOGITS + np.float32([0, 9])).collapsed == "all predictions are yes"
-    with pytest.raises(ValueError, match="must be as many"):
+    with pytest.raises(ValueError, match="must have the same nonzero length"):
         evaluated(labels=LABELS[:3])
 
 

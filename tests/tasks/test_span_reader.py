@@ -84,10 +84,10 @@ def test_tables(written, reader, split, name, text, expected):
         (squad(question(answers=[{"text": "fox"}])), "a.json", f"{FIRST}: no 'answer_start' in the object"),
         (squad(question(answers=[{"text": "fox", "answer_start": "x"}])), "a.json", f"{FIRST}: {NO_NUMBER}"),
         (squad(question(answers="fox")), "a.json", f"{FIRST}: 'answers' is not a list: 'fox'"),
-        (squad(3), "a.json", f"{FIRST}: an object is expected, not 3"),
+        (squad(3), "a.json", f"{FIRST}: expected an object, not 3"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "a.json", "article 1, paragraph 1: no 'context' in the object"),
         ({"data": [{"title": "x"}]}, "a.json", "article 1: no 'paragraphs' in the object"),
-        ({"data": [3]}, "a.json", "article 1: an object is expected, not 3"),
+        ({"data": [3]}, "a.json", "article 1: expected an object, not 3"),
         ({"data": []}, "a.json", NO_ARTICLES),
         ("[]", "a.json", NO_ARTICLES),
         ("question,context,answer,start\nwho?,red fox,,\n", "a.csv", f"2: {NO_ANSWER}"),
@@ -138,7 +138,7 @@ def test_answers_that_are_elsewhere_are_counted_and_named_in_training(written, c
     assert len(list(READER(path, "dev"))) == 3
     assert not caplog.messages
     assert len(list(READER(path, "train"))) == 3
-    assert caplog.messages == [f"{path}: answers that are not where their start says, and are not trained on: 2 of 3: b, c"]
+    assert caplog.messages == [f"{path}: answers not found at their start, so not trained on: 2 of 3: b, c"]
 
 
 def test_one_article_at_a_time_is_in_memory(written):

@@ -106,7 +106,7 @@ READS = "; the header line reads sentence | label"
         (b"sentence,label\na,1\n", "sentence", ":1: no column 'sentence'; the header line reads sentence,label"),
         (b"word " * 1000, "x", ":1: no column 'x'; the header line reads " + ("word " * 40)),
         *(
-            (b"x\ty\nfine\t0\n" + row + b"\nz\t0\n", "x", f":3: {count} cells where 2 are expected; cells are divided by tabs")
+            (b"x\ty\nfine\t0\n" + row + b"\nz\t0\n", "x", f":3: {count} cells, expected 2; cells are separated by tabs")
             for row, count in ((b"a", 1), (b"a\t1\t2", 3), (b"", 1), (b"a\t1\t", 3))
         ),
         (b"x\tlabel\nfine\t0\ncaf\xe9\t1\n", "x", f":3: not UTF-8: byte 4 of the line is 0xe9{LATIN1}"),
@@ -123,7 +123,7 @@ def test_without_a_header_columns_are_numbers(write):
     assert message_of(path, "label", header=False) == expected
     for column in ("9" * 5000, "٣"):
         assert "no column" in message_of(path, column, header=False)
-    assert message_of(write(b"1\t2\n3\n"), "y", header=("x", "y")).startswith(f"{path}:2: 1 cells where 2 are expected")
+    assert message_of(write(b"1\t2\n3\n"), "y", header=("x", "y")).startswith(f"{path}:2: 1 cells, expected 2")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
@@ -151,7 +151,7 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
     assert list(open_table(path).read(["x"], make, problems.append)) == ["a", "d"]
     assert list(map(str, problems)) == [
         f"{path}:3: it is bad",
-        f"{path}:4: 1 cells where 2 are expected; cells are divided by tabs",
+        f"{path}:4: 1 cells, expected 2; cells are separated by tabs",
         f"{path}:5: not UTF-8: byte 2 of the line is 0xff{LATIN1}",
     ]
 
@@ -178,7 +178,7 @@ def test_csv_is_quoted(write, cell, text):
     assert found == [(2, [text]), (3 + text.count("\n"), ["next"])]  # a row of several lines counts by its first
 
 
-_LIMIT = "field larger than field limit (1000); cut the text, or close the quote that makes one cell of all that follows"
+_LIMIT = "field larger than field limit (1000); cut the text, or close the quote that swallows the rows below"
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ _LIMIT = "field larger than field limit (1000); cut the text, or close the quote
     [
         (b'x,y\n0,0\n"never closed,1\n', ":3: not CSV: unexpected end of data; close the quote that begins in this row"),
         (b'x,y\n0,0\n"closed" early,1\n', "; put a cell that holds a quote in quotes, and double the quote"),
-        (b"x,y\n0,0\nold\rMac,1\n", "; a carriage return alone ends no line: put its cell in quotes, or convert the file"),
+        (b"x,y\n0,0\nold\rMac,1\n", "; a lone carriage return ends no line: put its cell in quotes, or convert the file"),
         (b"x,y\n0,0\n" + b"x" * 1001 + b",1\n", f":3: not CSV: {_LIMIT}"),
-        (b"x,y\n1,2,3\n", ":2: 3 cells where 2 are expected; cells are divided by commas"),
+        (b"x,y\n1,2,3\n", ":2: 3 cells, expected 2; cells are separated by commas"),
         (b"text;x\n", ":1: no column 'y'; the header line reads text;x, which ';' divides: save the file with commas"),
         (b"text\tx\n", ":1: no column 'y'; the header line reads text\tx, which tabs divide: add --file_format=tsv"),
         (b"text\n", ":1: no column 'y'; the header line reads text"),
@@ -224,7 +224,7 @@ def test_objects_are_read_by_name_and_arrays_by_place(write):
     [
         (b'{"x": 1', ":2: not JSON: Expecting ',' delimiter at character 8; write one object a line"),
         (b"17", ":2: neither a JSON object nor an array"),
-        (b"[1]", ":2: an object is expected, as in the first line"),
+        (b"[1]", ":2: expected an object, as in the first line"),
         (b'{"y": 1}', ":2: no 'x' in the object"),
         (b'{"x": 1, "x": 2}', ":2: the key 'x' appears twice; fix or drop the row"),
         (b"", ":2: not JSON: Expecting value at character 1; write one object a line"),
@@ -248,7 +248,7 @@ def test_wrong_json_is_the_problem_of_its_row(write, line, problem):
 
 def test_another_suffix_needs_the_format(write):
     path = write(b"x,y\n1,2\n", "a.data")
-    assert message_of(path, "x") == f"{path}: the name does not say which format this is; add --file_format=tsv|csv|jsonl"
+    assert message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl"
     assert cells(path, "y", form="csv") == [["2"]]
     assert cells(write(gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
 

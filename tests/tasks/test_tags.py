@@ -120,15 +120,15 @@ def test_files_of_the_shared_task_are_found_by_their_names(tmp_path):
 @pytest.mark.parametrize(
     ("text", "settings", "problem"),
     [
-        ("a b O\na O\n", {}, "2: 2 columns where 3 are expected"),
+        ("a b O\na O\n", {}, "2: 2 columns, expected 3"),
         ("a O\n", {"tag_column": 3}, "1: no column 3 for the tags, there are 2; name it with --tag_column"),
         ("a O\n", {"word_column": -3}, "1: no column -3 for the words"),
         ("a\n", {}, "1: one column for words and tags"),
         ("a\tO\n\tO\n", {}, "2: column 1, of the words, is empty"),
         ("a O\n\nb B-X\nc X\n", _OF_X, "4: the tag 'X' is neither O nor of an entity, as B-X"),
-        ("a O\nb I-Y\n", _OF_X, "2: unknown label 'B-Y'; known are O, B-X, I-X; if it is meant, list"),
+        ("a O\nb I-Y\n", _OF_X, "2: unknown label 'B-Y'; known are O, B-X, I-X; if it is intended, list"),
         ("a DT\nb XX\n", {"labels": "NN,DT"}, "2: unknown label 'XX'"),
-        ("a O\nb O\n", {}, "train.txt: every word has the tag 'O'; there is nothing to tell apart"),
+        ("a O\nb O\n", {}, "train.txt: every word has the tag 'O'; at least two tags are required"),
         ("", {}, "train.txt: the file is empty"),
         ("a B-X\nb O\n", {"word_column": 0}, "--word_column=0: columns are counted from 1"),
         ("a B-X\nb O\n", {"file_format": "csv"}, "--file_format=csv: words and tags are in columns (tsv) or in jsonl"),

@@ -85,7 +85,7 @@ def test_all_languages_are_evaluated_apart(data_dir, purpose):
             for row, problem in (
                 ("en\tunsure\t\ta\tb\t3", "unknown label 'unsure'; known are contradiction, entailment, neutral"),
                 ("en\tneutral\t\t\tb\t3", "the text in column 'sentence1' is empty"),
-                ("en\tneutral\t\ta", "4 cells where 6 are expected; cells are divided by tabs"),
+                ("en\tneutral\t\ta", "4 cells, expected 6; cells are separated by tabs"),
             )
         ),
         (ALL, "dev", None, "XNLI-1.0/xnli.dev.tsv: cannot read the file: No such file or directory"),

@@ -148,7 +148,7 @@ def test_the_command_prints_the_calibration_error_before_and_after(tmp_path, cap
 
 def test_what_cannot_be_calibrated_is_one_line(tmp_path):
     few = [Labelled(str(number), 1.0) for number in range(19)]
-    with pytest.raises(DataError, match="19 labelled examples are too few to calibrate by; give 20 or more"):
+    with pytest.raises(DataError, match="19 labelled examples are too few to calibrate on; give 20 or more"):
         calibration.calibrate(family_of("regression", []), lambda half: np.zeros((len(half), 1)), few, data="dev", seed=1)
     with pytest.raises(FlagError, match="a model of regression has no probabilities"):
         calibration.calibrate(family_of("regression", []), lambda half: np.zeros((len(half), 1)), few * 2, data="dev", seed=1)

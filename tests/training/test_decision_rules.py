@@ -81,10 +81,10 @@ def test_the_risk_at_each_coverage():
     [
         (lambda: decision_rules.threshold("best", SHARES, TRUE), "--threshold=best: write f1, precision:0.95"),
         (lambda: decision_rules.threshold("recall", SHARES, TRUE), "--threshold=recall: write f1"),
-        (lambda: decision_rules.threshold("recall:2", SHARES, TRUE), "'2' is no share between 0 and 1"),
+        (lambda: decision_rules.threshold("recall:2", SHARES, TRUE), "'2' is not a number between 0 and 1"),
         (lambda: decision_rules.threshold("cost:nowhere.json", SHARES, TRUE), "cost:nowhere.json: cannot read the file"),
         (lambda: decision_rules.abstain_below("often", SHARES, TRUE > 0), "--abstain=often: write coverage:0.9"),
-        (lambda: decision_rules.abstain_below("risk:0.1", SHARES[2:], TRUE[2:] > 0), "the least share of errors"),
+        (lambda: decision_rules.abstain_below("risk:0.1", SHARES[2:], TRUE[2:] > 0), "the lowest share of errors"),
         (lambda: decision_rules.set_from(1.5, SHARES, TRUE), "--sets=1.5: is a share between 0 and 1"),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_folder_says_what_it_is_and_an_export_of_its_kind_is_replaced(model, t
         ("{run}/..", "holds a run or its checkpoints; name another --output"),
         ("{file}", "is not a folder; name another --output"),
         ("/", "name another --output"),
-        ("gs://bucket/a", "name a folder here"),
+        ("gs://bucket/a", "name a local folder"),
     ],
 )
 def test_what_is_no_export_is_never_replaced(model, run, tmp_path, name, message):

@@ -278,7 +278,7 @@ def test_a_model_that_computes_no_number_is_not_measured(copied, capsys):
     large = {"bert/pooler/dense/kernel": 0.0, "bert/pooler/dense/bias": 5.0, "output_weights": 3e38}
     write_checkpoint(prefix, {**entries, **{name: np.full_like(entries[name], value) for name, value in large.items()}})
     assert run(*copied.project.flags(copied.folder, do_eval=True)) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {prefix}: computes NaN or infinity")
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {prefix}: its outputs are NaN or infinite")
 
 
 def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
@@ -364,7 +364,7 @@ def test_a_folder_whose_parts_were_changed_since_its_training_is_refused(copied,
     assert run(*data, *named) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {folder}: the ")
-    assert "is not that of the training, as run_config.json says" in line
+    assert "differs from the one recorded in run_config.json" in line
     assert not (tmp_path / "further").exists()
 
 

@@ -162,7 +162,7 @@ def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, c
     (tmp_path / "out" / "evaluations.jsonl").unlink()
     capsys.readouterr()
     assert run(*arguments, "--do_train=false", f"--output_dir={tmp_path}/out", "--target_metric=loss:1e9") == 2
-    said = f"--target_metric: {tmp_path}/out was not evaluated while it trained (--eval_every_n_steps)"
+    said = f"--target_metric: {tmp_path}/out was not evaluated during training (--eval_every_n_steps)"
     assert said in capsys.readouterr().err
 
 

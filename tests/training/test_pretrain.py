@@ -167,15 +167,15 @@ ERRORS = [
     ({"held_out_file": "x.txt"}, "--held_out_file and --held_out_documents exclude each other"),
     ({**PHASES, "phase2_max_seq_length": 4096}, "--phase2_max_seq_length=4096 is outside 5 to"),
     ({"input_file": "nowhere.txt"}, "nowhere.txt: cannot read the file: No such file"),
-    ({"init_checkpoint": None, "vocab_file": None}, "--bert_config_file and --vocab_file together begin from scratch"),
+    ({"init_checkpoint": None, "vocab_file": None}, "--bert_config_file and --vocab_file together start from scratch"),
     ({**PHASES, "num_train_steps": None, "num_train_epochs": 1.0}, "two phases are given in steps"),
-    ({"sampled_softmax": 10**9}, "--sampled_softmax=1000000000: the model knows 34 words"),
+    ({"sampled_softmax": 10**9}, "--sampled_softmax=1000000000: the vocabulary has 34 words"),
     ({**PHASES, "phase2_train_batch_size": 1, "gradient_accumulation_steps": 2}, "--phase2_train_batch_size=1"),
     ({"input_file": "empty.txt", **NO_TEXT}, "no text in any file"),
     ({"input_file": "one.txt", **NO_TEXT}, "is one document"),
     ({"input_file": None, "held_out_documents": 3}, "belong to --input_file"),
-    ({"num_warmup_steps": 3, "warmup_proportion": 0.1}, "both say how the rate rises"),
-    ({"num_train_epochs": 3, "num_train_steps": 2}, "both say how long to train"),
+    ({"num_warmup_steps": 3, "warmup_proportion": 0.1}, "both set the warm-up"),
+    ({"num_train_epochs": 3, "num_train_steps": 2}, "both set the training length"),
 ]
 
 
@@ -277,5 +277,5 @@ def test_a_call_returns_the_folder_to_fine_tune_from(project, text, tmp_path):
     folder = bert_tf.pretrain(text, output_dir=tmp_path / "out", **small)
     assert folder == tmp_path / "out"
     assert {path.name for path in folder.iterdir()} >= {"vocab.txt", "bert_config.json", "checkpoint", "eval_results.json"}
-    with pytest.raises(FlagError, match="call it once for each seed"):
+    with pytest.raises(FlagError, match="make one call per seed"):
         bert_tf.pretrain(seeds="1-3")

@@ -176,7 +176,7 @@ def test_mistakes_are_lines_of_json(tmp_path):
 
 
 def test_the_zip_file_holds_the_submissions_without_folders_and_is_reproducible(tmp_path, monkeypatch):
-    with pytest.raises(FlagError, match="--submission_zip: .* holds no predictions of a task of GLUE"):
+    with pytest.raises(FlagError, match="--submission_zip: .* holds no predictions of a GLUE task"):
         results.zip_submissions(tmp_path)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "submission").mkdir()

@@ -31,9 +31,9 @@ _RULE = (
     "Training shortened pairs of more than {length} tokens at the end of the longer text, on a tie of the second;"
     " `truncation=True` shortens the first on a tie, and no setting changes that."
 )
-_OTHER_RULE = "Training read texts of more than {length} tokens by `long_text={rule}`, which `truncation=True` does not have."
+_OTHER_RULE = "Training read texts of more than {length} tokens by `long_text={rule}`, which `truncation=True` cannot do."
 _ENCODE = """\
-These lines make the ids of the training:
+This code reproduces the ids of training:
 
 ```python
 def encode(tokenizer, first, second, length={length}):
@@ -89,10 +89,10 @@ def _measured(exported: Exported) -> str:
             among = name if joined == 1 else f"{name}, each of {joined} rows joined"
             values = "scores" if exported.family.kind == REGRESSION else "probabilities"
             return (
-                f"Of {difference.long} long examples ({among}), {difference.others} get other ids;"
+                f"Of {difference.long} long examples ({among}), {difference.others} get different ids;"
                 f" {values} change by up to {difference.largest:.3f}, labels of {difference.labels} examples."
             )
-    return "What it changes is not measured, for want of labelled examples (`--gate_data`)."
+    return "The effect was not measured: no labelled examples (`--gate_data`)."
 
 
 def _examples(exported: Exported) -> Labelled:

@@ -70,8 +70,8 @@ def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
     return {
         "tokenizer_config.json": {
             **tokens,
-            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer makes rules of its own
-            "model_input_names": ["input_ids", *segments, "attention_mask"],  # that class has no segments else
+            "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer has its own rules
+            "model_input_names": ["input_ids", *segments, "attention_mask"],  # by default, the class has no segments
             "model_max_length": trained.max_seq_length,
             **({} if trained.vocabulary.own_rules else of_word_pieces),
         },

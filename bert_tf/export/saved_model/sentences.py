@@ -43,7 +43,7 @@ def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: 
     ids = tokenizer.pieces(first if second is None else tf.concat([first, second], axis=0)).ids
     found = lengths(ids)
     sizes, others = (found, tf.zeros_like(found)) if second is None else (found[: tf.size(first)], found[tf.size(first) :])
-    is_pair = tf.cast(others > 0, tf.int32)  # as published, a second text without pieces is none
+    is_pair = tf.cast(others > 0, tf.int32)  # as published, a second text without pieces does not count
     cut = CUTS[trained.long_text](sizes, others, trained.max_seq_length - 2 - is_pair)
     of_row = tf.gather(texts, cut.example_ids)
     seconds = [] if second is None else [Part(ids, of_row + tf.size(first), cut.second)]

@@ -26,7 +26,7 @@ _IDS, _MASK, _SEGMENTS = (field.name for field in INPUTS)
 
 Client = Callable[[Exported, GraphTokenizer], Mapping[str, Signature]]
 
-# By kind of head, how clients send raw text. Of a kind that is registered from outside only ids are known.
+# By kind of head, how clients send raw text. Kinds registered elsewhere accept only ids.
 _CLIENTS = Registry[Client]("client")
 
 
@@ -35,7 +35,7 @@ def build(exported: Exported) -> dict[str, Signature]:
     made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
     client = _CLIENTS.get(trained.head.kind)
     if client is not None and trained.vocabulary.own_rules:
-        log.warning("the graph takes ids alone: no operation of TensorFlow splits texts as %s says", trained.vocabulary.file)
+        log.warning("the graph accepts only ids: no TensorFlow operation splits texts as %s requires", trained.vocabulary.file)
     if client is None or trained.vocabulary.own_rules:
         return {**made, DEFAULT: made[IDS]}
     tokenizer = GraphTokenizer(tables(trained.vocabulary, lower_case=trained.lower_case))

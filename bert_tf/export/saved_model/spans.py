@@ -22,12 +22,12 @@ from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tokenization.graph import GraphTokenizer, look_up
 from bert_tf.tokenization.tables import Paged
 
-WINDOWS = "windows"  # signature of all that is said of tokens
+WINDOWS = "windows"  # signature with all token outputs
 
 _SPECIAL = 3  # [CLS] and two [SEP]
-_NONE = -1  # in the place of characters: of tokens that are of no context, and of no answer
-_NEVER = -1e30  # score of what may be no answer
-_OF_LENGTH = 0.01  # as published: of windows that show as much around a token, the longer one
+_NONE = -1  # character position of tokens outside the context, and of no answer
+_NEVER = -1e30  # score of spans that cannot be answers
+_OF_LENGTH = 0.01  # as published: prefers the longer of windows with equal context around a token
 
 
 class _Rows(NamedTuple):
@@ -82,7 +82,7 @@ def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tup
 
     def by_token(values: tf.Tensor) -> tf.Tensor:
         rows = side_by_side([marks(0, kept + 2), pieces.with_values(values - _NONE), marks(0, tf.ones_like(kept))])
-        return rows + _NONE  # where nothing is put there is 0
+        return rows + _NONE  # unset positions are 0
 
     starts, ends = (by_token(tf.gather(column.values, pieces.values)) for column in (found.starts, found.ends))
     return features, _Rows(question, starts, ends, by_token(_widest(pieces)) > 0)
@@ -127,7 +127,7 @@ def _of_rows(family: SpanFamily, logits: tf.Tensor, rows: _Rows) -> _Best:
     (start_logit, first), (end_logit, last) = (tf.math.top_k(logits[:, :, end], most) for end in (0, 1))  # [N, n]
     may_begin = tf.gather(rows.is_widest, first, axis=1, batch_dims=1)
     may_end = tf.gather(rows.starts, last, axis=1, batch_dims=1) >= 0
-    pieces = last[:, None, :] - first[:, :, None]  # [N, n, n], one less than there are
+    pieces = last[:, None, :] - first[:, :, None]  # [N, n, n], number of pieces minus 1
     may_be = may_begin[:, :, None] & may_end[:, None, :] & (pieces >= 0) & (pieces < family.max_answer_length)
     score = tf.where(may_be, start_logit[:, :, None] + end_logit[:, None, :], _NEVER)
     flat = tf.reshape(score, [-1, most * most])

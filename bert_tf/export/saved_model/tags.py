@@ -22,7 +22,7 @@ _SPECIAL = 2  # [CLS] and [SEP]
 _STEP_PARTS = 2  # as in `features.tags`
 _DOUBLINGS = 16  # a text has less than 2 ** 16 windows
 _WHOLE = np.iinfo(np.int32).max  # context where the text ends, not the window
-_NONE = -1  # in the place of characters: of words that pad
+_NONE = -1  # character position of padding words
 
 
 class _Windows(NamedTuple):
@@ -78,7 +78,7 @@ def _windows(cut: _Cut, room: int) -> _Windows:
     pieces, words = cut.pieces, tf.range(tf.size(cut.pieces))  # [W + 1]
     begins, ends = cut.begins[:-1], cut.begins[1:]
     last = tf.gather(cut.begins, tf.minimum(tf.searchsorted(cut.begins, words, side="right"), tf.size(ends)))  # of the text
-    is_long = tf.gather(pieces, last) - pieces > room  # whether more is left from a word on than fits
+    is_long = tf.gather(pieces, last) - pieces > room  # whether the rest of the text does not fit
     end = tf.searchsorted(pieces, pieces + room, side="right") - 1
     half = tf.searchsorted(pieces, pieces + room // _STEP_PARTS)
     following = tf.where(is_long, tf.minimum(tf.maximum(half, words + 1), end), words)

@@ -15,8 +15,8 @@ from bert_tf.tokenization.graph import look_up
 from bert_tf.tokenization.tables import Paged
 
 _BLANK, _WORD, _DIGIT, _ALPHA, _JOINT, _OF_NUMBERS, _APOSTROPHE = (1 << bit for bit in range(7))
-_LETTER = 1 << 7  # of clitics: which one, times this
-_BITS = 7  # of a character of an abbreviation, see `_key`
+_LETTER = 1 << 7  # the number of a clitic letter is multiplied by it
+_BITS = 7  # per character of an abbreviation, see `_key`
 _LONGEST = max(map(len, rules.SHORT))
 _LETTERS = sorted(set("".join(rules.CLITICS)))
 
@@ -126,7 +126,7 @@ def _is_short(points: tf.Tensor, traits: tf.Tensor, begins: tf.Tensor) -> tf.Ten
 
 
 def _key(short: str) -> int:
-    """Packs ASCII letters into an integer that no other text has, not even a longer one."""
+    """Packs ASCII letters into an integer that is unique among texts of any length."""
     return sum(ord(c) << _BITS * number for number, c in enumerate(short))
 
 

@@ -27,7 +27,7 @@ from bert_tf.tasks.sentence.scores import THRESHOLD
 
 tf1 = tf.compat.v1
 
-_SERVE, _METHOD = "serve", "tensorflow/serving/predict"  # as TensorFlow Serving wants them
+_SERVE, _METHOD = "serve", "tensorflow/serving/predict"  # as TensorFlow Serving requires
 _GRADIENT = "_gradient_op_type"  # names a function of the process that built the graph
 _DECISIONS = "decisions.json"
 _FOLDER = "assets"

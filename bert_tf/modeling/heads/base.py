@@ -21,7 +21,7 @@ Outputs = Mapping[str, tf.Tensor]
 
 tf1 = tf.compat.v1
 
-SCOPE = "head"  # of the names of operations; variables have their published names
+SCOPE = "head"  # of operation names; variables have their published names
 
 
 @dataclasses.dataclass(frozen=True)

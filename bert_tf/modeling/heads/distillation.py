@@ -1,4 +1,4 @@
-"""Distillation: a head that observes a teacher, and one that learns from what was observed.
+"""Distillation: a head that observes a teacher, and one that learns from the observations.
 
 A teacher's token vectors are observed where they enter its last layer. A student that agrees with them there computes the same
 outputs with the same last layer and head, and the attention of that layer is a function of them.
@@ -27,7 +27,7 @@ tf1 = tf.compat.v1
 
 STATES = Field("states", TOKEN, np.float16, width=HIDDEN)  # [B, T, E] token vectors that enter the last layer
 LABELLED = Field("is_labelled", dtype=np.float32)  # 1 in rows with labels, 0 in others
-_OF_TEACHER = "teacher_"  # how the names of observed outputs begin among the features
+_OF_TEACHER = "teacher_"  # prefix of observed outputs among the features
 _MAP = "head/teacher_states/kernel"  # [D, E]
 RELATED = ("query", "key", "value")
 _MASKED = -1e9
@@ -37,7 +37,7 @@ Projections = Mapping[str, tuple[npt.NDArray[np.float32], npt.NDArray[np.float32
 
 
 class Observed(Around):
-    """A teacher, which also puts out the token vectors that enter its last layer."""
+    """A teacher that also outputs the token vectors that enter its last layer."""
 
     @property
     def outputs(self) -> tuple[Field, ...]:
@@ -63,7 +63,7 @@ class Lesson:
     state_weight: float  # squared distance of token vectors that enter the last layer, relative to the teacher's length
     relation_weight: float  # attention relations of the last layer (Wang et al., 2021, MiniLMv2)
     squared_length: float = 1.0  # mean of the teacher's token vectors, the unit of their distance
-    projections: Projections = dataclasses.field(default_factory=dict, repr=False)  # of the teacher's last layer, for these
+    projections: Projections = dataclasses.field(default_factory=dict, repr=False)  # of the teacher's last layer, for relations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Taught(Around):
         if lesson.label_weight:
             of_labels = self.head.losses(outputs, features, options) * features[LABELLED.name]
             losses += lesson.label_weight * of_labels
-        # Terms of a row are a mean of its tokens, while rows of some heads count as often as they have targets.
+        # Terms are means over a row's tokens, while some heads weight rows by their number of targets.
         scale = tf.cast(features[GLOBAL_WEIGHT], tf.float32) / tf.cast(features[GLOBAL_ROWS], tf.float32)
         for name, weight in (("state_losses", lesson.state_weight), ("relation_losses", lesson.relation_weight)):
             if name in outputs:

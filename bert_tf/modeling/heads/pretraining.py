@@ -35,8 +35,8 @@ _WORDS = "bert/embeddings/word_embeddings"
 _TRANSFORM, _WORD_BIAS = "cls/predictions/transform", "cls/predictions/output_bias"
 _NEXT_WEIGHTS, _NEXT_BIAS = "cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"
 
-_FLAT = 1 / 30  # share of the vocabulary over which probabilities fall to a half: as many entries of BERT's are no words
-_NEVER = -1e30  # score of what is not drawn
+_FLAT = 1 / 30  # share of the vocabulary over which probabilities halve: as many entries of BERT's are not words
+_NEVER = -1e30  # score of words not drawn
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ PUBLISHED_WEIGHTS, _BIAS = "output_weights", "output_bias"
 _LOGITS, _LABELS, _IS_ANSWER = "logits", "label_ids", "is_answer"  # names of output and targets
 _POOLED = "pooled"  # name of the vectors that the contrastive loss compares
 _MASKED = -1e9
-_DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
+_DROPOUT_RATE = 0.1  # the published classifier's rate, whatever the configuration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,14 +211,14 @@ def choice_loss(logits: tf.Tensor, is_answer: tf.Tensor, groups: tf.Tensor, *, l
     with tf1.name_scope(SCOPE):
         target = is_answer
         if label_smoothing:
-            options = tf.gather(tf.math.segment_sum(tf.ones_like(logits), groups), groups)  # [B] of the question
+            options = tf.gather(tf.math.segment_sum(tf.ones_like(logits), groups), groups)  # [B] per question
             target = (1.0 - label_smoothing) * is_answer + label_smoothing / options
         return -target * log_softmax(logits, groups)
 
 
 def log_softmax(logits: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
     """Log-probabilities [B] over the rows of each group; `groups` [B] rises from 0."""
-    largest = tf.stop_gradient(tf.math.segment_max(logits, groups))  # [G]; what is taken off all scores changes nothing
+    largest = tf.stop_gradient(tf.math.segment_max(logits, groups))  # [G]; subtracting it from all scores changes nothing
     shifted = logits - tf.gather(largest, groups)
     total = tf.math.segment_sum(tf.exp(shifted), groups)  # [G]
     return shifted - tf.gather(tf.math.log(total), groups)

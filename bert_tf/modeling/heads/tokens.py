@@ -28,7 +28,7 @@ _SPAN_WEIGHTS, _SPAN_BIAS = "cls/squad/output_weights", "cls/squad/output_bias" 
 _SPAN_LOGITS = "span_logits"
 _POSITIONS = ("start_positions", "end_positions")
 _COUNTED = "is_counted"
-_PADDING = -1e30  # logit of what is no token
+_PADDING = -1e30  # logit of padding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ class TagHead(Head):
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """[B] sums of the cross-entropy of tagged tokens, see `classification_loss`."""
         with tf1.name_scope(SCOPE):
-            tags = features[_TAGS]  # [B, T], negative where there is none
+            tags = features[_TAGS]  # [B, T], negative without a tag
             each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), **dataclasses.asdict(options))
             return tf.reduce_sum(tf.where(tags >= 0, each, tf.zeros_like(each)), axis=1)
 

@@ -24,7 +24,7 @@ from bert_tf.tokenization import library
 
 _ALL = 1 << 62  # steps
 _MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
-# Of a record: where these differ, the same numbers mean other things.
+# Record entries: if they differ, the same weights have different meanings.
 _SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
 
 
@@ -43,11 +43,11 @@ class AverageSettings:
         if self.last and self.best:
             raise FlagError("--last and --best exclude each other: give one of them")
         if self.metric and not self.best:
-            raise FlagError("--metric says what --best goes by: give --best=N as well")
+            raise FlagError("--metric requires --best=N")
         if (self.last or self.best) and count != 1:
-            raise FlagError(f"--{flag}: {count} names given, the folder of one run wanted")
+            raise FlagError(f"--{flag}: expected the folder of one run, got {count} names")
         if not (self.last or self.best) and count < 2:
-            raise FlagError(f"average: {count} checkpoints given, two or more wanted; of one run: --last=N or --best=N")
+            raise FlagError(f"average: expected two or more checkpoints, got {count}; for one run, add --last=N or --best=N")
 
 
 @takes(AverageSettings)
@@ -74,7 +74,7 @@ def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.
 
 
 def average(settings: AverageSettings) -> list[str]:
-    """Writes the mean of checkpoints as a model; returns which ones these are."""
+    """Writes the mean of checkpoints as a model; returns their names."""
     from bert_tf.checkpoints import mean
     from bert_tf.checkpoints.tensors import TensorFlowTensors
     from bert_tf.operations.checkpoint import models
@@ -112,21 +112,21 @@ def _prefix(name: str) -> str:
 def _last(folder: Path, count: int) -> list[str]:
     there = _kept(folder)
     if len(there) < count:
-        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, --last={count} wanted; {_MORE}")
+        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, fewer than --last={count}; {_MORE}")
     return [there[step] for step in sorted(there)[-count:]]
 
 
 def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     lines = evaluations.read(folder, up_to=_ALL)
     if not lines:
-        raise CheckpointError(f"{folder}: was not evaluated while it trained (--eval_every_n_steps), so --best cannot be told")
+        raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
     name = _result(folder, lines, metric)
     there = _kept(folder)
     evaluated = [line for line in lines if evaluations.step_of(line) in there]
     ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
     if len(ranked) < count:
         raise CheckpointError(
-            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are still there, --best={count} wanted; {_MORE}"
+            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
         )
     return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
 
@@ -160,11 +160,11 @@ def _shares(text: str | None, count: int) -> list[float] | None:
     try:
         shares = [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise FlagError(f"--weights={text}: numbers with commas between them, as 1,2,1") from error
+        raise FlagError(f"--weights={text}: expected comma-separated numbers, such as 1,2,1") from error
     if len(shares) != count:
         raise FlagError(f"--weights={text}: {len(shares)} numbers for {count} checkpoints")
     if not all(math.isfinite(share) and share >= 0.0 for share in shares) or not sum(shares):
-        raise FlagError(f"--weights={text}: numbers of at least 0, one of them above it")
+        raise FlagError(f"--weights={text}: weights must be at least 0, and one above 0")
     return shares
 
 
@@ -181,13 +181,13 @@ def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
                     if name.endswith("_sha256")
                     else f" ({documents.to_json(found[name])[:80]}; there {documents.to_json(said[name])[:80]})"
                 )
-                raise CheckpointError(f"{other}: not the {what} of {first}{values}: their mean would mean nothing")
+                raise CheckpointError(f"{other}: not the same {what} as {first}{values}: their mean would be meaningless")
 
 
 def _meaning(checkpoint: str) -> dict[str, Any]:
     from bert_tf.checkpoints.reader import CheckpointReader
 
-    CheckpointReader(checkpoint)  # says it where there is none
+    CheckpointReader(checkpoint)  # raises if it is missing
     record = run_folder.trained(Path(checkpoint).parent)
     found = {name: record[name] for name in _SAME if name in record}
     vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)

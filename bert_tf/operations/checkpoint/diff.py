@@ -20,11 +20,11 @@ from bert_tf.operations.checkpoint.inspect import FORMAT, JSON
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.checkpoints.tensors import Tensors
 
 TOP = 20
-_SHOWN = 10  # names of what one side alone has
+_SHOWN = 10  # variables listed that only one checkpoint has
 _HEAD = ("relative", "cosine", "largest")
 
 
@@ -161,7 +161,7 @@ def _lines(found: Difference, top: int) -> Iterator[str]:
     for side, names in (("A", found.only_a), ("B", found.only_b)):
         if names:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            yield f"in {side} alone: {', '.join(names[:_SHOWN])}{more}"
+            yield f"only in {side}: {', '.join(names[:_SHOWN])}{more}"
     for name, (a, b) in found.misshaped.items():
         yield f"another shape: {name} {list(a)} in A, {list(b)} in B"
     for name, (one, other) in list(found.retyped.items())[:_SHOWN]:

@@ -17,7 +17,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.checkpoints.tensors import Tensors
 
 TEXT, JSON = "text", "json"

@@ -28,7 +28,7 @@ MADE_FROM = "made_from.json"
 
 _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
 _OF_PYTORCH = (".bin", ".pt", ".pth")
-_NOT_PICKLED = "weights as PyTorch pickles them are not read, since loading them runs code; save them as safetensors"
+_NOT_PICKLED = "PyTorch pickles are not read, since loading them runs code; save the weights as safetensors"
 
 
 def opened(name: str | os.PathLike[str]) -> Tensors:
@@ -76,7 +76,7 @@ class PublishedModel:
         published = other_names.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
         if not any(name.startswith("bert/") for name in self.keys):
-            raise CheckpointError(f"{found.place}: no variable of BERT under a name that is known here; see checkpoint inspect")
+            raise CheckpointError(f"{found.place}: no BERT variable under a known name; see checkpoint inspect")
         self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
         values.refuse_not_finite(found.place, {self.keys[name]: value for name, value in self.entries.items()})
         self._check()
@@ -126,7 +126,7 @@ def refuse_taken(target: Path, *, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not (target / MADE_FROM).is_file():
-        raise OutputError(f"{target}: holds something else than an output of this command; name another --output")
+        raise OutputError(f"{target}: was not written by this command; name another --output")
     if not overwrite:
         raise OutputError(f"{target}: already exists; name another --output, or add --overwrite")
 
@@ -158,7 +158,7 @@ def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> 
 
 def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
-        log.warning("%s: no vocabulary beside the weights, so none beside those that are written", model.found.folder)
+        log.warning("%s: no vocabulary beside the weights, so none is written", model.found.folder)
     else:
         name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY
         (folder / name).write_bytes(model.vocabulary_file.read_bytes())

@@ -20,7 +20,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read, same, setting
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.checkpoints.tensors import Tensors
     from bert_tf.operations.checkpoint.models import PublishedModel
 
@@ -138,7 +138,7 @@ def rename(settings: RenameSettings) -> Written:
     if settings.dry_run or settings.output is None:
         return Written(None, names)
     if all(new == entry for entry, new in names.items()):
-        log.warning("--map=%s: changes no name; what is written is a copy", settings.map)
+        log.warning("--map=%s: changes no name; writing a copy", settings.map)
     return _write(settings, "rename", found, names, map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
 
 
@@ -207,7 +207,7 @@ def convert(settings: ConvertSettings) -> Written:
         models.note(folder, "convert", [found], to=settings.to)
     left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
     if left_out:
-        log.warning("left out, as it has no place there: %s", ", ".join(left_out[:5]) + ", ..." * (len(left_out) > 5))
+        log.warning("left out, since the layout lacks it: %s", ", ".join(left_out[:5]) + ", ..." * (len(left_out) > 5))
     return Written(Path(settings.output), {model.keys[entry]: new for entry, new in names.items()}, left_out)
 
 

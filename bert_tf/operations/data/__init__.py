@@ -1,4 +1,4 @@
-"""Published data sets, checks and audits of any."""
+"""Downloads published data sets; checks and audits any data."""
 
 from bert_tf.operations.command import Actions
 from bert_tf.operations.data import audit, check, fetch

@@ -53,7 +53,7 @@ class AuditSettings:
         duplicates.OVERLAP, "shared words or letters (Jaccard index) from which rows are near duplicates", lowest=0.1
     )
     tasks: TaskSettings = group(TaskSettings)
-    given: frozenset[str] = frozenset()  # names of those that are not left to their defaults
+    given: frozenset[str] = frozenset()  # names of explicitly given settings
 
     def task(self) -> Task:
         name = canonical_name(self.task_name)
@@ -147,7 +147,7 @@ def _rows(task: Task, settings: AuditSettings, environment: Mapping[str, str]) -
 def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, WordPieceTokenizer]:
     """Returns vectors [rows, 2, D] of the texts, zero for none, and the model's tokenizer; equal texts are encoded once.
 
-    A vector has the first, a middle and the last layer: words, and what they mean together.
+    A vector has the first, a middle and the last layer: words, and their meaning in context.
     """
     from bert_tf.operations.encode import encoder  # imports TensorFlow when it is called
 

@@ -30,7 +30,7 @@ from bert_tf.tasks.settings import PATHS, TaskSettings
 from bert_tf.tasks.survey import LIMITS, Survey, survey
 from bert_tf.tokenization import casing, library
 
-_BAR = 40  # characters of a full one
+_BAR = 40  # characters of a full bar
 _NAMED = 20  # labels that are listed
 
 
@@ -42,7 +42,7 @@ class CheckSettings:
         None, "vocabulary for lengths; default: $BERT_BASE_DIR/vocab.txt or the default checkpoint's"
     )
     tasks: TaskSettings = group(TaskSettings)
-    given: frozenset[str] = frozenset()  # names of those that are not left to their defaults
+    given: frozenset[str] = frozenset()  # names of explicitly given settings
 
     def task(self) -> Task:
         folder = self.data_dir
@@ -66,7 +66,7 @@ def _named_by(folder: Path) -> str:
         return canonical_name(folder.absolute().name)
     except FlagError as error:
         problem = str(error).removeprefix("--task_name: ")
-        raise DataError(f"the name of the folder is that of no task, add --task_name: {problem}", folder) from error
+        raise DataError(f"the folder's name is not a task; add --task_name: {problem}", folder) from error
 
 
 def _refuse_missing(folder: str | Path) -> None:
@@ -161,12 +161,12 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
     """Checks every split of a task; the folder may lack some files."""
     task, data_dir = settings.task(), settings.data_dir
     unit, size = find_ruler(settings.vocab_file, environment)
-    refused: dict[str, None] = {}  # in order; what is wrong with the labels is found in each split
+    refused: dict[str, None] = {}  # in order; a problem with the labels recurs in each split
     train: Set[int] | None = None
     splits: list[CheckedSplit] = []
     for split, path in splits_of(task, data_dir):
         if data_dir is not None and not path.exists():
-            splits.append(CheckedSplit(split, path, lines=(f"{split}: {path} is not there",)))
+            splits.append(CheckedSplit(split, path, lines=(f"{split}: {path} is missing",)))
             continue
         splits.append(CheckedSplit(split, path))
         problems: list[DataError] = []
@@ -178,14 +178,14 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
             splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
             train = counts.texts if split == TRAIN else train
             if problems or not counts.rows:
-                with _heard():  # of the rows that it leaves out
-                    task.examples(data_dir or "", split)  # raises unless it reads the file all the same
+                with _heard():  # warnings of rows left out
+                    task.examples(data_dir or "", split)  # raises if it cannot read the file
                 splits[-1] = dataclasses.replace(splits[-1], left_out=tuple(problems))
         except BertError as error:
-            rest = [] if isinstance(error, BadRowsError) else [error]  # it names rows that are among the problems
+            rest = [] if isinstance(error, BadRowsError) else [error]  # its rows are in `problems` already
             refused.update(dict.fromkeys(map(str, [*problems, *rest])))
     if all(data_dir is not None and not one.path.exists() for one in splits):
-        refused[f"{data_dir}: none of the files of {task.name} is there"] = None
+        refused[f"{data_dir}: has no files of {task.name}"] = None
     return Checked(task.name, unit, tuple(splits), tuple(refused))
 
 
@@ -212,7 +212,7 @@ def _of_readers(heard: Iterable[str], path: Path) -> Iterator[str]:
 def splits_of(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
     for purpose in PURPOSES:
         with contextlib.suppress(BertError):  # the task has no such split, or no such file was named
-            # Of GLUE those too that the folder lacks.
+            # For GLUE, including splits missing from the folder.
             names = task.split_names.get(purpose, ()) if isinstance(task, GlueTask) else task.splits(data_dir or "", purpose)
             for split in names:
                 yield split, task.file(data_dir or "", split)
@@ -255,16 +255,16 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
 
 
 def _is_in_windows(task: Task) -> bool:
-    with contextlib.suppress(BertError):  # what is learned may depend on a file that is not there
+    with contextlib.suppress(BertError):  # the family may depend on a missing file
         return task.family.trains_on_windows
     return False
 
 
 def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.contradictions:
-        yield f"warning        another label than an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
+        yield f"warning        label differs from an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
     if counts.repeated_ids:
-        yield f"warning        the id of an earlier row: {_share(counts.repeated_ids, counts.rows)}"
+        yield f"warning        id repeats an earlier row's: {_share(counts.repeated_ids, counts.rows)}"
     found = len(counts.labels)
     may_be_numbers = is_train and isinstance(task, CustomTask) and task.family.kind == CLASSIFICATION
     if may_be_numbers and found > 2 and 2 * found >= counts.rows and are_numbers(counts.labels):

@@ -57,7 +57,7 @@ class FetchSettings:
 
 class Part(NamedTuple):
     address: str  # below SITE
-    name: str  # that it has in a folder
+    name: str  # file name in a folder
     sha256: str | None = None  # None if unknown
 
     @property
@@ -70,7 +70,7 @@ class Dataset(NamedTuple):
 
     folder: str
     parts: tuple[Part, ...]
-    files: tuple[str, ...]  # that it holds: names, or patterns of names
+    files: tuple[str, ...]  # its contents: names or patterns
     make: Callable[[Dataset, Sequence[Path], Path], None]  # from parts into a folder
 
 
@@ -190,7 +190,7 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
     sums = [digest.strip().lower() for digest in settings.sha256 or ()]
     parts = [part for dataset in datasets for part in dataset.parts]
     if sums and len(sums) != len(parts):
-        raise FlagError(f"--sha256 takes {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")
+        raise FlagError(f"--sha256 needs {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")
     given = dict(zip(parts, sums))
     for dataset in datasets:
         target = data_dir / dataset.folder
@@ -198,10 +198,10 @@ def fetch(settings: FetchSettings, *, environment: Mapping[str, str], say: Say =
             wanted = {part.url: given[part] for part in dataset.parts if part in given}
             if wanted and not wanted.items() <= _recorded(data_dir).items():
                 raise DataError(
-                    "is there, not known to be of files with these sums; delete the folder to fetch it again", target
+                    "exists, but is not known to be from files with these sums; delete the folder to fetch it again", target
                 )
-            made = ", made of what was fetched with these sums" if wanted else ""
-            say(f"{target}: is there{made}; delete the folder to fetch it again")
+            made = ", made from files with these sums" if wanted else ""
+            say(f"{target}: already exists{made}; delete the folder to fetch it again")
             continue
         if settings.from_ is None:
             _download(dataset, data_dir, target, given, say)
@@ -215,7 +215,7 @@ def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Par
     try:
         _download_parts(dataset, data_dir, target, given, say)
     finally:
-        with contextlib.suppress(OSError):  # what is kept for the next call, or something else, is there
+        with contextlib.suppress(OSError):  # it may hold files for the next call
             (data_dir / _DOWNLOADS).rmdir()
 
 
@@ -228,7 +228,7 @@ def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mappi
     try:
         _place(dataset, paths, target)
     except DataError:
-        for path in paths:  # else the next call would find the same again
+        for path in paths:  # else the next call would fail in the same way
             path.unlink(missing_ok=True)
         raise
     atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
@@ -273,7 +273,7 @@ def _received(url: str) -> Iterator[bytes]:
                         raise DataError(f"has more than {_MOST_BYTES >> 20} MB; it was not used", url)
                     yield block
                     bar.update(len(block))
-            if response.length:  # what is left; `read` is silent about it
+            if response.length:  # bytes missing; `read` does not report them
                 raise http.client.HTTPException(f"the connection broke off {response.length} bytes before the end")
     except urllib.error.HTTPError as error:
         raise DataError(f"cannot be fetched: {error.code} {error.reason}", url) from error

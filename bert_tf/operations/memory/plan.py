@@ -25,7 +25,7 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
 _PARTS = ("weights", "slots", "gradients", "activations", "workspace")
-_PLACES = 20  # hidden words of a sequence that `pretrain` takes, where none are said
+_PLACES = 20  # default masked words per sequence in `pretrain`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,11 +55,11 @@ class PlanSettings:
     padding: float = setting(0.0, "share of padding, 0 to 1; saved by --pack_tokens", lowest=0)
     host_embeddings: bool = setting(False, "embeddings in host memory, as with --place=embeddings:/CPU:0")
     num_gpus: int = setting(1, "number of devices that share a batch", lowest=1)
-    given: frozenset[str] = frozenset()  # names of those that are not left to their defaults
+    given: frozenset[str] = frozenset()  # names of explicitly given settings
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.padding < 1.0:  # nan is neither
-            raise FlagError(f"--padding={self.padding:g}: is a share of all positions, at least 0 and less than 1")
+            raise FlagError(f"--padding={self.padding:g}: must be at least 0 and less than 1")
         if self.gradient_accumulation_steps * self.num_gpus > self.train_batch_size:
             raise FlagError(f"--train_batch_size={self.train_batch_size}: fewer examples than micro-batches on all devices")
 
@@ -72,7 +72,7 @@ class Plan(Printed):
     fits: bool
     largest: Mapping[int, int]  # batch by length
     levers: Sequence[Bought]
-    combinations: Sequence[Combination]  # where it does not fit
+    combinations: Sequence[Combination]  # if it does not fit
 
     def __str__(self) -> str:
         return "\n".join(_lines(self)) + "\n"
@@ -174,7 +174,7 @@ def _step(settings: PlanSettings) -> Step:
     if "max_seq_length" not in settings.given:
         tokens = min(tokens, config.max_position_embeddings)
     if not 1 <= tokens <= config.max_position_embeddings:
-        raise FlagError(f"--max_seq_length={tokens}: the model knows 1 to {config.max_position_embeddings} positions")
+        raise FlagError(f"--max_seq_length={tokens}: must be 1 to {config.max_position_embeddings}, the positions of the model")
     head, places = _head(settings)
     frozen = TrainSettings(freeze=settings.freeze).frozen
     parts.check_layers(frozen, config.num_hidden_layers)
@@ -195,7 +195,7 @@ def _step(settings: PlanSettings) -> Step:
 
 
 def _head(settings: PlanSettings) -> tuple[HeadSpec | None, int]:
-    """Returns the head (None for two classes), and the number of hidden words of a sequence that it reads."""
+    """Returns the head (None for two classes), and the number of masked words per sequence."""
     name, places = settings.task_name, settings.max_predictions_per_seq
     if name is None:
         return (HeadSpec(2, PRETRAINING), places) if places else (None, 0)
@@ -203,7 +203,7 @@ def _head(settings: PlanSettings) -> tuple[HeadSpec | None, int]:
     if head.kind == PRETRAINING:
         return head, places or _PLACES
     if places:
-        raise FlagError(f"--max_predictions_per_seq is of pre-training, --task_name={name} of a task: give one of them")
+        raise FlagError(f"--max_predictions_per_seq is for pre-training, --task_name={name} for another task: give one of them")
     return head, 0
 
 
@@ -215,7 +215,7 @@ def _with_head(head: HeadSpec, options: ComputeOptions, config: BertConfig) -> C
 
 
 def _exact(settings: PlanSettings) -> dict[str, Any]:
-    """Options that change no number; off by default in the published layout."""
+    """Options that change no result; off by default in the published layout."""
     names = {field.name for field in dataclasses.fields(ComputeOptions)}.intersection(EXACT)
     off = settings.published_layout
     return {name: getattr(settings, name) and not (off and name not in settings.given) for name in names}

@@ -25,7 +25,7 @@ from bert_tf.settings import Setting, read, setting
 _FINE_INTERVALS = 120  # of a picture
 # First words of a file, and the action that reads it.
 _READ_BY = ((live_memory.FIRST_WORDS, "peak"), (trace_file.FIRST_WORD, "report"))
-_LONGEST_LINE = 1000  # bytes that say what a file is
+_LONGEST_LINE = 1000  # bytes that identify a file
 
 _Contents = TypeVar("_Contents")
 
@@ -124,7 +124,7 @@ def report(settings: ReportSettings) -> MemoryReport:
 
     def draw(folder: Path) -> Iterable[Path]:
         if not found.requested_bytes:
-            raise DataError("no operation put anything out: there is nothing to draw", path)
+            raise DataError("no operation has any output: there is nothing to draw", path)
         from bert_tf.profiling.memory import pictures  # matplotlib is slow to import
 
         return pictures.draw(folder, trace_report.make_report(trace, intervals=_FINE_INTERVALS), path.name)

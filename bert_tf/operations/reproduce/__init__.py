@@ -21,7 +21,7 @@ from bert_tf.runtime import noise
 from bert_tf.settings import read, setting
 from bert_tf.training.settings import seed_numbers
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.reproduction.report import Report
     from bert_tf.reproduction.verdicts import Row
 

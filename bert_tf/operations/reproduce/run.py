@@ -70,7 +70,7 @@ def fine_tune_config(chosen: ReproduceSettings, system: System, environment: Map
     """Training settings; GPU memory is limited to the published amount. `environment` may hide GPUs."""
     published, limit = chosen.published, chosen.gpu_memory_limit_mb
     gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
-    # The driver's order is not TensorFlow's, which has the fastest first; a small one that is first has so much anyway.
+    # TensorFlow's order has the fastest first, unlike the driver's; a smaller first one has that much anyway.
     if limit is None and max((gpu.memory_total_mb or 0 for gpu in gpus), default=0) > published.gpu_total_mb:
         limit = published.gpu_limit_mb
     settings = {**published.settings, "task_name": published.task, "seeds": chosen.seeds, "output_dir": str(chosen.folder)}
@@ -105,7 +105,7 @@ def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, envir
     except (OSError, ValueError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error
     if differences:
-        raise OutputError(f"{folder}: holds runs made otherwise ({'; '.join(differences)}); name another --output_dir")
+        raise OutputError(f"{folder}: holds runs with other conditions ({'; '.join(differences)}); name another --output_dir")
 
 
 def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:
@@ -190,6 +190,6 @@ def _outcome(folder: Path, result: SeedResult, batch_size: int) -> Outcome:
     """Speed is the median of the logged ones, lines of earlier commands included."""
     lines = (folder / result.folder / run_layout.METRICS).read_text(encoding="utf-8").splitlines()
     speeds = [documents.json_value(line)["examples_per_second"] for line in lines]
-    speed = float(statistics.median(speeds[1:] or speeds))  # the first has the first step in it, which is slow
+    speed = float(statistics.median(speeds[1:] or speeds))  # the first includes the first step, which is slow
     accuracy, loss = result.metrics["eval_accuracy"], result.metrics["eval_loss"]
     return Outcome(result.seed, result.steps, accuracy, loss, speed, speed / batch_size, result.collapsed)

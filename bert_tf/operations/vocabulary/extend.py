@@ -27,7 +27,7 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training import sources
 from bert_tf.training.settings import ModelSettings
 
-if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.checkpoints.mean import Pieces
     from bert_tf.operations.checkpoint.models import PublishedModel
 
@@ -186,7 +186,7 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
         text = documents.to_json({"do_lower_case": after.lower_case}) + "\n"
         (folder / _TOKENIZER_CONFIG).write_text(text, encoding="utf-8")
     record = run_folder.load_record(model.found.folder)
-    if record is not None:  # of a trained model: its head is still of use
+    if record is not None:  # a trained model: its head is still usable
         parts = {"vocabulary_sha256": after.vocabulary.fingerprint, "bert_config": config.as_dict()}
         known = {name: value for name, value in parts.items() if name in record[run_folder.DETERMINING]}
         record[run_folder.DETERMINING].update(known)

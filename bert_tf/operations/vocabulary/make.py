@@ -48,7 +48,7 @@ class MakeSettings:
 class Made(Printed):
     output: Path
     vocabulary: Vocabulary
-    trained: Trained  # the same, with the characters it lacks
+    trained: Trained  # the same vocabulary, and the characters it lacks
     fertility: Fertility  # on the corpus
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ def make(settings: MakeSettings) -> Made:
     training.refuse_missing()
     output = _output(settings)
     if os.path.realpath(output) in map(os.path.realpath, documents.find(",".join(settings.corpus))):
-        raise FlagError(f"{output}: is an input and the output")
+        raise FlagError(f"{output}: is both input and output")
     if not atomic.is_written_into(output):
         atomic.make_folder(output.parent)  # before a large corpus is counted
     counts = show.count_words(settings.corpus, settings.form, lower_case=settings.do_lower_case)

@@ -80,7 +80,7 @@ def show(settings: ShowSettings) -> Shown:
     reason = "--do_lower_case"
     if lower_case is None:
         signs = casing.find(vocabulary)
-        lower_case, reason = signs.lower_case, str(signs) or "nothing speaks against it"
+        lower_case, reason = signs.lower_case, str(signs) or "no evidence against it"
     if settings.text is None:
         return Shown(vocabulary, lower_case, reason, None)
     counts = count_words([settings.text], settings.form, lower_case=lower_case)
@@ -94,7 +94,7 @@ def _lines(shown: Shown) -> Iterator[str]:
     yield "special: " + ", ".join(f"{token} {row}" for token, row in shown.special.items())
     yield f"unused rows: {len(unused):,}" + (f", {unused[0]} to {unused[-1]}" if unused else "")
     yield f"longest: {shown.longest}"
-    yield f"letters are {'lowered' if shown.lower_case else 'kept as they are'}: {shown.reason}"
+    yield f"letters are {'lower-cased' if shown.lower_case else 'kept as they are'}: {shown.reason}"
     yield f"sha256 of the pieces {shown.vocabulary.fingerprint}"
     if shown.fertility is not None:
         yield ""
@@ -110,7 +110,7 @@ def count_words(patterns: Sequence[str], form: CorpusSettings, *, lower_case: bo
     parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
     found = counting.count(parts, lower_case=lower_case)
     if not found.words:
-        raise DataError("no word in the text", ", ".join(corpus.files)[:200])
+        raise DataError("the text has no words", ", ".join(corpus.files)[:200])
     log.info("%s, %d different, in %s", counted(found.total, "word"), len(found.words), counted(found.texts, "sentence"))
     return found
 

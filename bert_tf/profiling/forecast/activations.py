@@ -20,12 +20,12 @@ FLOAT = 4  # bytes of a float32
 
 # Sizes of tensors; those of the last layer differ where only Q tokens of each sequence are selected.
 ROWS = "rows"  # N D: of all tokens
-SELECTED = "selected"  # M D: of those that are selected
+SELECTED = "selected"  # M D: of selected tokens
 PADDED = "padded"  # B T D: keys and values with padding
 QUERIES = "queries"  # of the selected tokens, with padding: B T D or B Q D
 WIDE = "wide"  # M I
 SCORES = "scores"  # B H T T, or B H Q T
-ROW = "row"  # M: one number a row
+ROW = "row"  # M: one number per row
 
 
 class Kept(NamedTuple):
@@ -57,7 +57,7 @@ _CUSTOM_ATTENTION = (
     _JOINED,
     *_END,
 )
-# Gradients derived op by op: masks are kept beside what they dropped, and LayerNorm its centered rows.
+# Gradients derived op by op: masks are kept beside the tensors they dropped from, and LayerNorm keeps its centered rows.
 _CENTERED = Kept("centered", SELECTED, wide_number=True)
 _PLAIN_ATTENTION = (
     *_QKV,
@@ -93,9 +93,9 @@ _PLAIN_ACTIVATIONS = {
 
 # Temporary memory of a block, in addition to the kept tensors: counts of sizes, in the forward and the backward pass.
 _Need = tuple[Mapping[str, float], Mapping[str, float]]
-# Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place but for two tensors.
+# Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place, except for two tensors.
 _ATTENTION_NEED: _Need = ({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
-_CUSTOM_NEED: _Need = ({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's are not there yet while GELU is computed
+_CUSTOM_NEED: _Need = ({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's do not exist yet while GELU is computed
 _PLAIN_NEED: _Need = ({WIDE: 2, SELECTED: -3}, {WIDE: 1.5, SELECTED: 2})
 
 

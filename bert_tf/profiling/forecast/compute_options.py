@@ -35,7 +35,7 @@ class ComputeOptions:
     averages: bool = False  # keeps a moving average of the weights
     replicas: int = 1  # number of devices that share a batch, each with all weights
     evaluates: bool = False  # a second session evaluates with its own weights
-    on_gpu: bool = True  # breadth-first update; a CPU thread goes by variable
+    on_gpu: bool = True  # breadth-first update; a CPU thread updates variable by variable
     growth: bool = False  # GPU memory is allocated in pieces as needed
     head: tuple[tuple[int, ...], ...] | None = None  # shapes of its variables; None: classifier, two labels
     head_memory: HeadMemory = OF_POOLED

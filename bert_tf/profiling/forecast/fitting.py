@@ -16,8 +16,8 @@ MEBIBYTE = 1 << 20
 HOSTED = "--place=embeddings:/CPU:0"
 
 _LARGEST_BATCH = 1 << 16
-# Of each part of a batch after the first: gradients are added up, and a small batch uses a device less well. An assumption:
-# a GPU that small parts leave idle loses more.
+# Assumed cost of each part of a batch after the first: gradients are summed, and small batches use a device less well.
+# A GPU that small parts leave idle loses more.
 _PER_PART = 0.01
 
 
@@ -34,7 +34,7 @@ def fits(step: Step, memory: int) -> bool:
 
 
 def largest_batch(step: Step, memory: int) -> int:
-    """Returns the most examples that fit into `memory` bytes, whatever the step has; 0 if not even one does."""
+    """Returns the most examples that fit into `memory` bytes, whatever the step's batch size; 0 if not even one does."""
     low, high = 0, 1
     while high <= _LARGEST_BATCH and fits(step._replace(batch_size=high), memory):
         low, high = high, 2 * high
@@ -112,7 +112,7 @@ def _multiplications(step: Step) -> float:
     """Returns the encoder's multiplications per example: one pass for the output, one more for each gradient."""
     frozen, last = step.options.frozen, step.config.num_hidden_layers - 1
     trained = [number for number in range(last + 1) if number not in frozen]
-    lowest = 0 if EMBEDDINGS not in frozen else min(trained, default=last + 1)  # down to where gradients are wanted
+    lowest = 0 if EMBEDDINGS not in frozen else min(trained, default=last + 1)  # down to where gradients are needed
     passes = 0
     for number in range(last + 1):
         again = step.options.recompute and lowest <= number < last

@@ -19,7 +19,7 @@ from bert_tf.profiling.forecast.step_peak import forecast
 
 _LAYOUT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam")  # faster and smaller, and the same result
 _LENGTHS_APART = 32
-_SHARES = 32  # steps of the way from the mildest changes to the harshest
+_SHARES = 32  # steps from the mildest changes to the harshest
 
 
 class Combination(NamedTuple):
@@ -31,7 +31,7 @@ class Combination(NamedTuple):
     slowdown: float  # estimated time per example relative to the request
 
 
-# Of a kind of change of the result, from the mildest to the harshest: the flag, and what it does to a step.
+# Levels of one kind of change, the mildest first: the flag, and its effect on a step.
 _Levels = Sequence[tuple[str, Callable[[Step], Step]]]
 
 
@@ -110,7 +110,7 @@ def _mildest(asked: Step, kinds: Sequence[_Levels], memory: int) -> Combination 
     if share is None:
         return None
     places = at(share)
-    for number in reversed(range(len(kinds))):  # what still can be milder, by itself; the last kind is the harshest
+    for number in reversed(range(len(kinds))):  # makes each kind milder by itself if possible, the harshest (last) first
         places[number] = _mildest_of_one(places, number, can_fit)
     best = min(_exact_for(changed(places), asked, memory), key=_cost)
     return best._replace(flags=(*(flag for flag, _ in _chosen(kinds, places)), *best.flags))

@@ -30,14 +30,14 @@ from bert_tf.profiling.forecast.activations import (
 )
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part, classifier
 
-_ROW_HISTORY = 198  # missed steps that the update of a word is made up from, see `optimization.deferred`
-# Share of the allocator's gaps: the largest of those measured, rounded up. By whether memory is taken as needed, in pieces
-# that are never joined, and whether batches of changing shapes have whole gradients of the table of words.
+_ROW_HISTORY = 198  # missed steps combined in the update of a word, see `optimization.deferred`
+# Share of the allocator's gaps: the largest measured, rounded up. By whether memory is allocated as needed, in pieces
+# that are never joined, and whether batches of changing shapes have gradients of the whole word table.
 _GAPS = {(False, False): 0.06, (False, True): 0.09, (True, False): 0.17, (True, True): 0.23}
 LEAST, MOST = 1 << 11, 1 << 15  # tokens of inference: the first suits a CPU; a large GPU is busy with the second
-_SURE = 0.5  # of the memory that is left: batches of many sizes follow each other, and products want workspaces
-_TRAINED = 4  # copies of the weights that training keeps between steps: gradients are gone, moments and its own are not
-_FULLEST = 3.0  # standard deviations that one of many batches lies above the mean
+_SURE = 0.5  # usable share of the remaining memory: batch sizes vary, and products need workspaces
+_TRAINED = 4  # copies of the weights that training keeps between steps: moments and its own, no gradients
+_FULLEST = 3.0  # standard deviations of the fullest of many batches above the mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _Step:
         self._shape = Shape(examples, tokens, rows, BYTES[options.precision])
         self._words = config.vocab_size * config.embedding_width
         read = max(1, round(own * tokens * (self._real(own) if options.pack_tokens else 1.0)))
-        # As if words were drawn evenly from all: text repeats itself more.
+        # As if words were drawn uniformly: real text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
         head = classifier(2, config.hidden_size) if options.head is None else options.head
@@ -173,7 +173,7 @@ class _Step:
 
     def _first_trained(self) -> int:
         """Returns the index of the lowest stage that keeps anything."""
-        if EMBEDDINGS not in self._options.frozen:  # wherever they lie, their gradient comes down through all layers
+        if EMBEDDINGS not in self._options.frozen:  # wherever they are stored, their gradient passes through all layers
             return 0
         layers = (n for n in range(self._config.num_hidden_layers) if n not in self._options.frozen)
         lowest = next(layers, self._config.num_hidden_layers)
@@ -187,14 +187,14 @@ class _Step:
         config, options, shape = self._config, self._options, self._shape
         d, f = config.hidden_size, FLOAT
         rows = shape.rows * d
-        words = self._words if self._tied else 0  # of a head; what comes of the inputs is added to it
+        words = self._words if self._tied else 0  # gradient of a head, to which that of the inputs is added
         of_inputs = 0
         if self._trains_words:
             of_inputs = self._unique * d if self._defers else self._words
         output = rows * shape.number
         embedded = output
         if self._has_words:
-            embedded += (output if config.hidden_dropout_prob else 0) + rows * f  # dropout's mask, and what LayerNorm made
+            embedded += (output if config.hidden_dropout_prob else 0) + rows * f  # dropout's mask, and LayerNorm's output
         beside = 3 * rows * f + (f * of_inputs if words else 0)
         own = f * (self._gradient_of(EMBEDDINGS) + (0 if words else of_inputs))
         stages = [_Stage("embeddings", embedded, 2 * rows * f, [(0, beside)], own)]
@@ -211,7 +211,7 @@ class _Step:
             if options.recompute and not last:
                 # The forward pass lets go of a block's tensors as soon as the next has read them.
                 beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
-                # By hand, what the forward pass computes GELU's derivative from is there while the gradient arrives.
+                # With custom gradients, the forward pass's inputs of GELU's derivative still exist when the gradient arrives.
                 both = (feed_forward.forward, feed_forward.backward)
                 beside_gelu = sum(both) if options.custom_gradients else max(both)
                 again = [(attention.total + feed_forward.total, beside_gelu), (attention.total, attention.backward)]

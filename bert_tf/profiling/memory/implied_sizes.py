@@ -22,11 +22,11 @@ LAYERS = "layers"
 PARAMETERS = "parameters"
 
 _NUMBER, _HALF = 4, 2  # bytes of a float32 and of an int32, and of a number of half precision
-# What numbers are: those that always have 4 bytes; products of matrices, which half precision halves; others, of which nothing
-# is known in half precision.
+# Kinds of numbers: always 4 bytes; matrix products, which half precision halves; others, whose size is unknown in half
+# precision.
 _STORED, _PRODUCT, _COMPUTED = "stored", "product", "computed"
 _LAYER = re.compile(r"(?:^|/)layer_(\d+)/")
-_PART = re.compile(r"^while/body/_\d+/")  # of a batch in micro-batches
+_PART = re.compile(r"^while/body/_\d+/")  # loop of micro-batches
 _DENSE = r"bert/encoder/layer_\d+/intermediate/dense"
 _SELF = r"bert/encoder/layer_\d+/attention/self"
 _QUERY = rf"{_SELF}/query"
@@ -38,7 +38,7 @@ class Evidence:
 
     output: str  # name, with its slot unless 0
     requested: int  # bytes
-    reading: str  # of the bytes: "batch 60 x hidden_size 768 x 4"
+    reading: str  # how the bytes are read: "batch 60 x hidden_size 768 x 4"
     value: int  # the size
 
 
@@ -55,11 +55,11 @@ class _Rule(NamedTuple):
     quantity: str
     pattern: str  # of name:slot
     others: tuple[str, ...] = ()
-    width: int = 1  # numbers of which the others do not tell
+    width: int = 1  # a further factor, not among the others
     kind: str = _STORED
 
 
-# The first rule that can be applied decides; the others confirm it, or cast doubt on it.
+# The first applicable rule decides; the others confirm it, or cast doubt on it.
 _RULES = (
     _Rule("hidden_size", rf"{_QUERY}/(?:bias|(?:BiasAdd|Cast_1)/ReadVariableOp):0"),
     _Rule("hidden_size", r"bert/embeddings/LayerNorm/(?:beta|add_1/ReadVariableOp):0"),
@@ -124,12 +124,12 @@ def _measured(trace: Trace) -> dict[str, int]:
     variables = {name: output.requested for name, output in outputs if is_variable(name)}
     left_out = set(variables) if _are_handles(variables) else set()
     if any(_PART.search(name) for name, _ in outputs):
-        left_out.add("IteratorGetNext")  # it is of all parts
+        left_out.add("IteratorGetNext")  # it covers all micro-batches
     return {f"{_PART.sub('', name)}:{output.slot}": output.requested for name, output in outputs if name not in left_out}
 
 
 def _bytes_of_numbers(measured: Mapping[str, int]) -> dict[str, int]:
-    half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # of a weight, to multiply with it
+    half = any(re.fullmatch(rf"{_QUERY}/Cast:0", key) for key in measured)  # a weight cast for its product
     return {_STORED: _NUMBER, _PRODUCT: _HALF} if half else {_STORED: _NUMBER, _PRODUCT: _NUMBER, _COMPUTED: _NUMBER}
 
 
@@ -138,7 +138,7 @@ def _evidence(rule: _Rule, measured: Mapping[str, int], known: Mapping[str, Size
     matches = {key: size for key, size in measured.items() if pattern.fullmatch(key) and size}
     if not matches or number is None:
         return []
-    size = max(matches.values())  # of a last layer only [CLS] may be computed; of a batch the texts are the largest
+    size = max(matches.values())  # the last layer may compute only [CLS]; a batch's largest output is its texts
     others = [known[name].value for name in rule.others]
     numbers, rest = divmod(size, number * rule.width * math.prod(others))
     if rest or not numbers:

@@ -31,7 +31,7 @@ from bert_tf.errors import DataError
 from bert_tf.io import atomic, files
 from bert_tf.profiling.op_names import OPTIMIZER_STATE, WEIGHTS, phase_of
 
-_COUNTED = 51  # of the first operations
+_COUNTED = 51  # first operations that are considered
 FIRST_WORDS = "# live memory of step "
 
 _COLUMNS = ("microseconds", "bytes", "live", "allocator", "operation")
@@ -39,7 +39,7 @@ _ALLOCATOR, _HELD = "# allocator", "# held"
 _BEFORE, _PEAK = "before", "peak"
 _LARGEST = (1 << 63) - 1
 _LARGEST_FILE = 1 << 30  # bytes
-_COPY = "/replica_"  # follows the name of a variable that another replica has as well
+_COPY = "/replica_"  # suffix of a variable's copies on other replicas
 
 
 class Change(NamedTuple):
@@ -127,7 +127,7 @@ def _main_allocator(device: Any) -> str | None:
 
 
 def in_order(changes: Iterable[Change]) -> LiveMemory:
-    # In one microsecond memory is taken before it is given back: the peak is rather too high than too low.
+    # Within a microsecond, allocations come before releases: the peak is overestimated rather than underestimated.
     ordered = tuple(sorted(changes, key=lambda change: (change.micros, -change.size)))
     return LiveMemory(ordered, np.cumsum([change.size for change in ordered], dtype=np.int64))
 
@@ -137,7 +137,7 @@ def _with_counts(memory: LiveMemory, counted: Sequence[tuple[int, int]]) -> Live
     if not counted:
         return memory
     times = np.array([change.micros for change in ordered], np.int64)
-    # Threads count while others allocate: the median of many differences tells what was there before.
+    # Threads count while others allocate: the median of many differences is the memory in use before.
     first = sorted(counted)[:_COUNTED]
     of_step = [live[place - 1] if place else 0 for place in np.searchsorted(times, [micros for micros, _ in first], "right")]
     before = int(np.median([in_use for _, in_use in first] - np.array(of_step)))
@@ -169,7 +169,7 @@ def _lines(step: Step) -> Iterator[str]:
         for change, live in zip(memory.changes, memory.live)
     ]
     start = min((row[0] for row in rows), default=0)
-    # Of one allocator the order stays: in one microsecond memory is taken before it is given back.
+    # The order of each allocator stays: within a microsecond, allocations come before releases.
     yield from (_row(micros - start, *rest) for micros, *rest in sorted(rows, key=lambda row: row[0]))
 
 
@@ -190,8 +190,8 @@ def read(path: str | os.PathLike[str]) -> Step:
         try:
             reader.take(line)
         except (ValueError, IndexError) as error:
-            wanted = f"want {', '.join(_COLUMNS)}, separated by tabs, and numbers that add up"
-            raise DataError(f"{wanted}; training with --memory_trace_step writes the file anew", path, number) from error
+            wanted = f"expected {', '.join(_COLUMNS)}, separated by tabs, and consistent sums"
+            raise DataError(f"{wanted}; train with --memory_trace_step to write the file again", path, number) from error
     return reader.step()
 
 

@@ -15,14 +15,14 @@ from bert_tf.profiling.memory.live_memory import LiveMemory, Step
 from bert_tf.profiling.memory.trace_report import INTERVALS, SMALLEST_SHARE, left_out, readable, share, timeline_line
 from bert_tf.profiling.op_names import OPTIMIZER_STATE, PHASES, WEIGHTS, layer_of, layer_order, phase_of
 
-BEFORE = "other_before"  # what the allocator had in use before the step, and are no weights or optimizer state
+BEFORE = "other_before"  # memory in use before the step, without weights and optimizer state
 _LASTING = (WEIGHTS, OPTIMIZER_STATE, BEFORE)
-PARTS = (*_LASTING, *(phase for phase in PHASES if phase not in _LASTING))  # what was there before the step lies lowest
+PARTS = (*_LASTING, *(phase for phase in PHASES if phase not in _LASTING))  # memory from before the step is lowest
 
 _SMALLEST_SHARE_OF_A_BAR = 0.01
 _NOTE = (
-    "What kernels take past TensorFlow, such as the buffers of matrix products on the CPU, only the allocator counts.",
-    "Its own count is taken where an operation ends.",
+    "Memory that kernels allocate outside TensorFlow (buffers of matrix products on the CPU) is only in the allocator's count,",
+    "which is read when an operation ends.",
 )
 
 Agreement = Mapping[str, Any]  # sizes by the step's records and by the allocator's own count, see `_agreement`
@@ -92,7 +92,7 @@ def as_json(peak: Peak) -> dict[str, Any]:
 
 
 def _agreement(memory: LiveMemory) -> Agreement:
-    """Compares peaks with the allocator's, with what was there before the step and without it; None if not counted."""
+    """Compares peaks with the allocator's, with and without memory from before the step; None if not counted."""
     before, peak, own = memory.before, memory.peak, memory.allocator_peak
     difference: float | None = None
     of_step: float | None = None
@@ -150,7 +150,7 @@ def describe(peak: Peak) -> str:
         *("", *_shares("alive at the peak by phase", named, moment.live)),
         *("", *_shares("by layer, of the step alone", peak.by_layer, sum(peak.by_layer.values()))),
         *("", *table(("largest at the peak", "alive", "phase"), largest)),
-        *("", "timeline: the most that was alive in each interval, and what of it the step added"),
+        *("", "timeline: peak of each interval, and the step's share of it"),
         *_timeline(peak.timeline),
     ]
     return "\n".join(lines) + "\n"

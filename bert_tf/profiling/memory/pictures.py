@@ -15,11 +15,11 @@ from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Peak, phrase
 from bert_tf.profiling.memory.trace_report import Report
 from bert_tf.profiling.op_names import PHASES, layer_order
 
-_COLORS = dict(zip(PHASES, ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")))  # for the colour-blind too
+_COLORS = dict(zip(PHASES, ("#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377")))  # safe for the colour-blind
 _COLORS[BEFORE] = "#bbbbbb"
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 _BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}  # of a legend
-_SMALLEST_SHARE = 0.002  # of a layer that has a bar of its own
+_SMALLEST_SHARE = 0.002  # of a layer with its own bar
 
 
 def draw(folder: Path, report: Report, title: str) -> tuple[Path, Path]:
@@ -72,7 +72,7 @@ def _draw_over_time(figure: Any, report: Report, title: str) -> None:
     ends = np.append(starts, starts[-1] + length)
     rising = [np.insert(np.cumsum(sizes), 0, 0) / scale for sizes in sums.values()]
     in_all.stackplot(ends, rising, colors=[_COLORS[phase] for phase in sums])
-    in_all.set(xlabel="milliseconds since the first output", ylabel=f"{unit} put out so far")
+    in_all.set(xlabel="milliseconds since the first output", ylabel=f"{unit} output so far")
     in_all.set(xlim=(0, ends[-1]), ylim=(0, None))
     for axes in (each, in_all):
         axes.set_axisbelow(True)

@@ -28,7 +28,7 @@ FIRST_WORD = "SrcNode "
 _NODE, _OUTPUT = FIRST_WORD, "Output "
 _SHOWN_CHARACTERS = 200
 _LARGEST_FILE = 1 << 30  # bytes
-_NUMBER = "([0-9]{1,19})"  # what 64 bits hold
+_NUMBER = "([0-9]{1,19})"  # fits 64 bits
 _NODE_LINE = re.compile(rf"SrcNode (\S+) {_NUMBER}")
 _OUTPUT_LINE = re.compile(rf"Output {_NUMBER} {_NUMBER} {_NUMBER} (\S+) {_NUMBER}")
 
@@ -36,12 +36,12 @@ _OUTPUT_LINE = re.compile(rf"Output {_NUMBER} {_NUMBER} {_NUMBER} (\S+) {_NUMBER
 class Output(NamedTuple):
     slot: int
     requested: int  # bytes
-    allocated: int  # bytes; 0 where the memory was there before the step
+    allocated: int  # bytes; 0 if allocated before the step
     allocator: str
     time: int  # microseconds
 
 
-Node = tuple[str, tuple[Output, ...]]  # name of an operation, and what one run of it put out
+Node = tuple[str, tuple[Output, ...]]  # name of an operation, and the outputs of one run
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -121,13 +121,13 @@ class _Reader:
     def _skip_malformed(self, number: int, line: str) -> None:
         fields = line.split(" ")
         if line.startswith(_NODE):
-            self.close()  # the outputs that follow are not those of the operation before
-            problem = "want SrcNode, name, number of outputs"
+            self.close()  # the outputs that follow do not belong to the previous operation
+            problem = "expected SrcNode, name, number of outputs"
         elif line.startswith(_OUTPUT):
             self._seen += 1
             complete = len(fields) == len(("Output", *Output._fields))
             missing = [name for name, field in zip(Output._fields, fields[1:]) if not field] if complete else []
-            problem = f"no {missing[0]}" if missing else f"want Output, {', '.join(Output._fields)}"
+            problem = f"no {missing[0]}" if missing else f"expected Output, {', '.join(Output._fields)}"
         else:
             problem = "neither SrcNode nor Output"
         self._skip(number, f"{MALFORMED}: {problem}", line)

@@ -17,11 +17,11 @@ INTERVALS = 24
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _BAR = 30
 _SHOWN_PROBLEMS = 8
-SMALLEST_SHARE = 0.001  # of a row of a table
-_MANY = 10  # times: more is no percentage
+SMALLEST_SHARE = 0.001  # of a table row
+_MANY = 10  # times: larger ratios are not shown as percentages
 _NOTE = (
-    "Every output counts. One that hands on the memory of its input (a variable that is read, an assignment, a new shape)",
-    "counts it again: the sums are what was put out in the step, not what was held at a time.",
+    "Every output counts, even if it shares memory with its input (variable reads, assignments, reshapes):",
+    "sums are the bytes of all outputs of the step, not the memory in use at one time.",
 )
 _TOTAL = ("outputs", "requested_bytes", "allocated_bytes")
 
@@ -207,11 +207,11 @@ def _head(report: Report) -> Iterator[str]:
         ("requested", requested, readable(requested)),
         ("allocated", allocated, readable(allocated)),
         ("slack", report.slack_bytes, f"{share(report.slack_bytes, requested)} beyond the request"),
-        ("lent", report.lent_bytes, "requested, in memory that was there before and is not allocated anew"),
+        ("lent", report.lent_bytes, "requested, in memory that is reused instead of allocated"),
     ):
         yield f"{name:<9}  {size:>17,} bytes  {note}"
     if report.held is None:
-        yield "weights and optimizer state: variables are handles here; what they hold is no output"
+        yield "weights and optimizer state: variables are handles here, so their contents are not outputs"
     else:
         weights, state = map(readable, report.held.values())
         yield f"each variable once: weights {weights}, optimizer state {state}"
@@ -242,7 +242,7 @@ def _described_timeline(timeline: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not most:
         return
     yield ""
-    yield "timeline: what is put out from each time on"
+    yield "timeline: outputs from each time on"
     for interval in timeline:
         by_phase: Mapping[str, int] = interval["requested_bytes"]
         total = sum(by_phase.values())
@@ -267,7 +267,7 @@ def _implied(sizes: Mapping[str, Size]) -> Iterator[str]:
 def _skipped(skipped: Sequence[Skipped]) -> Iterator[str]:
     if skipped:
         yield ""
-    yield from _problems([row for row in skipped if row.problem != NO_OUTPUTS], "lines that are not as they should be")
+    yield from _problems([row for row in skipped if row.problem != NO_OUTPUTS], "malformed lines")
     yield from _problems([row for row in skipped if row.problem == NO_OUTPUTS], "operations without outputs")
 
 

@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 Shape = tuple[int, ...]
 
-# As the model asks for them, and as the graph's optimizer and the oneDNN kernels of the CPU name what they put in the place.
+# As in the model, and as named by the graph optimizer and the CPU's oneDNN kernels, which replace them.
 _TYPES = re.compile(r"_?(?:Mkl)?(?:Native)?(?:Fused)?(?:Batch)?MatMul(?:V[23])?")
 
 MULTIPLE = 8  # of M, N and K
 _DTYPES = ("float16", "bfloat16")
-# Parts of the names of kernels: the shape of the instruction (m8n8k4 of Volta: 884, m16n8k8: 1688, m16n8k16: 16816), or the
-# library's word. TensorFlow's profiler goes by the same (tensorflow/core/profiler/utils/kernel_stats_utils.cc).
+# Parts of kernel names: the shape of the instruction (m8n8k4 of Volta: 884, m16n8k8: 1688, m16n8k16: 16816), or the
+# library's word. TensorFlow's profiler uses the same (tensorflow/core/profiler/utils/kernel_stats_utils.cc).
 _USED = re.compile(r"[a-z_](?:884|8816|1688|16816|16832)|hmma|tensorop|xmma_")
 _CUDA_CORES = re.compile(r"_[fd]fma_|xmma_gemm_f32f32_f32f32|xmma_gemm_f64")  # also among the xmma kernels
 
@@ -68,11 +68,11 @@ def product_of(operation_type: str, inputs: Sequence[Shape | None], output: Shap
 
 
 def tensor_core_obstacle(dtype: str, product: Product) -> str:
-    """Returns a phrase on what keeps a product from Tensor Cores; "" if nothing does."""
+    """Returns a phrase on why a product cannot use Tensor Cores; "" if it can."""
     if dtype not in _DTYPES:
         return dtype
     odd = [f"{name} = {size}" for name, size in zip("MKN", product[1:]) if size % MULTIPLE]
-    return f"{', '.join(odd)}: no multiple of {MULTIPLE}" if odd else ""
+    return f"{', '.join(odd)}: not a multiple of {MULTIPLE}" if odd else ""
 
 
 def uses_tensor_cores(kernel: str) -> bool:

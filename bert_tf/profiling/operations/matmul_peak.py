@@ -17,13 +17,13 @@ from bert_tf.profiling.operations.flops import is_product
 
 tf1 = tf.compat.v1
 
-# Rows of what goes through a chain, and widths that it takes on in turns: squares, and the feed-forward part of BERT-Base.
+# Rows that go through a chain, and the widths it alternates between: squares, and the feed-forward part of BERT.
 _CHAINS = {"CPU": ((1024, (1024, 1024)), (1024, (768, 3072))), "GPU": ((4096, (4096, 4096)), (8192, (1024, 4096)))}
 _REPETITIONS = 3
-_SECONDS = 0.15  # of one run of a chain
+_SECONDS = 0.15  # per run of a chain
 
 
-# Number format, kind of device for which it is large enough, operations of a turn, one number of the last product.
+# Number format, kind of device that it is large enough for, operations per turn, one number of the last product.
 _Chain = tuple[str, str, int, tf.Tensor]
 
 
@@ -33,7 +33,7 @@ class MatmulPeak:
     def __init__(self, graph: tf.Graph) -> None:
         """Adds the chains, in the dtypes and on the device of the graph's own products."""
         definition = graph.as_graph_def()
-        in_functions = (node for function in definition.library.function for node in function.node_def)  # of micro-batches
+        in_functions = (node for function in definition.library.function for node in function.node_def)  # for micro-batches
         products = [node for node in itertools.chain(definition.node, in_functions) if is_product(node.op)]
         devices = collections.Counter(node.device for node in products).most_common(1)
         self._device = devices[0][0] if devices else ""
@@ -73,7 +73,7 @@ class MatmulPeak:
         return best
 
     def _turns_per_second(self, session: tf1.Session, result: tf.Tensor) -> float:
-        self._seconds(session, result, 1)  # finds memory and starts threads
+        self._seconds(session, result, 1)  # warm-up: allocates memory, starts threads
         turns = max(1, round(_SECONDS / self._seconds(session, result, 1)))
         return turns / min(self._seconds(session, result, turns) for _ in range(_REPETITIONS))
 

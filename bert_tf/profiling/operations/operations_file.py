@@ -16,7 +16,7 @@ from bert_tf.errors import DataError
 from bert_tf.io import atomic, documents, files
 from bert_tf.profiling.operations.flops import Product, Shape
 
-# What only waits, for the next batch, for another device or for a function that it calls.
+# Operations that only wait: for the next batch, another device or a called function.
 _WAITS = re.compile(
     r"_?(?:Host)?Recv|(?:MultiDevice)?IteratorGetNext\w*|_?Nccl\w+|Collective\w+"
     r"|(?:Stateful)?PartitionedCall|(?:Stateless)?(?:While|If|Case)"
@@ -85,7 +85,7 @@ def write(path: str | os.PathLike[str], record: Record) -> None:
 
 
 def _as_json(operation: Operation) -> dict[str, Any]:
-    # Times as of a clock of nanoseconds; named tuples would lose their names.
+    # Times in whole nanoseconds; named tuples would lose their names.
     rounded = {name: round(getattr(operation, name), 3) for name in ("total_us", "min_us", "max_us")}
     products = [{**p._asdict(), "calls": calls, "total_us": round(micros, 3)} for p, calls, micros in operation.products]
     kernels = [kernel._asdict() for kernel in operation.kernels]

@@ -23,7 +23,7 @@ from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Operation,
 from bert_tf.profiling.timing.step_timer import covered
 
 _GPU_PLANE = "/device:GPU:"
-_REFERENCE = 100  # added to a dtype's number
+_REFERENCE = 100  # offset of the numbers of reference dtypes
 _OF_KERNELS, _OF_OPERATION = "kernel_details", "tf_op"  # statistics of an event, see TensorFlow's gpu_event_stats.cc
 
 Kernels = Mapping[tuple[str, str], Sequence[Kernel]]  # by device and name of the operation
@@ -32,7 +32,7 @@ Kernels = Mapping[tuple[str, str], Sequence[Kernel]]  # by device and name of th
 def calls(step: Any) -> Iterator[Operation]:
     """Yields the operations that ran in a step, a `StepStats`: each call by itself."""
     for device in step.dev_stats:
-        if device.device.startswith("/job:"):  # of a GPU's streams there would be others
+        if device.device.startswith("/job:"):  # a GPU's streams would repeat them
             yield from _calls_of_device(device)
 
 
@@ -106,7 +106,7 @@ def _kernel_events(plane: Any) -> Iterator[tuple[str, str, int, int]]:
     for line in plane.lines:
         for event in line.events:
             stats = {names.get(stat.metadata_id, ""): stat.str_value or names.get(stat.ref_value, "") for stat in event.stats}
-            if _OF_KERNELS not in stats:  # copies of memory, and lines that others derive from the kernels
+            if _OF_KERNELS not in stats:  # memory copies, and lines derived from the kernels
                 continue
             begin = (line.timestamp_ns - first) * 1000 + event.offset_ps
             kernel = plane.event_metadata[event.metadata_id].name
@@ -115,7 +115,7 @@ def _kernel_events(plane: Any) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _calls_of_device(device: Any) -> Iterator[Operation]:
-    name = device.device.rpartition("/device:")[2]  # GPU:0, of whichever job: a session records its own machine
+    name = device.device.rpartition("/device:")[2]  # GPU:0 of any job: a session records its own machine
     produced: dict[str, list[Any]] = collections.defaultdict(list)
     for node in sorted(device.node_stats, key=_end):
         produced[node.node_name].append(node)

@@ -12,7 +12,7 @@ from bert_tf.profiling.operations.time_tables import GPU, HOST, LAUNCHES, PHASES
 _TYPES = 10
 _SMALLEST_SHARE = 0.001  # of a row of groups
 _NOTES = {
-    GPU: "Times are those of kernels on the GPU; what runs on the host alone takes none.",
+    GPU: "Times are those of GPU kernels; operations that run only on the host have none.",
     HOST: "Times are those of the host's threads, which run operations side by side: their sum is more than a step takes.",
     LAUNCHES: "There is no trace of the GPU: times are those of the host's threads that launch its work, not of computing it.",
 }

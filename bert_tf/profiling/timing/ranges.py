@@ -24,7 +24,7 @@ class Ranges:
 
     def __init__(self) -> None:
         self._nvtx: Any = None
-        with contextlib.suppress(ImportError):  # it is missing, or does not find a library that it needs
+        with contextlib.suppress(ImportError):  # not installed, or a library it needs is missing
             self._nvtx = importlib.import_module("nvtx")
         self._open: dict[str, tuple[float, Any]] = {}
         self._lock = threading.Lock()
@@ -91,10 +91,10 @@ class StepRange:
         """Parses "20-30", or "20" for a single step; raises FlagError, naming the flag, for anything else."""
         match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
         if not match:
-            raise FlagError(f"--{flag}={text}: is a step or a range of steps, 20 or 20-30")
+            raise FlagError(f"--{flag}={text}: expected a step or a range of steps, such as 20 or 20-30")
         first, last = int(match[1]), int(match[2] or match[1])
         if last > LARGEST_SETTING:
             raise FlagError(f"--{flag}={text}: steps count up to {LARGEST_SETTING}")
         if not 1 <= first <= last:
-            raise FlagError(f"--{flag}={text}: steps count from 1, the last of a range is not before the first")
+            raise FlagError(f"--{flag}={text}: steps count from 1, and a range must not end before it starts")
         return cls(first, last)

@@ -1,7 +1,7 @@
 """Arithmetic of step times (seconds): reader_cost, batch_cost, and the rates derived from them.
 
 A step is one weight update, shared by micro-batches and replicas: its time counts once, its tokens are those of the
-whole batch. The first steps build and tune what later ones use, so they are kept apart.
+whole batch. The first steps include building and tuning, so they are kept apart.
 """
 
 from __future__ import annotations

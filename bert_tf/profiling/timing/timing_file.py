@@ -14,8 +14,8 @@ from bert_tf.profiling.timing.diagnosis import Diagnosis
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import Account
 
-WALL = "wall"  # its part on the wall time
-SAVING = "saving"  # its part on checkpoints
+WALL = "wall"  # key of the wall time
+SAVING = "saving"  # key of the checkpoints
 
 
 def exists(folder: str | os.PathLike[str]) -> bool:

@@ -28,7 +28,7 @@ GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
 )
 CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
 
-# The parts in the order of a run, and what people call them.
+# The parts in the order of a run, with their display names.
 PARTS: Mapping[str, str] = {
     START: "start of Python, imports",
     DEVICES: "setting up devices",

@@ -23,7 +23,7 @@ Numbers = npt.NDArray[np.int64]
 COLUMNS = ("id", "label", "option", "probability", "probabilities")
 
 _KEPT = 50  # mistakes
-_LENGTHS = (0, 16, 32, 64, 128, 256, 512)  # words from which on a question is of the next group
+_LENGTHS = (0, 16, 32, 64, 128, 256, 512)  # groups of questions by words: lower bounds
 
 
 @dataclasses.dataclass(frozen=True)

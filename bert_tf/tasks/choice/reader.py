@@ -27,10 +27,10 @@ _BLANK = re.compile("_+")
 @dataclasses.dataclass(frozen=True)
 class ChoiceExample:
     guid: str
-    context: str  # what is read before the question: a passage, a sentence
-    question: str  # may have a blank, `_`, that the options fill; else they follow it. May be empty, as the context may
+    context: str  # text before the question: a passage, a sentence
+    question: str  # may have a blank, `_`, for the options; else they follow it; may be empty, like the context
     options: tuple[str, ...]
-    label: int | None = None  # number of the right option, from 0; None where it is to be predicted
+    label: int | None = None  # number of the right option, from 0; None if it is to be predicted
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -56,11 +56,11 @@ FORMS = (
 )
 
 _CONTEXTS = ("context", "passage", "article")
-_LABELS = ("answer", "label")  # where the column of the setting is not there
+_LABELS = ("answer", "label")  # if the setting's column is missing
 
 
 Question = tuple[str, str, tuple[str, ...], Optional[int]]  # the fields of a `ChoiceExample` except its name
-# A row format: the columns that are read, and what makes questions of a row by column, or raises `RowError`.
+# A row format: its columns, and a function from a row by column to questions, which may raise `RowError`.
 Form = tuple[tuple[str, ...], Callable[[Mapping[str, Any]], list[Question]]]
 
 
@@ -120,12 +120,12 @@ def _question(
     texts: Sequence[object], names: Sequence[str], options: tuple[str, ...], labels: Sequence[tuple[object, str]]
 ) -> Question:
     if len(options) < 2:
-        raise RowError(f"{len(options) or 'no'} option{'' if len(options) == 1 else 's'}; give two at least")
+        raise RowError(f"{len(options) or 'no'} option{'' if len(options) == 1 else 's'}; give at least two")
     found = [cells.text("" if text is None else text, name, may_be_empty=True) for text, name in zip(texts, names)]
     if not any(text.strip() for text in found):
         raise RowError(f"the text in column {names[-1]!r} is empty")
     label = right_option(labels[0][0], options, labels[0][1]) if labels else None
-    # What is read first of a question without a context is the question.
+    # Without a context, the question is read first.
     context, question = found if len(found) > 1 and found[0].strip() else (found[-1], "")
     return context, question, options, label
 

@@ -171,14 +171,14 @@ def _problem(predictions: MaskedPredictions, vocabulary: Vocabulary) -> str | No
 
 
 def _tables(predictions: MaskedPredictions, vocabulary: Vocabulary) -> list[Panel]:
-    """Returns accuracy and loss by the input at a position, and by what was masked there."""
+    """Returns accuracy and loss by the input at a position, and by the masked piece."""
     seen, true = predictions.seen_ids, predictions.true_ids
     is_mask, is_true = seen == vocabulary.mask_id, seen == true
     goes_on = np.array([vocabulary.tokens[number].startswith("##") for number in true.tolist()], np.bool_)
     by_seen = {"[MASK]": is_mask, "the word itself": is_true, "another word": ~is_mask & ~is_true}
     by_piece = {"beginning of a word": ~goes_on, "rest of a word (##)": goes_on}
     return [
-        _table(predictions, "Masked words by what the model reads in their place", "reads", by_seen),
+        _table(predictions, "Masked words by what the model reads instead", "reads", by_seen),
         _table(predictions, "Masked words by piece", "piece", by_piece),
     ]
 

@@ -66,7 +66,7 @@ class PretrainingFamily(Family):
         return cls(record["nsp"], record["sampled_softmax"], of_rows)
 
     def as_trained(self, record: Mapping[str, Any]) -> PretrainingFamily:
-        """Returns the family of a trained model, so that the same is measured on other rows.
+        """Returns the family of a trained model, to measure the same on other rows.
 
         Only the number of held-out documents must not change: others would be among the training documents.
         """
@@ -138,7 +138,7 @@ class PretrainingTask(Splits):
     """Pre-training on text; a second phase adds a second split for both training and evaluation."""
 
     name: str = TASK
-    named_by = "--input_file"  # its files, where no folder holds them
+    named_by = "--input_file"  # its files without a folder
 
     def __init__(self, settings: PretrainingSettings) -> None:
         self._settings = settings

@@ -26,7 +26,7 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.pretraining.rows import ShardRows, Source, StoredRows, TextRows
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
 
-_SHARE, _MOST = 20, 200  # of the documents one in so many is held out, no more than so many
+_SHARE, _MOST = 20, 200  # one in 20 documents is held out, at most 200
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published
 _SMALL = 4 << 20  # bytes
 _PIECE = 1 << 22  # numbers that a digest reads at a time
@@ -155,9 +155,7 @@ def _refuse_pipes(paths: tuple[str, ...]) -> None:
         if os.path.isdir(path):
             raise DataError("is a folder; name files, as with a pattern", path)
         if not Corpus((path,)).can_be_read_again:
-            raise FlagError(
-                f"{path}: a pipe can be read only once, and a run that goes on reads its text again; write it to a file"
-            )
+            raise FlagError(f"{path}: a pipe can be read only once, and a resumed run reads its text again; write it to a file")
 
 
 def _refuse_both(trained_on: str, held_out: str | None) -> None:

@@ -20,10 +20,10 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 POSITIONS, IDS = Field("masked_lm_positions", SLOT), Field("masked_lm_ids", SLOT)
 NEXT_LABELS = Field("next_sentence_labels")
-DOCUMENTS = Field("documents", ROW, in_batches=False)  # which a row is of; for intervals
+DOCUMENTS = Field("documents", ROW, in_batches=False)  # document of each row; for intervals
 FIELDS = (POSITIONS, IDS, NEXT_LABELS)
 
-NEXT, RANDOM = "next", "random"  # what the second text is to the first
+NEXT, RANDOM = "next", "random"  # relation of the second text to the first
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from bert_tf.settings import MOST_EXAMPLES, setting
 class PretrainingSettings(MaskedRowSettings, CorpusSettings):
     """Text, masking and the second phase."""
 
-    # Declared anew where they mean something else than in `pretraining-data`.
+    # Redeclared, since they differ from `pretraining-data`.
     input_file: str | None = setting(
         None,
         "text, or TFRecord shards from `pretraining-data`: comma-separated files and patterns; default: the bundled sample",
@@ -43,9 +43,9 @@ class PretrainingSettings(MaskedRowSettings, CorpusSettings):
     )
 
 
-LISTS = ("input_file", "held_out_file", "phase2_input_file")  # of files, with commas
+LISTS = ("input_file", "held_out_file", "phase2_input_file")  # comma-separated files
 PATHS = (*LISTS, "corpus_dir")
-# What decides on rows and masks, and so on what is learned; what the form of files decides on the text itself says.
+# Settings that determine rows and masks; the effect of file formats shows in the text itself.
 OF_ROWS = tuple(
     field.name
     for field in dataclasses.fields(PretrainingSettings)

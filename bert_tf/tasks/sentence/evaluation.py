@@ -27,7 +27,7 @@ def evaluate_logits(
 ) -> Evaluation:
     """Measures logits [E, L] (averaged over windows) against label_ids [E] or [E, L], see `scores.encode`.
 
-    The loss is without class weights or smoothing. Examples without a prediction count as predicted; `more` says how many.
+    The loss has no class weights or smoothing. Metrics ignore abstention; `more` has the coverage.
     """
     predictions = scores.predictions(head.kind, logits, decision)
     values = task_metrics.compute(metrics, label_ids, predictions)

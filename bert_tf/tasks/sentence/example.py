@@ -8,21 +8,21 @@ from typing import Any, Union
 
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 
-# What columns of text are usually called; where none is named, data must have those of exactly one row.
+# Usual names of text columns; if none is named, data must have those of exactly one row.
 USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
 
-TEXTS = "texts"  # key of a run's record: how many texts each of its rows has
+TEXTS = "texts"  # key of a run's record: number of texts per row
 
 Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one type for each kind
 
 
 @dataclasses.dataclass(frozen=True)
 class SentenceExample:
-    guid: str  # split and number, as in the published script: "dev-1"; of one's own data the id
+    guid: str  # split and number, as in the published script: "dev-1"; for custom data the id
     text_a: str
     text_b: str | None = None
-    label: Label | None = None  # None where it is to be predicted
+    label: Label | None = None  # None if it is to be predicted
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -38,8 +38,8 @@ _LABELS = {
 
 
 _OTHER_TEXTS = {
-    1: "one text, but the model was trained on pairs; give two (of a table: --text_a and --text_b)",
-    2: "two texts, but the model was trained on single ones; give one (of a table: --text_a)",
+    1: "one text, but the model was trained on pairs; give two (for a table: --text_a and --text_b)",
+    2: "two texts, but the model was trained on single ones; give one (for a table: --text_a)",
 }
 COLUMNS = tuple(field.name for field in dataclasses.fields(RowColumns))
 
@@ -60,8 +60,8 @@ class SentenceFamily(Family):
     decision: Decision = PUBLISHED
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
-    # Few examples want more epochs, and what keeps a model from learning them by heart, so that seeds differ less; chosen by
-    # mean and spread over ten seeds (benchmarks/accuracy.md).
+    # Few examples need more epochs, and regularization against memorizing them, so that seeds differ less; chosen by mean
+    # and spread over ten seeds (benchmarks/accuracy.md).
     sample_settings: ClassVar[Mapping[str, Any]] = {
         "learning_rate": 8e-5,
         "train_batch_size": 8,

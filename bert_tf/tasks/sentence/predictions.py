@@ -25,7 +25,7 @@ class Prediction:
     id: Id
     label: Decided  # class, number, or labels that apply; None if the model abstains
     probabilities: Probabilities  # by label in class order; empty for regression
-    label_set: LabelSet = ()  # classes by probability that together are right as often as asked for
+    label_set: LabelSet = ()  # classes by probability, with the requested chance to hold the true one
 
 
 # Types of the fields by kind.

@@ -29,7 +29,7 @@ class RowColumns:
     def required(self, row: Any, *, labelled: bool) -> Any:
         """Returns the row; raises `RowError` if it lacks a named column."""
         if not isinstance(row, Mapping):
-            raise RowError(f"is a {type(row).__name__}; columns are named, which mappings and data frames have")
+            raise RowError(f"is a {type(row).__name__}; named columns require mappings or a data frame")
         wanted = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
         missing = [name for name in wanted if name and not _has(row, name)]
         if missing:
@@ -75,7 +75,7 @@ def each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iter
 
 
 def id_of(row: Any, name: str) -> str:
-    """Returns the id of a mapping; the name if it has none, as missing values of data frames."""
+    """Returns the id of a mapping; the name if it has none, or a missing value of a data frame."""
     given = row.get(_ID) if isinstance(row, Mapping) else None
     return name if given is None or given != given else cells.name(given, _ID)
 

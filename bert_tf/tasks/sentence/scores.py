@@ -21,7 +21,7 @@ from bert_tf.tasks.sentence.example import Label
 LabelArray = npt.NDArray[Any]  # int32 [N] classes, float32 [N] numbers, or float32 [N, L] of 0 and 1
 
 FIELD = "label_ids"
-NO_LABEL = 0  # what a batch carries where the label is to be predicted, as in the published script
+NO_LABEL = 0  # placeholder in batches for a label to predict, as in the published script
 
 
 def encode(labels: Sequence[Label | None], head: HeadSpec, names: Sequence[str]) -> LabelArray:
@@ -54,7 +54,7 @@ def balanced_weights(label_ids: LabelArray, head: HeadSpec) -> tuple[float, ...]
 
 Logits = npt.NDArray[np.floating[Any]]
 
-THRESHOLD = 0.5  # of the probability from which on one of several labels applies
+THRESHOLD = 0.5  # probability from which one of several labels applies
 
 
 def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
@@ -78,7 +78,7 @@ def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
 
 
 def predictions(kind: str, logits: Logits, decision: Decision = PUBLISHED) -> LabelArray:
-    """Decides in the format of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
+    """Decides in the format of `encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
     if kind == REGRESSION:
         return logits[:, 0]
     found = scores(kind, logits)
@@ -107,7 +107,7 @@ def label_sets(logits: Logits, names: Sequence[str], decision: Decision) -> list
 
 
 def labelled_logits(kind: str, logits: Logits, labels: LabelArray) -> list[LabelledLogits]:
-    """Returns what is calibrated: classes together, each of several labels by itself as the second of two classes."""
+    """Returns logits to calibrate: classes together; each of several labels alone, as the second of two classes."""
     if kind == MULTI_LABEL:
         pairs = np.stack([np.zeros_like(logits), logits], axis=-1)  # [E, L, 2]
         return [LabelledLogits(pairs[:, number], labels[:, number].astype(np.int32)) for number in range(logits.shape[1])]
@@ -115,7 +115,7 @@ def labelled_logits(kind: str, logits: Logits, labels: LabelArray) -> list[Label
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
-    """Converts predictions in the format of `labels.encode` to names, numbers, or tuples of names."""
+    """Converts predictions in the format of `encode` to names, numbers, or tuples of names."""
     if kind == REGRESSION:
         return [float(number) for number in predicted]
     if kind == CLASSIFICATION:

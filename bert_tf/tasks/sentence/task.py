@@ -25,7 +25,7 @@ from bert_tf.tasks.sentence.family import SentenceFamily
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
 
-_FEW = 10  # classes whose names are numbers, as of ratings
+_FEW = 10  # maximum classes with numbers as names, such as ratings
 _RARE, _RARE_SHARE = 5, 0.005  # rows, and share of all, below which a label may be a mistake
 _SHORTEST, _LONGEST = 4, 64  # letters of a name of which one may be a mistake
 _NAMED = 5  # labels in a warning
@@ -44,7 +44,7 @@ class CustomTask(FileTask):
         listed = listed_labels(settings)
         self._given_labels = tuple(labels or listed)
         if listed and set(listed) != set(self._given_labels):
-            raise FlagError(f"--labels={settings.labels}: the model was trained to tell {', '.join(self._given_labels)}")
+            raise FlagError(f"--labels={settings.labels}: the model was trained on {', '.join(self._given_labels)}")
         if settings.text_b and not settings.text_a:
             raise FlagError("--text_b names the second text; name the first with --text_a")
         if not settings.label_separator:
@@ -56,7 +56,7 @@ class CustomTask(FileTask):
         if self._given_labels or self._settings.problem == REGRESSION:
             return self._given_labels
         if not self._settings.train_file:
-            raise FlagError("--labels=a,b,c is required where no --train_file shows which there are")
+            raise FlagError("--labels=a,b,c is required without a --train_file")
         return self._label_column.discover(self._table(self._settings.train_file), may_have_header=self._may_have_header)
 
     def _sentences(self) -> SentenceFamily:
@@ -89,7 +89,7 @@ class CustomTask(FileTask):
             self._label_column.require(table)
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
-            ids = []  # they are for predictions
+            ids = []  # ids are for predictions
         known = self.labels if labels else ()
         ends = list(itertools.accumulate(map(len, texts)))
 
@@ -145,7 +145,7 @@ def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
         return [named]
     parts = [part if table.has(part) else part.strip() for part in named.split(",")]
     if "" in parts:
-        raise FlagError(f"--{flag}={named}: a name is empty; there is a comma too many")
+        raise FlagError(f"--{flag}={named}: a name is empty; remove the extra comma")
     return parts
 
 
@@ -172,7 +172,7 @@ class LabelColumn:
     def remedy(self, known: Sequence[str]) -> str:
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
             return f"numbers are learned with --problem={REGRESSION}"
-        return "if it is meant, list all labels with --labels"
+        return "if it is intended, list all labels with --labels"
 
     def discover(self, table: tables.Table, *, may_have_header: bool) -> tuple[str, ...]:
         """Returns the sorted labels of a table (numerically if possible), reading it to its end.
@@ -190,13 +190,13 @@ class LabelColumn:
                 first = names
         if may_have_header and first and all(counts[name] == 1 for name in first):
             raise DataError(
-                f"the label {self.separator.join(first)!r} stands in the first line only;"
+                f"the label {self.separator.join(first)!r} occurs only in the first line;"
                 " if that is a header line, add --has_header, else --nohas_header",
                 *(table.path, 1),
             )
         if len(counts) < (2 if self.kind == CLASSIFICATION else 1):
             there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
-            raise DataError(f"{there} in column {self.column!r}; there is nothing to tell apart", table.path)
+            raise DataError(f"{there} in column {self.column!r}; at least two labels are required", table.path)
         warn_of_labels(counts, table.path)
         return sorted_names(counts)
 
@@ -218,7 +218,7 @@ def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
     rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
     if rare:
         named = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
-        _LOG.warning("%s: labels with few rows: %s; list the labels that are meant with --labels", source, named)
+        _LOG.warning("%s: labels with few rows: %s; list the intended labels with --labels", source, named)
     near = [f"{one!r} ({counts[one]}) and {other!r} ({counts[other]})" for one, other in _near(counts)]
     if near:
         named = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)

@@ -69,7 +69,7 @@ class SimilarityFamily(Family):
         examples = read_rows(rows, split, kind=REGRESSION if labelled else None)
         for number, example in enumerate(examples):
             if example.text_b is None:
-                raise DataError(f"row {number}: one text, where pairs are compared; give two", split)
+                raise DataError(f"row {number}: one text, but pairs are compared; give two", split)
             if labelled and not 0.0 <= of_label(example) <= self.highest_score:
                 raise DataError(f"row {number}: the label {example.label:g} is outside 0 to {self.highest_score:g}", split)
         return examples
@@ -168,7 +168,7 @@ class StsTask(GlueTask):
 
 def sts_b() -> StsTask:
     """STS-B (Cer et al., 2017) for sentence embeddings."""
-    # The server takes predictions of STS-B alone.
+    # The server accepts only predictions of STS-B.
     return StsTask(**{**vars(glue.TASKS["STS-B"]), "name": STS_B, "metrics": (), "submissions": {}})
 
 
@@ -188,7 +188,7 @@ class PairsTask(CustomTask):
     def _texts(self, table: tables.Table) -> list[list[str]]:
         texts = super()._texts(table)
         if len(texts) < 2:
-            raise DataError("one text, where pairs are compared: name the second with --text_b", table.path)
+            raise DataError("one text, but pairs are compared: name the second with --text_b", table.path)
         return texts
 
 

@@ -24,10 +24,10 @@ SCORED = ("spearman", "pearson")
 UNSCORED = ("mrr", "accuracy_at_1")
 
 _KEPT = 50  # mistakes
-_SCORE_BANDS = 5  # of scores, each as wide
+_SCORE_BANDS = 5  # of scores, equally wide
 _RANK_BANDS = ((1, 1), (2, 3), (4, 10), (11, 100), (101, None))
-_AT_A_TIME = 1024  # pairs that are compared with all others
-_ALIKE = 1e-6  # how far the directions of vectors may be apart that are the same
+_AT_A_TIME = 1024  # pairs compared with all others at a time
+_ALIKE = 1e-6  # tolerance for equal directions of vectors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _by_score(scores: Floats, found: Floats) -> Panel:
             error = some - scores[bands == band]
             rows.append((name, len(some), float(some.mean()), float(some.std()), float(error.mean())))
     columns = ("score", "pairs", "mean cosine", "deviation", "mean error")
-    return Panel("Cosines by score", columns, rows, "scores from 0 to 1; the error is cosine less score")
+    return Panel("Cosines by score", columns, rows, "scores from 0 to 1; the error is cosine minus score")
 
 
 def largest_errors(vectors: Vectors, examples: Sequence[SentenceExample], highest_score: float) -> list[dict[str, Any]]:
@@ -168,7 +168,7 @@ def worst_ranks(vectors: Vectors, examples: Sequence[SentenceExample]) -> list[d
 def _searched(vectors: Vectors) -> Iterator[tuple[Ranks, Ranks, Floats, Floats]]:
     """Searches for some first texts at a time among the second texts of all pairs.
 
-    Yields [C] ranks of their own ones from 1 (texts as near do not count), [C] numbers of the nearest, [C] cosines with their
+    Yields [C] ranks of their own ones from 1 (ties do not count), [C] numbers of the nearest, [C] cosines with their
     own, [C, E] all cosines.
     """
     first, second = np.moveaxis(directions(vectors), 1, 0)  # [E, D]

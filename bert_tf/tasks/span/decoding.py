@@ -19,7 +19,7 @@ from bert_tf.tasks.predictions import Place
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-_BLOCK = 256  # rows whose pairs of tokens are looked at together
+_BLOCK = 256  # rows whose token pairs are scored together
 _ASCII = "\x7f"
 
 
@@ -99,7 +99,7 @@ def _pairs(
     first_places, last_places = np.take_along_axis(places, first, 1), np.take_along_axis(places, last, 1)
     may_begin = features.targets[spans.WIDEST][first_places] & np.take_along_axis(real, first, 1)
     may_end = (features.targets[spans.FIRST][last_places] >= 0) & np.take_along_axis(real, last, 1)
-    pieces = last[:, None, :] - first[:, :, None]  # [R, n, n], one less than there are
+    pieces = last[:, None, :] - first[:, :, None]  # [R, n, n], number of pieces minus 1
     may_be = may_begin[:, :, None] & may_end[:, None, :] & (pieces >= 0) & (pieces < rules.max_answer_length)
     row, a, b = np.nonzero(may_be)
     begins, ends = first_places[row, a], last_places[row, b]

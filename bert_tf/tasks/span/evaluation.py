@@ -59,7 +59,7 @@ def best_threshold(odds: Floats, answered: Floats, unanswered: Floats) -> tuple[
     odds [E]: score of no answer minus that of the best answer; answered, unanswered [E]: score with and without answer.
     """
     order = np.argsort(odds, kind="stable")
-    gains = np.concatenate([[0.0], np.cumsum((answered - unanswered)[order])])  # with so many questions answered
+    gains = np.concatenate([[0.0], np.cumsum((answered - unanswered)[order])])  # by number of answered questions
     ends = np.concatenate([[True], np.diff(odds[order]) > 0, [True]])  # a threshold does not divide equal odds
     best = int(np.argmax(np.where(ends, gains, -np.inf)))
     threshold = odds[order[best - 1]] if best else odds[order[0]] - 1.0
@@ -71,8 +71,8 @@ METRICS = (F1, EXACT)
 
 _QUESTION_WORDS = (6, 9, 12, 16)  # upper ends of the bins
 _CONTEXT_WORDS = (50, 100, 150, 250)
-_FIRST_WORDS = 10  # that have a row of their own
-_FEWEST_ARTICLES = 10  # of fewer it is not known how much they differ
+_FIRST_WORDS = 10  # with their own row
+_FEWEST_ARTICLES = 10  # with fewer, their spread is unknown
 
 Bools = npt.NDArray[np.bool_]
 
@@ -124,7 +124,7 @@ def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
 
 def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, tuple[float, float]]:
     known = [one.null_odds for one in predictions if one.null_odds is not None]
-    highest = max(known, default=0.0)  # stands where there is no answer to choose, and no threshold changes anything
+    highest = max(known, default=0.0)  # for questions without candidates, which no threshold affects
     odds = np.array([highest if one.null_odds is None else one.null_odds for one in predictions])
     answered = _scores(examples, [one.best for one in predictions], may_be_none=True)
     unanswered = _scores(examples, [""] * len(examples), may_be_none=True)

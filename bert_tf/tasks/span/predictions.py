@@ -17,7 +17,7 @@ from bert_tf.tasks.span.reader import SpanExample
 _LOG = logging.getLogger(__name__)
 
 COLUMNS = ("id", "answer", "probability", "start", "end", "window", "null_odds")  # the last if there may be no answer
-PUBLISHED_FILES = ("predictions", "nbest_predictions", "null_odds")  # JSON; the last where there may be no answer
+PUBLISHED_FILES = ("predictions", "nbest_predictions", "null_odds")  # JSON; the last if there may be no answer
 
 
 _CANDIDATE = json_schema(hints_of(Candidate))["properties"]
@@ -110,7 +110,7 @@ def _as_published(one: Candidate, probability: float) -> dict[str, Any]:
 
 _KEPT = 50  # of a split
 
-Mark = tuple[int, int, str]  # first character, the one after the last, and whose it is
+Mark = tuple[int, int, str]  # first character, end (exclusive), and source
 
 
 def most_confident(

@@ -31,7 +31,7 @@ class SpanExample:
     guid: str
     question: str
     context: str
-    answers: tuple[Answer, ...] | None = None  # the first is learned; empty for no answer, None where it is to be predicted
+    answers: tuple[Answer, ...] | None = None  # the first is learned; empty for no answer, None if it is to be predicted
     title: str = ""  # of the article, whose questions are not independent of each other
 
     @property
@@ -87,7 +87,7 @@ def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tupl
 
 
 def _list(value: Any) -> list[Any]:
-    if value is None or value == "" or value != value:  # NaN, which data frames have where nothing is
+    if value is None or value == "" or value != value:  # NaN: missing in a data frame
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -228,7 +228,7 @@ def _message(error: Exception) -> str:
 
 def _member(parent: Any, name: str, default: Any = None) -> Any:
     if not isinstance(parent, dict):
-        raise RowError(f"an object is expected, not {parent!r:.80}")
+        raise RowError(f"expected an object, not {parent!r:.80}")
     if name not in parent and default is None:
         raise RowError(f"no {name!r} in the object")
     return parent.get(name, default)
@@ -252,6 +252,6 @@ def _watched(examples: Iterable[SpanExample], source: Source) -> Iterator[SpanEx
     if misplaced:
         shown = ", ".join(misplaced[:_SHOWN]) + (", ..." if len(misplaced) > _SHOWN else "")
         _LOG.warning(
-            "%s: answers that are not where their start says, and are not trained on: %d of %d: %s",
+            "%s: answers not found at their start, so not trained on: %d of %d: %s",
             *(source, len(misplaced), total, shown),
         )

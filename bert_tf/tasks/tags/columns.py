@@ -111,7 +111,7 @@ class ColumnFile:
 
     def _problem(self, row: Sequence[str], width: int) -> str | None:
         if len(row) != width:
-            return f"{len(row)} columns where {width} are expected, as in the first row"
+            return f"{len(row)} columns, expected {width}, as in the first row"
         for name, column in zip(("words", "tags"), self._columns):
             if not -width <= column < width + 1:
                 return f"no column {column} for the {name}, there are {width}; name it with --{name[:-1]}_column"
@@ -150,7 +150,7 @@ def _place(column: int) -> int:
 
 WORDS, TAGS, TEXT = ("tokens", "words"), ("tags", "ner_tags", "labels"), "text"  # keys of objects
 _ID = "id"
-_LABELS = "; if it is meant, list all tags with --labels (of --task_name=custom)"
+_LABELS = "; if it is intended, list all tags with --labels (of --task_name=custom)"
 
 _LOG = logging.getLogger(__name__)
 
@@ -313,7 +313,7 @@ def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
     counts = collections.Counter(tag for row in each(rows, split, lambda row, _: _tagged(row)) for tag in row[1])
     if len(counts) < 2:
         there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-        raise DataError(f"{there}; there is nothing to tell apart: give labels=(...) or other rows", split)
+        raise DataError(f"{there}; at least two tags are required: give labels=(...) or other rows", split)
     return schemes.labels_of_counts(counts)
 
 

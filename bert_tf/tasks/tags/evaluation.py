@@ -30,7 +30,7 @@ Rows = list[list[Union[str, float, None]]]
 Entity = tuple[str, int, int]
 Error = tuple[str, Optional[Entity], Optional[Entity]]  # kind, true entity, overlapping or invented entity
 
-_LENGTHS = (5, 10, 20, 40)  # words of a sentence, ends of the rows of a table
+_LENGTHS = (5, 10, 20, 40)  # words of a sentence: upper bounds of table rows
 _EXAMPLES = 3  # of each kind of error
 _CONFUSIONS = 15
 
@@ -251,7 +251,7 @@ def _decoders(measured: _Measured, there: Sequence[Entity]) -> dict[str, dict[st
 
 def _decoding(decoders: Mapping[str, Mapping[str, float]]) -> Panel:
     rows: Rows = [[name, *values.values()] for name, values in decoders.items()]
-    note = "Constrained decoding (--constrained_decoding) takes the most probable tags that are legal together."
+    note = "Constrained decoding (--constrained_decoding) chooses the most probable legal tag sequence."
     return Panel("Decoding", ("decoding", "entity F1", "entity F1, strict", "illegal tags"), rows, note)
 
 
@@ -263,7 +263,7 @@ def _by_kind(wrong: Sequence[Error], there: int, measured: _Measured) -> Panel:
         listed = ", ".join(f"{type_} {count}" for type_, count in types.most_common())
         shown = "; ".join(" → ".join(_named(one, measured) for one in both) for both in of_kind[:_EXAMPLES])
         rows.append([kind, len(of_kind), listed, shown])
-    note = f"Of {there} entities that are there; each is in one row at most. Examples read: label → predicted."
+    note = f"Of {there} true entities; each is in one row at most. Examples read: label → predicted."
     return Panel("Errors by kind", ("kind", "entities", "by type", "examples"), rows, note)
 
 

@@ -108,7 +108,7 @@ class TagFamily(Family):
 
 CONLL2003 = "CoNLL2003"
 _OF_CONLL2003 = schemes.labels_of(f"B-{name}" for name in ("LOC", "MISC", "ORG", "PER"))
-_PATTERNS = {  # names of the shared task, then those that others gave its files
+_PATTERNS = {  # names of the shared task, then other common ones
     TRAIN: ("eng.train", "train.txt", "train.conll", "train.jsonl"),
     DEV: ("eng.testa", "valid.txt", "dev.txt", "dev.conll", "dev.jsonl"),
     TEST: ("eng.testb", "test.txt", "test.conll", "test.jsonl"),
@@ -122,7 +122,7 @@ def task(name: str, custom: CustomSettings, settings: TagSettings, labels: Seque
     """
     listed = tuple(listed_labels(custom)) if name != CONLL2003 else ()
     if labels and listed and set(listed) != set(labels):
-        raise FlagError(f"--labels={custom.labels}: the model was trained to tell {', '.join(labels)}")
+        raise FlagError(f"--labels={custom.labels}: the model was trained on {', '.join(labels)}")
     if schemes.are_of_entities(listed) and schemes.OUTSIDE in listed:
         listed = schemes.labels_of(listed)
     given = _OF_CONLL2003 if name == CONLL2003 else tuple(labels or listed)
@@ -143,7 +143,7 @@ class _Files:
     reader: TagReader
     train_file: str | None
     dev_file: str | None
-    given: tuple[str, ...]  # tags; those of the training file where there are none
+    given: tuple[str, ...]  # tags; if empty, those of the training file
 
     def family(self, constrained_decoding: bool) -> TagFamily:
         return TagFamily(self.labels, constrained_decoding)
@@ -161,11 +161,11 @@ class _Files:
         if self.given:
             return self.given
         if not self.train_file:
-            raise FlagError("--labels=O,B-X,I-X is required where no --train_file shows which tags there are")
+            raise FlagError("--labels=O,B-X,I-X is required without a --train_file")
         counts = collections.Counter(tag for tags in self.reader.tags(self.train_file) for tag in tags)
         if len(counts) < 2:
-            list(self.reader.tags(self.train_file, tables.refuse))  # says why no row can be used
+            list(self.reader.tags(self.train_file, tables.refuse))  # raises if no row can be used
             there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
-            raise DataError(f"{there}; there is nothing to tell apart", self.train_file)
+            raise DataError(f"{there}; at least two tags are required", self.train_file)
         of_dev = self.reader.tags(self.dev_file) if self.dev_file else ()
         return schemes.labels_of_counts(counts, (tag for tags in of_dev for tag in tags))

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLU])(-.+)?")
-_LIKE = {"L": "E", "U": "S"}  # the same thing in the words of IOBES
-_NO_TYPE = "_"  # what seqeval calls the type of B and I alone
+_LIKE = {"L": "E", "U": "S"}  # IOBES equivalents
+_NO_TYPE = "_"  # seqeval's type of bare B and I
 
 
 def are_of_entities(tags: Iterable[str]) -> bool:
@@ -112,7 +112,7 @@ def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ())
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 
-_PAIRS = 1 << 21  # of tags that are compared at a time, over all sentences that are decoded together
+_PAIRS = 1 << 21  # tag pairs compared at a time, over all sentences decoded together
 
 
 class Legal(NamedTuple):

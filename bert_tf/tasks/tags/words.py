@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 _CHUNK = re.compile(r"\S+")
 CLITICS = ("s", "re", "ve", "ll", "d", "m", "t")  # of English, after an apostrophe
-_CLITIC_END = max(map(len, CLITICS)) + 2  # behind an apostrophe: no clitic has more letters, and no more of a chunk is copied
+_CLITIC_END = max(map(len, CLITICS)) + 2  # characters copied after an apostrophe: no clitic is longer
 APOSTROPHES = "'\u2019"
-JOINTS = "-.&/@_:,\u2010\u2011" + APOSTROPHES  # between two letters or digits they divide no word
+JOINTS = "-.&/@_:,\u2010\u2011" + APOSTROPHES  # do not split a word between letters or digits
 OF_NUMBERS = ",:"  # only between digits
 SHORT = frozenset("Dr Mr Mrs Ms Prof St Jr Sr Gen Sen Rep Gov Lt Col Capt Inc Ltd Co Corp vs No".split())
 WORD, MARK, IDEOGRAPH = "word", "mark", "ideograph"

@@ -149,7 +149,7 @@ def test_file_is_read_as_it_was_written(tmp_path):
 def test_damage_is_named_with_its_line(tmp_path, old, new, line):
     path = tmp_path / "live.tsv"
     path.write_text(TEXT.replace(old, new))
-    with pytest.raises(DataError, match=f"{re.escape(str(path))}:{line}: want .*--memory_trace_step"):
+    with pytest.raises(DataError, match=f"{re.escape(str(path))}:{line}: expected .*--memory_trace_step"):
         live_memory.read(path)
 
 

@@ -13,7 +13,7 @@ from bert_tf.profiling.memory import pictures, trace_file, trace_report
 from bert_tf.profiling.memory.trace_file import Output, Skipped, Trace, parse
 from tests.profiling.excerpt import ALLOCATED, NODES, OUTPUTS, PHASES, REQUESTED, SLACK, TRACE
 
-WANTED = "malformed: want Output, slot, requested, allocated, allocator, time"
+WANTED = "malformed: expected Output, slot, requested, allocated, allocator, time"
 QUERY = "bert/encoder/layer_0/attention/self/query/MatMul"
 
 
@@ -52,7 +52,7 @@ def test_reads_on_after_lines_that_it_cannot_use():
         (
             "SrcNode a 1\nOutput 0 4 4 bfc 9\nSrcNode b\nOutput 0 8 8 bfc 9\n",
             [9],
-            [(3, "malformed: want SrcNode, name, number of outputs"), (4, "malformed: an output of no operation")],
+            [(3, "malformed: expected SrcNode, name, number of outputs"), (4, "malformed: an output of no operation")],
         ),
         (
             "SrcNode a 2\nOutput 0 4 4 bfc 8\nSrcNode b 1\nOutput 0 4 4 bfc 9\n",

@@ -45,9 +45,9 @@ def test_nothing_is_guessed(kind, inputs, output):
         ("float16", (64, 768, 3072), ""),
         ("bfloat16", (8, 8, 8), ""),
         ("float32", (64, 768, 3072), "float32"),
-        ("float16", (1763, 768, 3072), "M = 1763: no multiple of 8"),
-        ("bfloat16", (64, 30, 30522), "K = 30, N = 30522: no multiple of 8"),
-        ("float16", (64, 768, 2), "N = 2: no multiple of 8"),
+        ("float16", (1763, 768, 3072), "M = 1763: not a multiple of 8"),
+        ("bfloat16", (64, 30, 30522), "K = 30, N = 30522: not a multiple of 8"),
+        ("float16", (64, 768, 2), "N = 2: not a multiple of 8"),
     ],
 )
 def test_what_keeps_a_product_from_them(dtype, sizes, obstacle):

@@ -111,7 +111,7 @@ def test_without_a_peak_nothing_is_compared_with_it():
 
 def test_half_precision_is_kept_from_tensor_cores_by_its_sizes():
     row = named(time_tables.op_table(recorded.record(dtype=tf.bfloat16)))[PRODUCT]
-    assert (row.eligible, row.obstacle) == (0, "M = 5: no multiple of 8")
+    assert (row.eligible, row.obstacle) == (0, "M = 5: not a multiple of 8")
     steps = [recorded.step(16, 10, dtype=tf.bfloat16), recorded.step(5, 30, dtype=tf.bfloat16)]
     record = dataclasses.replace(recorded.record(), operations=step_stats.operations(steps))
     rows = time_tables.op_table(record)
