@@ -19,8 +19,8 @@ from benchmarks.whole_command import Finished
 from benchmarks.workers import Environments, Limits, Worker, WorkerError, variables
 
 LOSS_TOLERANCE = 1e-3
-VECTORS_TOLERANCE = 1e-4  # of those in float32
-LEAST_COSINE = 0.95  # of those in other number formats to those in float32
+VECTORS_TOLERANCE = 1e-4  # between float32 vectors
+LEAST_COSINE = 0.95  # between float32 vectors and vectors in another number format
 _SPARE_STEPS = 10  # a library that counts the first step otherwise does not come to its end too soon
 
 
@@ -49,7 +49,7 @@ class Stage:
         self.versions: dict[str, Mapping[str, str]] = {}
         self.batch_sizes: Mapping[str, int] = {}  # of contenders with a chosen one
         self.peaks: Mapping[str, Sequence[float]] = {}  # GFLOP/s by precision, one per round, if measured
-        self.cosines: dict[str, float] = {}  # of vectors to those of our first contender, the lowest
+        self.cosines: dict[str, float] = {}  # lowest cosine to the vectors of our first contender
         self.finished: dict[str, list[Finished]] = {}  # whole commands, one per turn
 
     def present(self) -> list[Contender]:
@@ -141,7 +141,7 @@ def mismatch(
     if rounds_alike and not np.allclose(vectors, others, rtol=0.0, atol=VECTORS_TOLERANCE):
         return f"vectors differ by more than {VECTORS_TOLERANCE:g}"
     if vectors and not rounds_alike and lowest_cosine(vectors, others) < LEAST_COSINE:
-        return f"cosines of vectors to ours in float32 are below {LEAST_COSINE:g}"
+        return f"cosines to our float32 vectors are below {LEAST_COSINE:g}"
     if not with_loss or reference.get("loss") is None:
         return None
     loss = answer.get("loss")

@@ -81,7 +81,7 @@ class _Contender:
     def __init__(self, workload: SimpleNamespace) -> None:
         self.workload = workload
         given = {**_ALONE, **_WAYS[workload.way]}
-        if workload.suite != "encode":  # which opens the encoder itself
+        if workload.suite != "encode":  # it opens an encoder with its own settings
             precision = getattr(workload, "precision", _PRECISION)  # PyTorch has no TF32 by default
             given = {**given, "precision": precision, **getattr(workload, "flags", {})}
         settings = configured(task_name=_COMMON if workload.kind == PRETRAINING else workload.task, **given)

@@ -36,7 +36,7 @@ def test_what_is_comparable(ours, theirs, message):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "message"), [([[0.5, 0.26]], None), ([[0.5, -0.25]], "cosines of vectors to ours in float32 are below 0.95")]
+    ("vectors", "message"), [([[0.5, 0.26]], None), ([[0.5, -0.25]], "cosines to our float32 vectors are below 0.95")]
 )
 def test_vectors_in_another_number_format_are_compared_by_their_cosines(vectors, message):
     assert mismatch(WITH_VECTORS, {**ANSWER, "vectors": vectors}, with_loss=True, rounds_alike=False) == message

@@ -18,7 +18,7 @@ _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
 _OUTSIDE, _NAMED = 0.1, 0.01  # shares of the time between steps, and of a part of it, that are worth a word
-_OF_CPUS = (0.6, 0.75)  # time of a step in bfloat16 to one in float32, on two CPUs and four tasks (docs/speed.md)
+_BFLOAT16_TIME = (0.6, 0.75)  # of a float32 step; measured on two AMD CPUs (docs/speed.md)
 # By a part between steps, what makes it rarer.
 _RARER = {
     SAVES: "checkpoints are rarer with a larger --save_checkpoints_steps",
@@ -93,9 +93,9 @@ def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, st
 
 
 def _in_half(seconds: float) -> str:
-    least, most = (_time(share * seconds) for share in _OF_CPUS)
+    least, most = (_time(share * seconds) for share in _BFLOAT16_TIME)
     return (
-        f"this CPU has instructions for it; from other runs, these steps would take {least} to {most} instead of"
+        f"this CPU has instructions for it; as measured on AMD CPUs, these steps would take {least} to {most} instead of"
         f" {_time(seconds)}, and scores of five seeds differed by less than their spread (docs/speed.md)"
     )
 
