@@ -76,10 +76,10 @@ def _native_attention(sequences: _Sequences, config: BertConfig, execution: Exec
         sources = {"query": queries, "key": rows, "value": rows}
         found = [layers.product(source, config.hidden_size, config, scope=name) for name, source in sources.items()]
         products, biases = zip(*found)
-        shape = tf.stack([tf.shape(bias)[0], heads, of_queries.longest(), layout.longest()])
-        mask, scale = execution.dropout.kept(shape, config.attention_probs_dropout_prob)
         hidden = layout.pack(bias[:, 0, 0, :])  # [N]
         starts = of_queries.starts(), layout.starts()
+        shape = tf.stack([tf.shape(bias)[0], heads, of_queries.longest(), layout.longest()])
+        mask, scale = execution.dropout.kept_weights(shape, starts, config.attention_probs_dropout_prob)
         return native.attention(products, biases, hidden, starts, mask, heads=heads, scale=scale)
 
 

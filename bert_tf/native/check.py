@@ -9,6 +9,7 @@ tokens of the longest sequence, K = D / H.
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -191,6 +192,13 @@ def _check_kept(session: tf1.Session) -> None:
     bits = tf.random.stateless_uniform([-(-size // 4)], seed, minval=None, maxval=None, dtype=tf.uint64)
     expected = tf.cast(tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size], tf.int32) >= _DROPPED
     _compare("the mask of dropout", [ops.kept(seed, tf.constant(size, tf.int64), _DROPPED)], [expected], session, 0.0)
+    for queries in (_TOKENS, (1,) * len(_TOKENS)):
+        shape = [len(_TOKENS), _HEADS, max(queries), max(_TOKENS) + 5]
+        whole = tf.reshape(ops.kept(seed, tf.constant(math.prod(shape), tf.int64), _DROPPED), shape)
+        starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (queries, _TOKENS)]
+        found = ops.kept_weights(seed, tf.constant(shape, tf.int32), starts, _DROPPED)
+        pairs = [[mask[i, :, :q, :t] for mask in (found, whole)] for i, (q, t) in enumerate(zip(queries, _TOKENS))]
+        _compare("the mask of attention", *zip(*pairs), session, 0.0)
 
 
 def _check_norm(random: np.random.Generator, session: tf1.Session) -> None:

@@ -44,8 +44,20 @@ def kept(seed: tf.Tensor, size: tf.Tensor, dropped: int) -> tf.Tensor:
 
     `dropped` counts values out of 65536.
     """
-    state = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
-    return _library().bert_tf_kept(key=state.key, counter=state.counter, size=size, dropped=dropped)
+    return _library().bert_tf_kept(**_state(seed), size=size, dropped=dropped)
+
+
+def kept_weights(seed: tf.Tensor, shape: tf.Tensor, starts: Sequence[tf.Tensor], dropped: int) -> tf.Tensor:
+    """As `kept`, for attention weights: `shape` [4] int32 is B, H, Q, T; undefined after the end of each sequence.
+
+    `starts` as in `attention`.
+    """
+    more = {"shape": shape, "query_starts": starts[0], "key_starts": starts[1], "dropped": dropped}
+    return _library().bert_tf_kept_weights(**_state(seed), **more)
+
+
+def _state(seed: tf.Tensor) -> dict[str, tf.Tensor]:
+    return tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)._asdict()
 
 
 def gelu(x: tf.Tensor, bias: tf.Tensor | tf.Variable, *, exact: bool) -> tf.Tensor:
@@ -89,7 +101,7 @@ def attention(
 
     Rows come before biases ([D] each) and scaling. `hidden` [N] float32 is added to the scores of a key; `starts` are [B + 1]
     int32 first rows of each sequence and the number of rows, for queries and for keys; `mask` is [B, H, Q, T] uint8 from
-    `kept`, or None; `scale` multiplies kept weights.
+    `kept_weights`, or None; `scale` multiplies kept weights.
     """
     names = ("query", "key", "value")
     given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
@@ -174,7 +186,6 @@ def _register_gradients(library: Any) -> None:
         found = library.bert_tf_attention_grad(
             **dict(zip(names, op.inputs)),
             upstream=upstream,
-            context=op.outputs[0],
             normalizers=op.outputs[1],
             heads=op.get_attr("heads"),
             scale=op.get_attr("scale"),

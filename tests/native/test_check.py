@@ -18,6 +18,10 @@ def kept(kernels, seed, size, dropped):
     return kernels.kept(seed, size, dropped + 1)
 
 
+def kept_weights(kernels, seed, shape, starts, dropped):
+    return kernels.kept_weights(seed, shape, starts, dropped + 1)
+
+
 def gelu(kernels, x, bias, exact):
     return kernels.gelu(x, bias, exact=exact) * 1.0001
 
@@ -34,9 +38,9 @@ def adamw(kernels, *, epsilon, **inputs):
     return kernels.adamw(epsilon=epsilon * 1000, **inputs)
 
 
-@pytest.mark.parametrize("wrong", [kept, gelu, norm, attention, adamw], ids=lambda wrong: wrong.__name__)
+@pytest.mark.parametrize("wrong", [kept, kept_weights, gelu, norm, attention, adamw], ids=lambda wrong: wrong.__name__)
 def test_notices_what_is_wrong(kernels, monkeypatch, wrong):
-    right = Right(**{name: getattr(kernels, name) for name in ("kept", "gelu", "norm", "attention", "adamw")})
+    right = Right(**{name: getattr(kernels, name) for name in ("kept", "kept_weights", "gelu", "norm", "attention", "adamw")})
     monkeypatch.setattr(check.ops, wrong.__name__, lambda *inputs, **options: wrong(right, *inputs, **options))
     with pytest.raises(check.WrongError):
         check.check(tf.float32)

@@ -62,6 +62,18 @@ def test_attention_of_bfloat16_rounds_what_it_reads_and_writes_alone(kernels):
         np.testing.assert_allclose(np.asarray(mine, np.float64), true, atol=0.02 * max(5.0, np.abs(true).max()))
 
 
+def test_what_is_not_a_number_stays_with_its_query(kernels):
+    """No weight of a padded vector hides it, or carries it on."""
+    rows = np.random.default_rng(0).normal(size=(3, STARTS[-1], 32)).astype(np.float32)
+    rows[0, 80], rows[0, 90] = np.nan, 1e18
+    with tf.Graph().as_default(), tf1.Session() as session:
+        biases, zeros, starts = [tf.zeros(32)] * 3, tf.zeros(STARTS[-1:]), (STARTS, STARTS)
+        found = session.run(kernels.attention([*map(tf.constant, rows)], biases, zeros, starts, None, heads=2, scale=1.0))
+    assert np.isnan(found[80]).all()
+    np.testing.assert_allclose(found[90, :16], rows[2, 71 + np.argmax(rows[1, 71:201, :16].sum(axis=1)), :16])
+    assert np.isfinite(np.delete(found, 80, axis=0)).all()
+
+
 def test_threads_change_no_bit(kernels):
     alone, several = (attended(kernels, 4, 128, threads)[0] for threads in (1, 3))
     for one, other in zip(alone, several):

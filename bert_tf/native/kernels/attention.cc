@@ -7,6 +7,7 @@
 
 #include "ops.h"
 #include "products.h"
+#include "squares.h"
 
 namespace bert_tf::attention {
 constexpr int kQueries = 64;  // of a sequence that are computed at a time
@@ -31,7 +32,7 @@ struct Inputs {
   float root;
 };
 
-// Rows of one head in float32 with their bias, [count, padded(K)], zero where padded.
+// Rows of one head in float32 with their bias, [padded(count), padded(K)], zero where padded.
 template <typename T>
 void load(const T* rows, const float* bias, int64_t count, int64_t width, int64_t head, float scale, float* to) {
   const int64_t stride = padded(head);
@@ -40,26 +41,27 @@ void load(const T* rows, const float* bias, int64_t count, int64_t width, int64_
     EACH(k, head) to[i * stride + k] = (widened(rows[i * width + k]) + (bias ? bias[k] : 0.0f)) * scale;
     std::fill(to + i * stride + head, to + (i + 1) * stride, 0.0f);
   }
+  std::fill(to + count * stride, to + padded(count) * stride, 0.0f);
 }
 
-// [count, padded(K)] to [K, padded(count)], zero where padded.
-void transpose(const float* rows, int64_t count, int64_t head, float* to) {
-  const int64_t stride = padded(head), across = padded(count);
-  EACH(k, head) {
-    for (int64_t i = 0; i < count; ++i) to[k * across + i] = rows[i * stride + k];
-    std::fill(to + k * across + count, to + (k + 1) * across, 0.0f);
-  }
+// [height, width] to [width, height], both whole squares.
+void transpose(const float* rows, int64_t height, int64_t width, float* to) {
+  for (int64_t i = 0; i < height; i += kSide)
+    for (int64_t k = 0; k < width; k += kSide) transpose_square(rows + i * width + k, width, to + k * height + i, height);
 }
 
 template <typename T>
-void unload(const float* rows, int64_t count, int64_t width, int64_t head, float scale, T* to, float* sums) {
-  const int64_t stride = padded(head);
-  for (int64_t i = 0; i < count; ++i)
-    EACH(k, head) {
-      const float x = rows[i * stride + k] * scale;
-      store(x, to + i * width + k);
-      if (sums) sums[k] += x;
-    }
+void unload(const float* rows, int64_t count, int64_t width, int64_t head, float scale, T* to) {
+  for (int64_t i = 0; i < count; ++i) EACH(k, head) store(rows[i * padded(head) + k] * scale, to + i * width + k);
+}
+
+// sums[k] += scale (rows[0, k] + rows[1, k] + ...)
+void add_rows(const float* rows, int64_t count, int64_t head, float scale, float* sums) {
+  for (int64_t k = 0; k < head; k += kLanes) {
+    Lanes sum = {};
+    for (int64_t i = 0; i < count; ++i) sum += lanes(rows + i * padded(head) + k);
+    for (int64_t l = 0; l < std::min<int64_t>(kLanes, head - k); ++l) sums[k + l] += sum[l] * scale;
+  }
 }
 
 // Floats that a thread keeps from one sequence to the next, handed out in parts.
@@ -95,8 +97,18 @@ struct Head {
         first_query(all.query_starts[sequence]), first_key(all.key_starts[sequence]),
         queries(all.query_starts[sequence + 1] - first_query), keys(all.key_starts[sequence + 1] - first_key) {}
 
-  const uint8_t* kept(int64_t query) const {
-    return all.kept ? all.kept + ((sequence * all.heads + number) * all.most_queries + query) * all.most_keys : nullptr;
+  // What `hidden` adds to the scores of `across` keys: no weight after the sequence.
+  float* hidden(float* to, int64_t across) const {
+    std::copy(all.hidden + first_key, all.hidden + first_key + keys, to);
+    std::fill(to + keys, to + across, -INFINITY);
+    return to;
+  }
+  // Of `across` keys, as they lie in the mask; its last row is copied where whole vectors do not end with it.
+  const uint8_t* kept(int64_t query, int64_t across, uint8_t* copy) const {
+    const int64_t from = ((sequence * all.heads + number) * all.most_queries + query) * all.most_keys;
+    if (from + across <= all.batch * all.heads * all.most_queries * all.most_keys) return all.kept + from;
+    std::copy(all.kept + from, all.kept + from + keys, copy);
+    return copy;
   }
   int64_t query_at(int64_t query) const { return (first_query + query) * all.width + column; }
   int64_t key_at() const { return first_key * all.width + column; }
@@ -125,36 +137,47 @@ class Attention : public Scaled {
   void attend(const Head<T>& at, T* result, float* logarithms) {
     const Inputs<T>& all = at.all;
     const int64_t wide = padded(all.head), across = padded(at.keys);
-    Scratch scratch(2 * at.keys * wide + all.head * across + kQueries * (2 * wide + across));
-    float *key = scratch.take(at.keys * wide), *value = scratch.take(at.keys * wide), *keys = scratch.take(all.head * across);
+    Scratch scratch(3 * across * wide + kQueries * (2 * wide + across) + 2 * across);
+    float *key = scratch.take(across * wide), *value = scratch.take(across * wide), *keys = scratch.take(across * wide);
     float *query = scratch.take(kQueries * wide), *context = scratch.take(kQueries * wide), *weights = scratch.take(kQueries * across);
+    const float* hidden = at.hidden(scratch.take(across), across);
+    uint8_t* copy = reinterpret_cast<uint8_t*>(scratch.take(across));
     load(all.key + at.key_at(), all.of_key + at.column, at.keys, all.width, all.head, 1.0f, key);
     load(all.value + at.key_at(), all.of_value + at.column, at.keys, all.width, all.head, 1.0f, value);
-    transpose(key, at.keys, all.head, keys);
+    transpose(key, across, wide, keys);
     for (int64_t begin = 0; begin < at.queries; begin += kQueries) {
       const int64_t count = std::min<int64_t>(kQueries, at.queries - begin);
       load(all.query + at.query_at(begin), all.of_query + at.column, count, all.width, all.head, all.root, query);
       product({query, wide, 1}, keys, across, count, all.head, across, weights, across, false);
+      float shares[kQueries];
       for (int64_t i = 0; i < count; ++i) {
-        float* row = weights + i * across;
-        logarithms[(at.first_query + begin + i) * all.heads + at.number] =
-            softmax(row, all.hidden + at.first_key, at.kept(begin + i), at.keys);
+        const uint8_t* kept = all.kept ? at.kept(begin + i, across, copy) : nullptr;
+        const auto [most, sum] = exponentials(weights + i * across, hidden, kept, across);
+        logarithms[(at.first_query + begin + i) * all.heads + at.number] = most + std::log(sum);
+        shares[i] = (kept ? scale_ : 1.0f) / sum;
       }
       product({weights, across, 1}, value, wide, count, at.keys, wide, context, wide, false);
-      unload(context, count, all.width, all.head, 1.0f, result + at.query_at(begin), nullptr);
+      for (int64_t i = 0; i < count; ++i) EACH(k, wide) context[i * wide + k] *= shares[i];
+      unload(context, count, all.width, all.head, 1.0f, result + at.query_at(begin));
     }
   }
 
-  // Scores to weights, of which dropout leaves some; returns the logarithm of what they were divided by.
-  float softmax(float* row, const float* hidden, const uint8_t* kept, int64_t keys) {
-    float most = -INFINITY, sum = 0.0f;
-    EACH(j, keys) row[j] += hidden[j];
-    EACH(j, keys) most = row[j] > most ? row[j] : most;
-    EACH(j, keys) row[j] = exponential(row[j] - most), sum += row[j];
-    const float share = (kept ? scale_ : 1.0f) / sum;
-    EACH(j, keys) row[j] *= share;
-    if (kept) EACH(j, keys) row[j] *= static_cast<float>(kept[j]);
-    return most + std::log(sum);
+  // Scores to weights that are not divided yet, of which dropout leaves some; returns the largest score and the weights' sum.
+  static std::pair<float, float> exponentials(float* row, const float* hidden, const uint8_t* kept, int64_t across) {
+    across = across / kLanes * kLanes;  // the compiler sees whole vectors
+    Lanes most = lanes(row) + lanes(hidden);
+    for (int64_t j = 0; j < across; j += kLanes) {
+      const Lanes score = lanes(row + j) += lanes(hidden + j);
+      most = score > most ? score : most;
+    }
+    const float top = largest(most);
+    float sum = 0.0f;
+    if (kept) EACH(j, across) {
+        const float weight = exponential(row[j] - top);
+        sum += weight, row[j] = weight * static_cast<float>(kept[j]);
+      }
+    else EACH(j, across) row[j] = exponential(row[j] - top), sum += row[j];
+    return {top, sum};
   }
 };
 
@@ -164,8 +187,8 @@ class AttentionGradient : public Scaled {
   using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
     const Inputs<T> all(context, heads_);
-    const T *upstream = read<T>(context->input(10)), *result = read<T>(context->input(11));
-    const float* logarithms = floats(context, 12);
+    const T* upstream = read<T>(context->input(10));
+    const float* logarithms = floats(context, 11);
     T* gradients[3];
     for (int part = 0; part < 3; ++part) {
       ALLOCATE(context, part, context->input(part).shape(), output);
@@ -176,7 +199,7 @@ class AttentionGradient : public Scaled {
     parallel(context, all.batch * heads_, tokens * tokens * (all.head + 8) / 3, [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) {
         const Head<T> at(all, unit);
-        differentiate(at, upstream, result, logarithms, gradients, partial.data() + at.sequence * 3 * all.width + at.column);
+        differentiate(at, upstream, logarithms, gradients, partial.data() + at.sequence * 3 * all.width + at.column);
       }
     });
     for (int part = 0; part < 3; ++part) {
@@ -186,47 +209,55 @@ class AttentionGradient : public Scaled {
   }
 
  private:
-  void differentiate(const Head<T>& at, const T* upstream, const T* result, const float* logarithms, T* const* gradients, float* sums) {
+  void differentiate(const Head<T>& at, const T* upstream, const float* logarithms, T* const* gradients, float* sums) {
     const Inputs<T>& all = at.all;
-    const int64_t wide = padded(all.head), across = padded(at.keys), rows = at.keys * wide, block = kQueries * across;
-    Scratch scratch(4 * rows + 2 * all.head * across + 4 * kQueries * wide + 3 * block);
+    const int64_t wide = padded(all.head), across = padded(at.keys), rows = across * wide, block = kQueries * across;
+    Scratch scratch(6 * rows + 3 * kQueries * wide + 3 * block + 2 * across);
     float *key = scratch.take(rows), *value = scratch.take(rows), *of_key = scratch.take(rows), *of_value = scratch.take(rows);
-    float *keys = scratch.take(all.head * across), *values = scratch.take(all.head * across);
-    float *query = scratch.take(kQueries * wide), *of_query = scratch.take(kQueries * wide);
-    float *up = scratch.take(kQueries * wide), *context = scratch.take(kQueries * wide);
+    float *keys = scratch.take(rows), *values = scratch.take(rows);
+    float *query = scratch.take(kQueries * wide), *of_query = scratch.take(kQueries * wide), *up = scratch.take(kQueries * wide);
     float *weights = scratch.take(block), *dropped = scratch.take(block), *scores = scratch.take(block);
+    const float* hidden = at.hidden(scratch.take(across), across);
+    uint8_t* copy = reinterpret_cast<uint8_t*>(scratch.take(across));
     load(all.key + at.key_at(), all.of_key + at.column, at.keys, all.width, all.head, 1.0f, key);
     load(all.value + at.key_at(), all.of_value + at.column, at.keys, all.width, all.head, 1.0f, value);
-    transpose(key, at.keys, all.head, keys);
-    transpose(value, at.keys, all.head, values);
+    transpose(key, across, wide, keys);
+    transpose(value, across, wide, values);
     std::fill(of_key, of_key + rows, 0.0f);
     std::fill(of_value, of_value + rows, 0.0f);
     for (int64_t begin = 0; begin < at.queries; begin += kQueries) {
       const int64_t count = std::min<int64_t>(kQueries, at.queries - begin);
       load(all.query + at.query_at(begin), all.of_query + at.column, count, all.width, all.head, all.root, query);
       load(upstream + at.query_at(begin), static_cast<const float*>(nullptr), count, all.width, all.head, 1.0f, up);
-      load(result + at.query_at(begin), static_cast<const float*>(nullptr), count, all.width, all.head, 1.0f, context);
       product({query, wide, 1}, keys, across, count, all.head, across, weights, across, false);
       product({up, wide, 1}, values, across, count, all.head, across, scores, across, false);
       for (int64_t i = 0; i < count; ++i) {
-        float along = 0.0f;
-        EACH(k, wide) along += up[i * wide + k] * context[i * wide + k];
         const float logarithm = logarithms[(at.first_query + begin + i) * all.heads + at.number];
-        const float* hidden = all.hidden + at.first_key;
-        const uint8_t* kept = at.kept(begin + i);
-        float *weight = weights + i * across, *left = dropped + i * across, *score = scores + i * across;
-        EACH(j, at.keys) weight[j] = exponential(weight[j] + hidden[j] - logarithm);
-        if (kept) EACH(j, at.keys) left[j] = weight[j] * (static_cast<float>(kept[j]) * scale_);
-        else std::copy(weight, weight + at.keys, left);
-        EACH(j, at.keys) score[j] = left[j] * score[j] - weight[j] * along;
+        const uint8_t* kept = all.kept ? at.kept(begin + i, across, copy) : nullptr;
+        by_scores(weights + i * across, dropped + i * across, scores + i * across, hidden, logarithm, kept, across);
       }
       product({scores, across, 1}, key, wide, count, at.keys, wide, of_query, wide, false);
       product({scores, 1, across}, query, wide, at.keys, count, wide, of_key, wide, true);
       product({dropped, 1, across}, up, wide, at.keys, count, wide, of_value, wide, true);
-      unload(of_query, count, all.width, all.head, all.root, gradients[0] + at.query_at(begin), sums);
+      unload(of_query, count, all.width, all.head, all.root, gradients[0] + at.query_at(begin));
+      add_rows(of_query, count, all.head, all.root, sums);
     }
-    unload(of_key, at.keys, all.width, all.head, 1.0f, gradients[1] + at.key_at(), sums + all.width);
-    unload(of_value, at.keys, all.width, all.head, 1.0f, gradients[2] + at.key_at(), sums + 2 * all.width);
+    unload(of_key, at.keys, all.width, all.head, 1.0f, gradients[1] + at.key_at());
+    unload(of_value, at.keys, all.width, all.head, 1.0f, gradients[2] + at.key_at());
+    add_rows(of_key, at.keys, all.head, 1.0f, sums + all.width);
+    add_rows(of_value, at.keys, all.head, 1.0f, sums + 2 * all.width);
+  }
+
+  // `scores` hold the gradient of each weight that dropout left, and then that of the score.
+  void by_scores(float* weights, float* dropped, float* scores, const float* hidden, float logarithm, const uint8_t* kept,
+                 int64_t across) const {
+    across = across / kLanes * kLanes;  // the compiler sees whole vectors
+    float along = 0.0f;
+    EACH(j, across) weights[j] = exponential(weights[j] + hidden[j] - logarithm);
+    if (kept) EACH(j, across) dropped[j] = weights[j] * (static_cast<float>(kept[j]) * scale_);
+    else std::copy(weights, weights + across, dropped);
+    EACH(j, across) scores[j] *= dropped[j], along += scores[j];
+    EACH(j, across) scores[j] -= weights[j] * along;
   }
 };
 
@@ -236,7 +267,7 @@ class AttentionGradient : public Scaled {
       .Input("kept: uint8").Attr("heads: int").Attr("scale: float").Attr("T: {float, bfloat16}")
 
 REGISTER_OP("BertTfAttention").INPUTS.Output("context: T").Output("normalizers: float").SetShapeFn(shaped_as({0, -1}));
-REGISTER_OP("BertTfAttentionGrad").INPUTS.Input("upstream: T").Input("context: T").Input("normalizers: float")
+REGISTER_OP("BertTfAttentionGrad").INPUTS.Input("upstream: T").Input("normalizers: float")
     .Output("by_query: T").Output("by_key: T").Output("by_value: T").Output("by_query_bias: float")
     .Output("by_key_bias: float").Output("by_value_bias: float").SetShapeFn(shaped_as({0, 1, 2, 3, 4, 5}));
 REGISTER_BERT_TF("BertTfAttention", Attention);

@@ -1,6 +1,8 @@
 // Products of small matrices, of which one is held in registers.
 
 #pragma once
+#include <immintrin.h>
+
 #include <cstddef>
 
 namespace bert_tf {
@@ -14,6 +16,20 @@ typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float)), aligned(
 
 inline int padded(int size) { return (size + kLanes - 1) / kLanes * kLanes; }
 
+inline Lanes& lanes(float* from) { return *reinterpret_cast<Lanes*>(from); }
+inline Lanes lanes(const float* from) { return *reinterpret_cast<const Lanes*>(from); }
+
+inline float largest(Lanes x) {
+#ifdef __AVX512F__
+  return _mm512_reduce_max_ps(reinterpret_cast<__m512>(x));
+#else
+  const __m256 all = reinterpret_cast<__m256>(x);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+#endif
+}
+
 // A matrix in float32; the element of row i and column k lies at data[i * row + k * column].
 struct Matrix {
   const float* data;
@@ -24,15 +40,15 @@ template <int R, int V>
 inline void tile(Matrix a, const float* b, ptrdiff_t b_row, int inner, float* c, ptrdiff_t c_row, bool adds) {
   Lanes sum[R][V];
   for (int i = 0; i < R; ++i)
-    for (int v = 0; v < V; ++v) sum[i][v] = adds ? *reinterpret_cast<const Lanes*>(c + i * c_row + v * kLanes) : Lanes{};
+    for (int v = 0; v < V; ++v) sum[i][v] = adds ? lanes(c + i * c_row + v * kLanes) : Lanes{};
   for (int k = 0; k < inner; ++k) {
     Lanes row[V];
-    for (int v = 0; v < V; ++v) row[v] = *reinterpret_cast<const Lanes*>(b + k * b_row + v * kLanes);
+    for (int v = 0; v < V; ++v) row[v] = lanes(b + k * b_row + v * kLanes);
     for (int i = 0; i < R; ++i)
       for (int v = 0; v < V; ++v) sum[i][v] += a.data[i * a.row + k * a.column] * row[v];
   }
   for (int i = 0; i < R; ++i)
-    for (int v = 0; v < V; ++v) *reinterpret_cast<Lanes*>(c + i * c_row + v * kLanes) = sum[i][v];
+    for (int v = 0; v < V; ++v) lanes(c + i * c_row + v * kLanes) = sum[i][v];
 }
 
 // c = a b, or c += a b: [rows, inner] times [inner, width], where width is a multiple of kLanes.

@@ -32,11 +32,9 @@ inline void store(float x, BFloat16* to) {  // to the nearest, ties to even; wha
 // A product and a sum that the compiler does not reorder.
 inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 
-// e^x to 2 units in the last place: 2^n times Taylor's polynomial on [-ln 2 / 2, ln 2 / 2]. Large arguments give large finite numbers.
+// e^x for x up to 88, to 2 units in the last place: 2^n times Taylor's polynomial on [-ln 2 / 2, ln 2 / 2]. Below -87 it is e^-87.
 inline float exponential(float x) {
-  const float low = -87.0f, high = 88.0f;
-  x = x < low ? low : x;
-  x = x > high ? high : x;
+  x = x < -87.0f ? -87.0f : x;
   const float n = __builtin_rintf(x * 1.44269504f);
   // ln 2 in two parts.
   const float r = fma(n, -1.42860677e-6f, fma(n, -0.693145752f, x));

@@ -1,38 +1,9 @@
 // Forms of a kernel's weights that products read: transposed, and rounded to bfloat16.
 
 #include "ops.h"
+#include "squares.h"
 
 namespace bert_tf::weights {
-constexpr int kSide = 8;  // of the squares that are transposed in registers
-typedef float Row __attribute__((vector_size(kSide * sizeof(float)), aligned(4), may_alias));
-
-// Numbers of two rows: pairs at distance `step` change places.
-template <int step>
-void exchange(Row& upper, Row& lower) {
-  typedef int Places __attribute__((vector_size(kSide * sizeof(int))));
-  Places first, second;
-  for (int i = 0; i < kSide; ++i) {
-    first[i] = i & step ? i - step + kSide : i;
-    second[i] = i & step ? i + kSide : i + step;
-  }
-  const Row above = __builtin_shuffle(upper, lower, first), below = __builtin_shuffle(upper, lower, second);
-  upper = above, lower = below;
-}
-
-template <int step>
-void exchange_all(Row* rows) {
-  for (int i = 0; i < kSide; ++i)
-    if (!(i & step)) exchange<step>(rows[i], rows[i + step]);
-}
-
-// A square: to[j * to_row + i] = from[i * from_row + j].
-inline void transpose(const float* from, int64_t from_row, float* to, int64_t to_row) {
-  Row rows[kSide];
-  for (int i = 0; i < kSide; ++i) rows[i] = *reinterpret_cast<const Row*>(from + i * from_row);
-  exchange_all<1>(rows), exchange_all<2>(rows), exchange_all<4>(rows);
-  for (int i = 0; i < kSide; ++i) *reinterpret_cast<Row*>(to + i * to_row) = rows[i];
-}
-
 class Transposed : public OpKernel {
  public:
   using OpKernel::OpKernel;
@@ -45,7 +16,7 @@ class Transposed : public OpKernel {
     parallel(context, (columns + kSide - 1) / kSide, 2 * kSide * rows, [&](int64_t first, int64_t last) {
       for (int64_t band = first; band < last; ++band) {
         const int64_t j = band * kSide, squares = j + kSide <= columns ? rows / kSide * kSide : 0;
-        for (int64_t i = 0; i < squares; i += kSide) transpose(from + i * columns + j, columns, to + j * rows + i, rows);
+        for (int64_t i = 0; i < squares; i += kSide) transpose_square(from + i * columns + j, columns, to + j * rows + i, rows);
         for (int64_t i = squares; i < rows; ++i)
           for (int64_t k = j; k < std::min(columns, j + kSide); ++k) to[k * rows + i] = from[i * columns + k];
       }
