@@ -122,6 +122,15 @@ def adamw(**inputs: Any) -> tf.Operation:
     return _library().bert_tf_adam_w(**inputs)
 
 
+def made_current(**inputs: Any) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Rows [U, D] of a table and its moments with the updates that they missed; see `optimization.deferred`.
+
+    Inputs: `table`, `first`, `second`, `current_at` (variable handles); `ids` [U] int32; `rates` and `epsilons` (logarithms)
+    of each step; `decays` before each step and after the last; the scalar `step`; `beta_1`, `beta_2`.
+    """
+    return tuple(_library().bert_tf_made_current(**inputs))
+
+
 def global_norm(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
     """Norm (scalar) of all gradients together, float32 or bfloat16."""
     return _library().bert_tf_global_norm(gradients=list(gradients))

@@ -30,6 +30,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.host import HOST
+from bert_tf.native import ops as kernels
 from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, moved, zeros
 from bert_tf.optimization.averaging import MovingAverage, shadow_name
 
@@ -151,6 +152,8 @@ class DeferredTable:
 
     def _made_current(self, ids: tf.Tensor) -> tuple[_Rows, tf.Tensor | None]:
         config = self._config
+        if config.native and self._moving is None:
+            return self._natively_current(ids), None
         since = tf.gather(self._current_at, ids)  # [U]
         missed = (self._step - since)[:, None]  # [U, 1]
         m, v = tf.gather(self._m, ids), tf.gather(self._v, ids)
@@ -170,6 +173,23 @@ class DeferredTable:
         joined, drift = self._joined(self._moving, since, decay)
         average += joined[:, None] * (stored - average) + drift[:, None] * stored
         return rows, average - m * _summed(averaging, nodes, root)
+
+    def _natively_current(self, ids: tf.Tensor) -> _Rows:
+        rates, epsilons = self._terms(tf.cast(tf.range(self._total), tf.float32))
+        variables = {"table": self.table, "first": self._m, "second": self._v, "current_at": self._current_at}
+        rows = kernels.made_current(
+            **{name: variable.handle for name, variable in variables.items()},
+            ids=ids,
+            rates=rates,
+            epsilons=tf.math.log(epsilons),
+            decays=self._decays(),
+            step=self._step,
+            beta_1=self._config.beta_1,
+            beta_2=self._config.beta_2,
+        )
+        for row in rows:
+            row.set_shape([None, self.table.shape[1]])
+        return _Rows(*rows)
 
     def _make_average(self, moving: MovingAverage, own_name: str) -> tf.Variable:
         self._beyond = tf1.get_variable(
@@ -210,18 +230,11 @@ class DeferredTable:
         ordinal = np.arange(1, count + 1)  # [S]
         step = since[:, None] + ordinal[None, :].astype(np.float32) - 1.0  # [U, S]
         happened = step < self._step
-        rate = self._rate_at(step)
-        epsilon: float | tf.Tensor = config.epsilon
-        if config.bias_correction:
-            number = step + 1.0
-            correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
-            rate = rate * correction / (1.0 - tf.pow(config.beta_1, number))
-            epsilon = epsilon * correction
+        rate, epsilon = self._terms(step)
         following = _at(decays, tf.minimum(step + 1.0, float(self._total)))
         after = _at(decays, self._step) - following  # [U, S]
         shrunk_rate = rate * (shrinking**ordinal).astype(np.float32)
-        place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))
-        place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
+        place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))  # [U, S], rising with the step
 
         last = tf.reduce_max(tf.where(happened, place, place[:, :1]), axis=1, keepdims=True)
         middle, half = (last + place[:, :1]) / 2.0, tf.maximum((last - place[:, :1]) / 2.0, 1e-6)  # [U, 1]
@@ -244,6 +257,16 @@ class DeferredTable:
             return nodes, weights(shrunk_rate * tf.exp(after)), None
         kept = self._kept(self._moving, step, after, before=_at(decays, tf.minimum(step, float(self._total))) - following)
         return nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept)
+
+    def _terms(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Rate and epsilon of steps of any shape, corrected for bias if configured."""
+        config = self._config
+        rate, epsilon = self._rate_at(step), tf.fill(tf.shape(step), config.epsilon)
+        if not config.bias_correction:
+            return rate, epsilon
+        number = step + 1.0
+        correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
+        return rate * correction / (1.0 - tf.pow(config.beta_1, number)), epsilon * correction
 
     def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
         """[U, S] share of a step's move in the current average, from the log decay `after` it and `before` it (undone)."""

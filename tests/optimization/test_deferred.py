@@ -35,6 +35,8 @@ CONFIGS = {
     "without decay": AdamWConfig(weight_decay=0.0),
     "bias-corrected": AdamWConfig(bias_correction=True),
     "bias-corrected without decay": AdamWConfig(bias_correction=True, weight_decay=0.0),
+    "by the native kernel": AdamWConfig(native=True),
+    "bias-corrected by the native kernel": AdamWConfig(bias_correction=True, native=True),
 }
 
 
@@ -167,7 +169,10 @@ def trained(config):
 
 @pytest.fixture(params=CONFIGS)
 def config(request):
-    return CONFIGS[request.param]
+    found = CONFIGS[request.param]
+    if found.native:
+        request.getfixturevalue("kernels")
+    return found
 
 
 def test_each_step_reads_rows_as_if_they_had_been_updated_all_along(config):
@@ -261,6 +266,16 @@ def test_what_decays_is_told_by_the_full_name_of_the_table():
     run.step(BATCHES[0])
     run.step(BATCHES[1])
     np.testing.assert_array_equal(run.make_current().weights[NEVER], START.weights[NEVER])
+
+
+def test_no_variable_is_written_before_the_native_kernel_has_read_it(kernels):
+    assert kernels.is_loaded()
+    run = Run(AdamWConfig(native=True))
+    operations = run.graph.get_operations()
+    (read,) = (op for op in operations if op.type == "BertTfMadeCurrent" and "while" not in op.name)
+    writes = [op for op in operations if op.type == "ResourceScatterUpdate" and "while" not in op.name]
+    assert len(writes) == 4
+    assert all(read in operations_before(write) for write in writes)
 
 
 def test_no_variable_is_written_before_it_is_read():
