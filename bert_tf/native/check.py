@@ -65,6 +65,7 @@ def check(dtype: tf.DType) -> None:
         _check_kept(session)
         _check_norm(random, session)
         _check_update(random, session)
+        _check_made_current(random, session)
 
 
 def _check_case(case: _Case, dtype: tf.DType, session: tf1.Session) -> None:
@@ -244,6 +245,33 @@ def _updated(gradient: tf.Tensor, before: Sequence[_Array], place: int, update: 
     second += (clipped**2 - second) * (1.0 - update.beta_2)
     step = rate * update.correction * first / (tf.sqrt(second) + update.epsilon)
     return weights * (1.0 - rate * update.decays[place]) - step, first, second
+
+
+def _check_made_current(random: np.random.Generator, session: tf1.Session) -> None:
+    """Rows that missed no, few and many steps, beside one update for each step."""
+    now, missed, decay, epsilon = 400, (0, 1, 5, 9, 300, 400), 0.01, 1e-6
+    rates = np.linspace(0.1, 0.0, now + 50)
+    kept = np.log(1.0 - decay * rates)  # logarithm of what decay leaves in a step
+    before = [np.abs(random.normal(size=(len(missed), _WIDTH))) for _ in range(3)]  # weights, first and second moments
+    variables = [_variable(value) for value in (*before, np.subtract(now, missed, dtype=np.float64))]
+    session.run([variable.initializer for variable in variables])
+    found = ops.made_current(
+        **{name: variable.handle for name, variable in zip(("table", "first", "second", "current_at"), variables)},
+        ids=tf.range(len(missed)),
+        rates=tf.constant(rates, tf.float32),
+        epsilons=tf.fill([len(rates)], np.float32(np.log(epsilon))),
+        decays=tf.constant([0.0, *np.cumsum(kept)], tf.float32),
+        step=float(now),
+        beta_1=0.9,
+        beta_2=0.999,
+    )
+    weights, first, second = before
+    for row, count in enumerate(missed):
+        for step in range(now - count, now):
+            first[row], second[row] = first[row] * 0.9, second[row] * 0.999
+            moved = rates[step] * first[row] / (np.sqrt(second[row]) + epsilon)
+            weights[row] = weights[row] * (1.0 - decay * rates[step]) - moved
+    _compare("the update of rows that missed steps", found, [tf.constant(part) for part in before], session)
 
 
 if __name__ == "__main__":

@@ -38,10 +38,17 @@ def adamw(kernels, *, epsilon, **inputs):
     return kernels.adamw(epsilon=epsilon * 1000, **inputs)
 
 
-@pytest.mark.parametrize("wrong", [kept, kept_weights, gelu, norm, attention, adamw], ids=lambda wrong: wrong.__name__)
-def test_notices_what_is_wrong(kernels, monkeypatch, wrong):
-    right = Right(**{name: getattr(kernels, name) for name in ("kept", "kept_weights", "gelu", "norm", "attention", "adamw")})
-    monkeypatch.setattr(check.ops, wrong.__name__, lambda *inputs, **options: wrong(right, *inputs, **options))
+def made_current(kernels, *, rates, **inputs):
+    return kernels.made_current(rates=rates * 1.01, **inputs)
+
+
+WRONG = {function.__name__: function for function in (kept, kept_weights, gelu, norm, attention, adamw, made_current)}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_notices_what_is_wrong(kernels, monkeypatch, name):
+    right = Right(**{function: getattr(kernels, function) for function in WRONG})
+    monkeypatch.setattr(check.ops, name, lambda *inputs, **options: WRONG[name](right, *inputs, **options))
     with pytest.raises(check.WrongError):
         check.check(tf.float32)
 
