@@ -73,7 +73,7 @@ class Dropout(DropElements):
             self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
             self._step = tf.cast(step, tf.int64) * (1 << 16)
         self._calls = 0
-        self._seeds: dict[int, tf.Tensor] = {}  # [2] of each call, shared by copies
+        self._drawn: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}  # seed and size of each call, shared by copies
         self._event: tf.Tensor | None = None  # random numbers wait for it
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
@@ -88,9 +88,7 @@ class Dropout(DropElements):
             return self._mask(shape, rate, dtype)
 
     def _mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor:
-        seed = self._next_seed()
-        with tf.device(HOST):
-            size = tf.reduce_prod(shape)
+        seed, size = self._next(shape)
         fours = -(-size // 4)
         with tf.control_dependencies([] if self._event is None else [self._event]):
             bits = tf.random.stateless_uniform([fours], seed, minval=None, maxval=None, dtype=tf.uint64)
@@ -108,7 +106,7 @@ class Dropout(DropElements):
             return None, 1.0
         dropped, scale = _levels(rate)
         with tf1.name_scope(_SCOPE):
-            seed = self._next_seed()
+            seed, _ = self._next(shape)
             with tf.control_dependencies([] if self._event is None else [self._event]):
                 size = tf.reduce_prod(tf.cast(shape, tf.int64))
                 return tf.reshape(native.kept(tf.identity(seed), size, dropped), shape), scale
@@ -120,18 +118,18 @@ class Dropout(DropElements):
             return None, 1.0
         dropped, scale = _levels(rate)
         with tf1.name_scope(_SCOPE):
-            seed = self._next_seed()
+            seed, _ = self._next(shape)
             with tf.control_dependencies([] if self._event is None else [self._event]):
                 return native.kept_weights(tf.identity(seed), shape, starts, dropped), scale
 
-    def _next_seed(self) -> tf.Tensor:
-        """Seed [2] of the next call."""
+    def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Seed [2] and number of elements of the next call."""
         call = self._calls
         self._calls += 1
-        if call not in self._seeds:
+        if call not in self._drawn:
             with tf.device(HOST):
-                self._seeds[call] = tf.stack([self._first, self._step + call])
-        return self._seeds[call]
+                self._drawn[call] = tf.stack([self._first, self._step + call]), tf.reduce_prod(shape)
+        return self._drawn[call]
 
     def after(self, event: tf.Tensor) -> Dropout:
         later = copy.copy(self)

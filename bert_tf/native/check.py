@@ -198,8 +198,8 @@ def _check_kept(session: tf1.Session) -> None:
         whole = tf.reshape(ops.kept(seed, tf.constant(math.prod(shape), tf.int64), _DROPPED), shape)
         starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (queries, _TOKENS)]
         found = ops.kept_weights(seed, tf.constant(shape, tf.int32), starts, _DROPPED)
-        pairs = [[mask[i, :, :q, :t] for mask in (found, whole)] for i, (q, t) in enumerate(zip(queries, _TOKENS))]
-        _compare("the mask of attention", *zip(*pairs), session, 0.0)
+        own, drawn = ([mask[i, :, :q, :t] for i, (q, t) in enumerate(zip(queries, _TOKENS))] for mask in (found, whole))
+        _compare("the mask of attention", own, drawn, session, 0.0)
 
 
 def _check_norm(random: np.random.Generator, session: tf1.Session) -> None:
