@@ -97,13 +97,13 @@ struct Head {
         first_query(all.query_starts[sequence]), first_key(all.key_starts[sequence]),
         queries(all.query_starts[sequence + 1] - first_query), keys(all.key_starts[sequence + 1] - first_key) {}
 
-  // What `hidden` adds to the scores of `across` keys: no weight after the sequence.
+  // `hidden` of the sequence, up to `across` keys: -inf after its end gives padding no weight.
   float* hidden(float* to, int64_t across) const {
     std::copy(all.hidden + first_key, all.hidden + first_key + keys, to);
     std::fill(to + keys, to + across, -INFINITY);
     return to;
   }
-  // Of `across` keys, as they lie in the mask; its last row is copied where whole vectors do not end with it.
+  // The query's row of the mask, readable up to `across`; a copy if the mask ends before.
   const uint8_t* kept(int64_t query, int64_t across, uint8_t* copy) const {
     const int64_t from = ((sequence * all.heads + number) * all.most_queries + query) * all.most_keys;
     if (from + across <= all.batch * all.heads * all.most_queries * all.most_keys) return all.kept + from;
