@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -34,12 +35,12 @@ class DropElements:
         del shape, rate, dtype
         return None
 
-    def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
-        """Uint8 1 for kept elements, else 0, by a native kernel, and the factor of kept ones; same elements as `mask`.
+    def kept(self, size: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
+        """[size] uint8 1 for kept elements, else 0, by a native kernel, and the factor of kept ones; same elements as `mask`.
 
         None instead of a tensor if nothing is dropped.
         """
-        del shape, rate
+        del size, rate
         return None, 1.0
 
     def kept_weights(
@@ -101,18 +102,16 @@ class Dropout(DropElements):
             kept += _from(_LEVELS - larger, draws, dtype) * step
         return tf.reshape(kept, shape)
 
-    def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
-        if rate == 0.0:
-            return None, 1.0
-        dropped, scale = _levels(rate)
-        with tf1.name_scope(_SCOPE):
-            seed, _ = self._next(shape)
-            with tf.control_dependencies([] if self._event is None else [self._event]):
-                size = tf.reduce_prod(tf.cast(shape, tf.int64))
-                return tf.reshape(native.kept(tf.identity(seed), size, dropped), shape), scale
+    def kept(self, size: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
+        return self._drawn_natively(size, rate, lambda *drawing: native.kept(*drawing, tf.cast(size, tf.int64)))
 
     def kept_weights(
         self, shape: tf.Tensor, starts: tuple[tf.Tensor, tf.Tensor], rate: float
+    ) -> tuple[tf.Tensor | None, float]:
+        return self._drawn_natively(shape, rate, lambda *drawing: native.kept_weights(*drawing, shape, starts))
+
+    def _drawn_natively(
+        self, shape: tf.Tensor, rate: float, draw: Callable[[tf.Tensor, int], tf.Tensor]
     ) -> tuple[tf.Tensor | None, float]:
         if rate == 0.0:
             return None, 1.0
@@ -120,7 +119,7 @@ class Dropout(DropElements):
         with tf1.name_scope(_SCOPE):
             seed, _ = self._next(shape)
             with tf.control_dependencies([] if self._event is None else [self._event]):
-                return native.kept_weights(tf.identity(seed), shape, starts, dropped), scale
+                return draw(tf.identity(seed), dropped), scale
 
     def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Seed [2] and number of elements of the next call."""

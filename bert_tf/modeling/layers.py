@@ -92,7 +92,7 @@ def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, executio
         projected = dense(x, residual.shape[-1], config, scope="dense")
         return layer_norm(execution.dropout(projected, config.hidden_dropout_prob) + residual, config, execution)
     multiplied, bias = product(x, residual.shape[-1], config, scope="dense")
-    mask, scale = execution.dropout.kept(tf.reshape(tf.size(multiplied), [1]), config.hidden_dropout_prob)
+    mask, scale = execution.dropout.kept(tf.size(multiplied), config.hidden_dropout_prob)
     return _native_norm(multiplied, config, native.Added(bias, mask, scale, residual))
 
 

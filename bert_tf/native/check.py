@@ -192,12 +192,12 @@ def _check_kept(session: tf1.Session) -> None:
     size, seed = 10007, tf.constant([7, 123456789012], tf.int64)
     bits = tf.random.stateless_uniform([-(-size // 4)], seed, minval=None, maxval=None, dtype=tf.uint64)
     expected = tf.cast(tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size], tf.int32) >= _DROPPED
-    _compare("the mask of dropout", [ops.kept(seed, tf.constant(size, tf.int64), _DROPPED)], [expected], session, 0.0)
-    for queries in (_TOKENS, (1,) * len(_TOKENS)):
+    _compare("the mask of dropout", [ops.kept(seed, _DROPPED, tf.constant(size, tf.int64))], [expected], session, 0.0)
+    for queries in (_TOKENS, (1,) * len(_TOKENS)):  # a unit of random numbers may hold several rows
         shape = [len(_TOKENS), _HEADS, max(queries), max(_TOKENS) + 5]
-        whole = tf.reshape(ops.kept(seed, tf.constant(math.prod(shape), tf.int64), _DROPPED), shape)
+        whole = tf.reshape(ops.kept(seed, _DROPPED, tf.constant(math.prod(shape), tf.int64)), shape)
         starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (queries, _TOKENS)]
-        found = ops.kept_weights(seed, tf.constant(shape, tf.int32), starts, _DROPPED)
+        found = ops.kept_weights(seed, _DROPPED, tf.constant(shape, tf.int32), starts)
         own, drawn = ([mask[i, :, :q, :t] for i, (q, t) in enumerate(zip(queries, _TOKENS))] for mask in (found, whole))
         _compare("the mask of attention", own, drawn, session, 0.0)
 
@@ -249,7 +249,7 @@ def _updated(gradient: tf.Tensor, before: Sequence[_Array], place: int, update: 
 
 def _check_made_current(random: np.random.Generator, session: tf1.Session) -> None:
     """Rows that missed no, few and many steps, beside one update for each step."""
-    now, missed, decay, epsilon = 400, (0, 1, 5, 9, 300, 400), 0.01, 1e-6
+    now, missed, decay, epsilon = 400, (0, 1, 5, 9, 300, 400), 0.01, 0.3
     rates = np.linspace(0.1, 0.0, now + 50)
     kept = np.log(1.0 - decay * rates)  # logarithm of what decay leaves in a step
     before = [np.abs(random.normal(size=(len(missed), _WIDTH))) for _ in range(3)]  # weights, first and second moments

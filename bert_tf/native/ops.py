@@ -2,7 +2,7 @@
 """The operations as functions with gradients, once a library is loaded.
 
 Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
-tokens of the longest sequence.
+tokens of the longest sequence; U rows of a table.
 """
 
 from __future__ import annotations
@@ -39,21 +39,25 @@ def _library() -> Any:
     return _loaded[0]
 
 
-def kept(seed: tf.Tensor, size: tf.Tensor, dropped: int) -> tf.Tensor:
+def kept(seed: tf.Tensor, dropped: int, size: tf.Tensor) -> tf.Tensor:
     """[size] uint8: 1 if 16 bits of `tf.random.stateless_uniform` (seed [2] int64) reach `dropped`, else 0.
 
     `dropped` counts values out of 65536.
     """
-    return _library().bert_tf_kept(**_state(seed), size=size, dropped=dropped)
+    elements = _library().bert_tf_kept(**_state(seed), size=size, dropped=dropped)
+    elements.set_shape([None])
+    return elements
 
 
-def kept_weights(seed: tf.Tensor, shape: tf.Tensor, starts: Sequence[tf.Tensor], dropped: int) -> tf.Tensor:
+def kept_weights(seed: tf.Tensor, dropped: int, shape: tf.Tensor, starts: Sequence[tf.Tensor]) -> tf.Tensor:
     """As `kept`, for attention weights: `shape` [4] int32 is B, H, Q, T; undefined after the end of each sequence.
 
     `starts` as in `attention`.
     """
-    more = {"shape": shape, "query_starts": starts[0], "key_starts": starts[1], "dropped": dropped}
-    return _library().bert_tf_kept_weights(**_state(seed), **more)
+    query_starts, key_starts = starts
+    return _library().bert_tf_kept_weights(
+        **_state(seed), shape=shape, query_starts=query_starts, key_starts=key_starts, dropped=dropped
+    )
 
 
 def _state(seed: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -181,7 +181,7 @@ class DeferredTable:
             **{name: variable.handle for name, variable in variables.items()},
             ids=ids,
             rates=rates,
-            epsilons=tf.math.log(epsilons),
+            epsilons=tf.broadcast_to(epsilons, tf.shape(rates)),
             decays=self._decays(),
             step=self._step,
             beta_1=self._config.beta_1,
@@ -230,11 +230,12 @@ class DeferredTable:
         ordinal = np.arange(1, count + 1)  # [S]
         step = since[:, None] + ordinal[None, :].astype(np.float32) - 1.0  # [U, S]
         happened = step < self._step
-        rate, epsilon = self._terms(step)
+        rate, log_epsilon = self._terms(step)
         following = _at(decays, tf.minimum(step + 1.0, float(self._total)))
         after = _at(decays, self._step) - following  # [U, S]
         shrunk_rate = rate * (shrinking**ordinal).astype(np.float32)
-        place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))  # [U, S], rising with the step
+        place = log_epsilon + (-0.5 * math.log(config.beta_2) * ordinal).astype(np.float32)
+        place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
 
         last = tf.reduce_max(tf.where(happened, place, place[:, :1]), axis=1, keepdims=True)
         middle, half = (last + place[:, :1]) / 2.0, tf.maximum((last - place[:, :1]) / 2.0, 1e-6)  # [U, 1]
@@ -259,14 +260,14 @@ class DeferredTable:
         return nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept)
 
     def _terms(self, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Rate and epsilon of steps of any shape, corrected for bias if configured."""
+        """Rate and logarithm of epsilon of steps of any shape, corrected for bias if configured."""
         config = self._config
-        rate, epsilon = self._rate_at(step), tf.fill(tf.shape(step), config.epsilon)
+        rate, log_epsilon = self._rate_at(step), tf.constant(math.log(config.epsilon), tf.float32)
         if not config.bias_correction:
-            return rate, epsilon
+            return rate, log_epsilon
         number = step + 1.0
         correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
-        return rate * correction / (1.0 - tf.pow(config.beta_1, number)), epsilon * correction
+        return rate * correction / (1.0 - tf.pow(config.beta_1, number)), log_epsilon + tf.math.log(correction)
 
     def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
         """[U, S] share of a step's move in the current average, from the log decay `after` it and `before` it (undone)."""

@@ -14,12 +14,12 @@ def test_passes_what_is_right(kernels, dtype):
     check.check(dtype)
 
 
-def kept(kernels, seed, size, dropped):
-    return kernels.kept(seed, size, dropped + 1)
+def kept(kernels, seed, dropped, size):
+    return kernels.kept(seed, dropped + 1, size)
 
 
-def kept_weights(kernels, seed, shape, starts, dropped):
-    return kernels.kept_weights(seed, shape, starts, dropped + 1)
+def kept_weights(kernels, seed, dropped, *where):
+    return kernels.kept_weights(seed, dropped + 1, *where)
 
 
 def gelu(kernels, x, bias, exact):
@@ -38,8 +38,8 @@ def adamw(kernels, *, epsilon, **inputs):
     return kernels.adamw(epsilon=epsilon * 1000, **inputs)
 
 
-def made_current(kernels, *, rates, **inputs):
-    return kernels.made_current(rates=rates * 1.01, **inputs)
+def made_current(kernels, *, epsilons, **inputs):
+    return kernels.made_current(epsilons=epsilons + 0.01, **inputs)
 
 
 WRONG = {function.__name__: function for function in (kept, kept_weights, gelu, norm, attention, adamw, made_current)}

@@ -63,7 +63,7 @@ def test_attention_of_bfloat16_rounds_what_it_reads_and_writes_alone(kernels):
 
 
 def test_what_is_not_a_number_stays_with_its_query(kernels):
-    """No weight of a padded vector hides it, or carries it on."""
+    """Padding of vectors neither hides a NaN nor spreads it to other queries."""
     rows = np.random.default_rng(0).normal(size=(3, STARTS[-1], 32)).astype(np.float32)
     rows[0, 80], rows[0, 90] = np.nan, 1e18
     with tf.Graph().as_default(), tf1.Session() as session:
@@ -171,4 +171,4 @@ def test_an_update_leaves_alone_what_was_read_before(kernels):
 
 def test_a_size_beyond_what_there_is_is_an_error(kernels):
     with tf.Graph().as_default(), tf1.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="negative"):
-        session.run(kernels.kept(tf.constant([1, 2], tf.int64), tf.constant(-5, tf.int64), 100))
+        session.run(kernels.kept(tf.constant([1, 2], tf.int64), 100, tf.constant(-5, tf.int64)))

@@ -37,7 +37,7 @@ template <typename T>
 void load(const T* rows, const float* bias, int64_t count, int64_t width, int64_t head, float scale, float* to) {
   const int64_t stride = padded(head);
   for (int64_t i = 0; i < count; ++i) {
-    for (int64_t k = 0; k < head; k += 16) __builtin_prefetch(rows + (i + 8) * width + k);  // no stride that a core foresees
+    for (int64_t k = 0; k < head; k += 16) __builtin_prefetch(rows + (i + 8) * width + k);  // hardware does not follow strides this long
     EACH(k, head) to[i * stride + k] = (widened(rows[i * width + k]) + (bias ? bias[k] : 0.0f)) * scale;
     std::fill(to + i * stride + head, to + (i + 1) * stride, 0.0f);
   }
@@ -97,7 +97,7 @@ struct Head {
         first_query(all.query_starts[sequence]), first_key(all.key_starts[sequence]),
         queries(all.query_starts[sequence + 1] - first_query), keys(all.key_starts[sequence + 1] - first_key) {}
 
-  // `hidden` of the sequence, up to `across` keys: -inf after its end gives padding no weight.
+  // `hidden` of the sequence, up to `across` keys: -inf after its end gives padding next to no weight (e^-87).
   float* hidden(float* to, int64_t across) const {
     std::copy(all.hidden + first_key, all.hidden + first_key + keys, to);
     std::fill(to + keys, to + across, -INFINITY);
@@ -162,10 +162,10 @@ class Attention : public Scaled {
     }
   }
 
-  // Scores to weights that are not divided yet, of which dropout leaves some; returns the largest score and the weights' sum.
+  // Scores to weights, not divided yet, of which dropout leaves some; returns the largest score and the sum before dropout.
   static std::pair<float, float> exponentials(float* row, const float* hidden, const uint8_t* kept, int64_t across) {
     across = across / kLanes * kLanes;  // the compiler sees whole vectors
-    Lanes most = lanes(row) + lanes(hidden);
+    Lanes most = Lanes{} - INFINITY;
     for (int64_t j = 0; j < across; j += kLanes) {
       const Lanes score = lanes(row + j) += lanes(hidden + j);
       most = score > most ? score : most;
@@ -248,7 +248,7 @@ class AttentionGradient : public Scaled {
     add_rows(of_value, at.keys, all.head, 1.0f, sums + 2 * all.width);
   }
 
-  // `scores` hold the gradient of each weight that dropout left, and then that of the score.
+  // `scores`: on entry the gradients of the weights after dropout, on return those of the scores.
   void by_scores(float* weights, float* dropped, float* scores, const float* hidden, float logarithm, const uint8_t* kept,
                  int64_t across) const {
     across = across / kLanes * kLanes;  // the compiler sees whole vectors

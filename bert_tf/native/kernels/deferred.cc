@@ -1,6 +1,6 @@
 // Rows of an embedding table and its moments with the updates that they missed; bert_tf/optimization/deferred.py has the formula.
 //
-// Shapes: V rows of the table, U that are read, D width, S steps of a training.
+// Shapes: V rows of the table, U that are read, D width, N steps of the training.
 
 #include "ops.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -11,7 +11,7 @@ constexpr int kNodes = 8;
 constexpr double kNegligible = 1e-9;  // of the first term of a sum
 constexpr double kPi = 3.14159265358979323846;
 
-// A variable that nobody writes to meanwhile.
+// Holds a variable's lock against dense writes, in shared mode as scatter updates do: the graph must order those after this.
 class Read {
  public:
   tensorflow::Status open(OpKernelContext* context, int input) {
@@ -30,9 +30,9 @@ class Read {
   std::unique_ptr<tensorflow::tf_shared_lock> lock_;
 };
 
-// By step: rates, logarithms of epsilon, and of the decay before it.
+// By step: rates, logarithms of epsilon, logarithms of the cumulative decay before it.
 struct Schedule {
-  const float *rates, *epsilons, *decays;  // [S], [S], [S + 1]
+  const float *rates, *epsilons, *decays;  // [N], [N], [N + 1]
 };
 
 class MadeCurrent : public OpKernel {
@@ -59,9 +59,12 @@ class MadeCurrent : public OpKernel {
     const auto* ids = read<int32_t>(context->input(4));
     const Schedule schedule{floats(context, 5), floats(context, 6), floats(context, 7)};
     const int64_t now = context->input(8).scalar<float>()(), count = context->input(4).NumElements(), width = table.width;
-    OP_REQUIRES(context, now < context->input(7).NumElements(), tensorflow::errors::InvalidArgument("no rate for a step ", now));
-    for (int64_t i = 0; i < count; ++i)
+    OP_REQUIRES(context, now < context->input(7).NumElements(), tensorflow::errors::InvalidArgument("step ", now, " is after the last"));
+    for (int64_t i = 0; i < count; ++i) {
       OP_REQUIRES(context, ids[i] >= 0 && ids[i] < table.rows, tensorflow::errors::InvalidArgument("no row ", ids[i]));
+      const float since = current_at.values[ids[i]];
+      OP_REQUIRES(context, since >= 0 && since <= now, tensorflow::errors::InvalidArgument("row ", ids[i], " is of step ", since));
+    }
     float* outputs[3];
     for (int part = 0; part < 3; ++part) {
       ALLOCATE(context, part, TensorShape({count, width}), output);
@@ -104,18 +107,17 @@ class MadeCurrent : public OpKernel {
       return count;
     }
     const float middle = (place[count - 1] + place[0]) / 2.0f, half = std::max((place[count - 1] - place[0]) / 2.0f, 1e-6f);
-    float moments[kNodes] = {};
     EACH(i, count) {
       place[i] = std::min(std::max((place[i] - middle) / half, -1.0f), 1.0f);
-      older[i] = 1.0f, newer[i] = place[i];  // Chebyshev's polynomials
-      moments[0] += amount[i], moments[1] += amount[i] * newer[i];
+      older[i] = place[i], newer[i] = 1.0f;  // Chebyshev's polynomials of degree -1 (as of 1) and 0
     }
-    for (int p = 2; p < kNodes; ++p) {
+    float moments[kNodes];
+    for (int p = 0; p < kNodes; ++p) {
       float moment = 0.0f;
       EACH(i, count) {
+        moment += amount[i] * newer[i];
         const float next = 2.0f * place[i] * newer[i] - older[i];
         older[i] = newer[i], newer[i] = next;
-        moment += amount[i] * next;
       }
       moments[p] = moment;
     }

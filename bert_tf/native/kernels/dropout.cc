@@ -3,16 +3,13 @@
 #include <immintrin.h>
 
 #include "ops.h"
+#include "products.h"
 
 namespace bert_tf::dropout {
 constexpr int kCounters = 8;  // that are computed side by side; each gives 8 numbers of 16 bits
 constexpr int64_t kUnit = 8 * kCounters;  // elements
 constexpr int64_t kCycles = 80;  // of a unit, about
-#ifdef __AVX512F__
-constexpr int kWords = 8;  // side by side
-#else
-constexpr int kWords = 4;
-#endif
+constexpr int kWords = kLanes / 2;  // of 64 bits, side by side
 constexpr int kVectors = kCounters / kWords;
 typedef uint64_t Words __attribute__((vector_size(8 * kWords)));
 
@@ -95,7 +92,7 @@ class KeptElements : public OpKernel {
   int dropped_;
 };
 
-// Attention weights [B, H, Q, T]: none are drawn after the queries and keys of a sequence.
+// Attention weights [B, H, Q, T]: units of padding alone are not drawn, except the last of a head.
 class KeptWeights : public OpKernel {
  public:
   explicit KeptWeights(Construction* c) : OpKernel(c), dropped_(attribute<int>(c, "dropped")) {}
@@ -103,11 +100,11 @@ class KeptWeights : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const auto* shape = read<int32_t>(context->input(2));
     const auto *query_starts = read<int32_t>(context->input(3)), *key_starts = read<int32_t>(context->input(4));
-    const int64_t heads = shape[1], keys = shape[3], all = shape[0] * heads, size = shape[2] * keys;  // weights of a head
+    const int64_t heads = shape[1], keys = shape[3], size = shape[2] * keys;  // weights of a head
     ALLOCATE(context, 0, TensorShape({shape[0], shape[1], shape[2], shape[3]}), output);
     uint8_t* kept = write<uint8_t>(output);
-    const Stream stream(context, dropped_, all * size);
-    parallel(context, all, kCycles * units(size) / 2, [&](int64_t first, int64_t last) {
+    const Stream stream(context, dropped_, shape[0] * heads * size);
+    parallel(context, shape[0] * heads, kCycles * units(size) / 2, [&](int64_t first, int64_t last) {
       for (int64_t head = first; head < last; ++head) {
         const int64_t sequence = head / heads, begin = head * size, own = key_starts[sequence + 1] - key_starts[sequence];
         int64_t unit = units(begin), end = units(begin + size);  // those that begin in this head

@@ -11,12 +11,12 @@ struct Erf {
   }
 };
 
-// 0.5 (1 + tanh u) is 1 / (1 + e^(-2 u)), with u = sqrt(2 / pi) (x + 0.044715 x^3).
+// 0.5 (1 + tanh(u / 2)) is 1 / (1 + e^-u), with u = 2 sqrt(2 / pi) (x + 0.044715 x^3).
 struct Tanh {
   static constexpr float kScale = 1.59576912f, kCube = 0.044715f;  // 2 sqrt(2 / pi)
   static float share(float x) {
     const float u = kScale * x * fma(kCube * x, x, 1.0f);
-    return 1.0f / (1.0f + exponential(u < -88.0f ? 88.0f : -u));
+    return 1.0f / (1.0f + exponential(u < -88.0f ? 88.0f : -u));  // which takes at most 88
   }
   static float value(float x) { return x * share(x); }
   static float slope(float x) {

@@ -32,7 +32,7 @@ inline void store(float x, BFloat16* to) {  // to the nearest, ties to even; wha
 // A product and a sum that the compiler does not reorder.
 inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 
-// e^x for x up to 88, to 2 units in the last place: 2^n times Taylor's polynomial on [-ln 2 / 2, ln 2 / 2]. Below -87 it is e^-87.
+// e^x to 2 units in the last place: 2^n times Taylor's polynomial on [-ln 2 / 2, ln 2 / 2]. Below -87 it is e^-87; x is at most 88.
 inline float exponential(float x) {
   x = x < -87.0f ? -87.0f : x;
   const float n = __builtin_rintf(x * 1.44269504f);
