@@ -18,7 +18,7 @@ from bert_tf.native import check, ops
 
 SOURCES = Path(__file__).resolve().parent / "kernels"
 
-_NAMES = ("g++", "clang++")
+_GCC = "g++"  # the kernels use its vector extensions
 _SECONDS = 20  # for its version
 # Sums may be reordered; infinities and NaN are preserved.
 _ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
@@ -43,8 +43,8 @@ class Compiler(NamedTuple):
 
 
 def find(environment: Mapping[str, str]) -> Compiler | None:
-    """The first of $CXX, g++ and clang++ that works; None if none does. PATH is taken from `environment`."""
-    for command in (_named(environment.get("CXX", "")), *([name] for name in _NAMES)):
+    """$CXX, or else g++; None if neither works. PATH is taken from `environment`."""
+    for command in (_named(environment.get("CXX", "")), [_GCC]):
         found = shutil.which(command[0], path=environment.get("PATH")) if command else None
         version = found and _version([found, *command[1:]])
         if found and version:

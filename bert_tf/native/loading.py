@@ -18,7 +18,7 @@ from bert_tf.native.compiler import instructions, key
 
 _GAIN = "with them a CPU trains and predicts faster"
 _one_at_a_time = threading.Lock()  # of the threads of a program
-_NO_COMPILER = "no C++ compiler: install g++ or clang++, or name one with CXX"
+_NO_COMPILER = "no C++ compiler: install g++, or name one with CXX"
 
 
 def use(environment: Mapping[str, str]) -> bool:
