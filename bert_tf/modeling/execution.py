@@ -103,12 +103,12 @@ class Dropout(DropElements):
         return tf.reshape(kept, shape)
 
     def kept(self, size: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
-        return self._drawn_natively(size, rate, lambda *drawing: native.kept(*drawing, tf.cast(size, tf.int64)))
+        return self._drawn_natively(size, rate, lambda seed, dropped: native.kept(seed, dropped, tf.cast(size, tf.int64)))
 
     def kept_weights(
         self, shape: tf.Tensor, starts: tuple[tf.Tensor, tf.Tensor], rate: float
     ) -> tuple[tf.Tensor | None, float]:
-        return self._drawn_natively(shape, rate, lambda *drawing: native.kept_weights(*drawing, shape, starts))
+        return self._drawn_natively(shape, rate, lambda seed, dropped: native.kept_weights(seed, dropped, shape, starts))
 
     def _drawn_natively(
         self, shape: tf.Tensor, rate: float, draw: Callable[[tf.Tensor, int], tf.Tensor]
