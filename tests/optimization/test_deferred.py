@@ -278,6 +278,15 @@ def test_no_variable_is_written_before_the_native_kernel_has_read_it(kernels):
     assert all(read in operations_before(write) for write in writes)
 
 
+def test_the_native_kernel_refuses_rows_of_a_later_step(kernels):
+    assert kernels.is_loaded()
+    run = Run(AdamWConfig(native=True), make=Table)
+    with run.graph.as_default():
+        run._session.run(run.table.current_at.assign(np.full(ROWS, 9.0, np.float32)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="row 4 is of step 9"):
+        run.step(Batch(np.array([4], np.int32), np.ones([1, WIDTH], np.float32)))
+
+
 def test_no_variable_is_written_before_it_is_read():
     run = Run(AdamWConfig())
     with run.graph.as_default():

@@ -27,7 +27,7 @@ struct Inputs {
   const float *of_query, *of_key, *of_value;       // [D] biases
   const float* hidden;                             // [N] added to the scores of a key
   const int32_t *query_starts, *key_starts;        // [B + 1]
-  const uint8_t* kept;                             // [B, H, longest Q, longest T]
+  const uint8_t* kept;                             // [B, H, longest Q, longest T], undefined after each sequence
   int64_t batch, width, heads, head, most_queries, most_keys;
   float root;
 };
