@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -82,6 +82,19 @@ def forward(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float =
 def training(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float = 0.0) -> float:
     """Returns the operations of forward and backward pass: each product has two for its gradients."""
     return 3 * forward(lengths, config, spec, masks)
+
+
+def vectors(lengths: Lengths, config: BertConfig, spec: HeadSpec, masks: float = 0.0) -> float:
+    """Returns the operations for vectors of rows: means of all tokens, whatever the head."""
+    return forward(lengths, config, dataclasses.replace(spec, kind=SIMILARITY), masks)
+
+
+# By the worker of a suite.
+OPERATIONS: Mapping[str, Callable[[Lengths, BertConfig, HeadSpec, float], float]] = {
+    "train": training,
+    "predict": forward,
+    "encode": vectors,
+}
 
 
 class Spread(NamedTuple):

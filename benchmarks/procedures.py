@@ -11,8 +11,8 @@ from typing import Any
 
 from absl import logging
 
-from benchmarks import whole_command
-from benchmarks.comparisons import OWN, PEAK, Contender
+from benchmarks import figures, whole_command
+from benchmarks.comparisons import INT8, OWN, PEAK, Contender
 from benchmarks.stage import Stage
 from benchmarks.workers import Worker, WorkerError
 
@@ -65,8 +65,8 @@ def _in_rounds(stage: Stage, contenders: list[Contender]) -> Samples:
         turns: dict[str, Callable[[], float]] = {
             name: functools.partial(lambda worker: _rate(worker.ask({"run": stage.steps})), workers[name]) for name in names
         }
-        measures = turns and stage.suite.worker == "train"
-        peaks = {c.precision: f"{PEAK}, {c.precision}" for c in contenders if c.name in turns} if measures else {}
+        measured = [c.precision for c in contenders if c.name in turns and stage.suite.worker in figures.OPERATIONS]
+        peaks = {precision: f"{PEAK}, {precision}" for precision in dict.fromkeys(measured) if precision != INT8}
         for precision, name in peaks.items():
             with stage.noting(name):
                 worker = crew.enter_context(stage.start_peak(precision))

@@ -90,7 +90,7 @@ def _row(stage: Stage, contender: Contender, measured: Samples, baseline: str | 
         row["parts"] = {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}
     if baseline is not None and stage.suite.procedure != "curves":
         row["ratio"] = figures.ratio(samples, measured[baseline])._asdict()
-    if stage.suite.worker == "train" and stage.suite.procedure == "rounds":
+    if stage.suite.worker in figures.OPERATIONS and stage.suite.procedure == "rounds":
         row["flops_per_example"] = needed = _flops(stage, contender)
         if contender.precision in stage.peaks:
             rates, peaks = [rate * needed for rate in samples], [1e9 * peak for peak in stage.peaks[contender.precision]]
@@ -103,4 +103,4 @@ def _flops(stage: Stage, contender: Contender) -> float:
     features = materials.features(comparison.texts, contender.max_seq_length or comparison.max_seq_length)
     head, config = materials.task(comparison.texts).family.head, materials.config(contender.size or comparison.size)
     masks = 0.0 if features.slots is None else float(features.slots.sum())
-    return figures.training(features.lengths, config, head, masks) / features.units
+    return figures.OPERATIONS[stage.suite.worker](features.lengths, config, head, masks) / features.units

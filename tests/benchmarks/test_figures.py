@@ -33,6 +33,7 @@ def test_one_example_of_three_tokens():
     words = dataclasses.replace(CONFIG, vocab_size=7)  # of one mask: the 2x2 product, and one with all words
     assert figures.forward([3], words, HeadSpec(2, PRETRAINING), masks=1) == 2 * first + head + (8 + 2 * 2 * 7)
     assert figures.training([3], CONFIG, HeadSpec(2)) == 3 * 368
+    assert figures.vectors([3], CONFIG, HeadSpec(2)) == 2 * first
 
 
 def test_a_long_text_costs_by_its_square_and_examples_do_not_attend_to_each_other():

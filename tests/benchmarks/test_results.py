@@ -54,6 +54,15 @@ def test_rates_and_ratios_to_the_baseline(bench):
     assert shares[1] == pytest.approx(shares[0] / 2)  # the fake's products are twice as fast in bfloat16
 
 
+def test_prediction_has_a_share_of_the_peak_but_not_in_int8(bench):
+    int8 = dataclasses.replace(OURS, name="int8", precision="int8")
+    found = rows(dataclasses.replace(ROW, suite="predict", contenders=(OURS, int8, THEIRS)), bench)
+    ours, trained = found["bert_tf"], rows(ROW, bench)["bert_tf"]
+    assert 3 * ours["flops_per_example"] == pytest.approx(trained["flops_per_example"])
+    assert ours["share_of_peak"]["median"] == pytest.approx(20.0 * ours["flops_per_example"] / 50e9)
+    assert "share_of_peak" not in found["int8"]
+
+
 @pytest.mark.parametrize(
     ("way", "status", "changes"),
     [
