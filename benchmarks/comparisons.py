@@ -20,6 +20,7 @@ PEERS = ("transformers", "keras_hub", "model_garden")
 GROUPED: Mapping[str, Any] = {"group_by_length": True}
 PUBLISHED_LAYOUT: Mapping[str, Any] = {"published_layout": True}
 HALF = "bfloat16"
+AUTOMATIC = 0  # batch size
 INT8 = "int8"  # has no peak: engines multiply in their own ways
 ON_CPU: Mapping[str, Any] = {"visible_gpus": "none"}
 TWO_DEVICES: Mapping[str, Any] = {**ON_CPU, "virtual_devices": 2, "strategy": "mirrored"}
@@ -35,7 +36,7 @@ class Contender:
     flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of our worker; or the number of evaluated checkpoints
     size: str | None = None  # None: that of the comparison, as for the next two
     max_seq_length: int | None = None
-    batch_size: int | None = None
+    batch_size: int | None = None  # AUTOMATIC: what our worker takes by itself
     precision: str = "float32"  # of activations and products
 
 
@@ -105,7 +106,7 @@ class Comparison:
     batch_size: int = 12
     texts: str = "train"  # row of `texts.TEXTS`
     requirements: tuple[Requirement, ...] = ()
-    try_batch_sizes: tuple[int, ...] = ()  # the best for each contender, by brief trial
+    try_batch_sizes: tuple[int, ...] = ()  # the best for each contender without one of its own, by brief trial
     workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further keys of the workload
     threads: int | None = None  # of each contender; None for the user's choice
     axis: str = ""  # what grows between contenders, for plots
@@ -115,6 +116,11 @@ class Comparison:
         if not self.baselines:
             object.__setattr__(self, "baselines", (self.contenders[-1].name, self.contenders[0].name))
         object.__setattr__(self, "requirements", tuple(map(self._completed, self.requirements)))
+
+    def batch_size_of(self, contender: Contender, tried: int | None = None) -> int:
+        """Returns the best one tried, else the contender's own, else that of all."""
+        own = self.batch_size if contender.batch_size is None else contender.batch_size
+        return own if tried is None else tried
 
     def _completed(self, row: Requirement) -> Requirement:
         against = row.against or (self.baselines[0] if row.kind in ("ratio", "beside") else "")
@@ -141,6 +147,8 @@ _OURS_NOT_DEFERRED = Contender("bert_tf, no update put off", flags={**ON_CPU, "d
 _OF_TEN, _OF_THREE = (Contender(f"{count} checkpoints", flags={"checkpoints": count}) for count in (10, 3))
 _OURS_NOT_NATIVE = Contender("bert_tf, no native kernels", flags={"native_kernels": False})
 _OURS_IN_HALF = Contender("bert_tf bfloat16", precision=HALF)
+_OURS_BY_DEFAULT = dataclasses.replace(_OURS, batch_size=AUTOMATIC)
+_OURS_IN_HALF_BY_DEFAULT = dataclasses.replace(_OURS_IN_HALF, batch_size=AUTOMATIC)
 _OURS_IN_HALF_NOT_NATIVE = dataclasses.replace(_OURS_NOT_NATIVE, name="bert_tf bfloat16, no native kernels", precision=HALF)
 _TRANSFORMERS = Contender("transformers dynamic", "transformers")
 _TRANSFORMERS_GROUPED = Contender("transformers grouped", "transformers", way="grouped")
@@ -234,9 +242,9 @@ COMPARISONS = (
     ),
     Comparison(
         "predict",
-        "Prediction of dev and test, each at its best batch size",
+        "Prediction of dev and test; batch sizes: ours by default, theirs the best one",
         "predict",
-        (_OURS, _BEST),
+        (_OURS_BY_DEFAULT, _BEST),
         requirements=(Requirement("prediction against transformers", 1.6),),
         texts="dev and test",
         try_batch_sizes=(8, 16, 32, 64, 128),
@@ -267,9 +275,9 @@ COMPARISONS = (
     ),
     Comparison(
         "predict-half",
-        "Prediction in bfloat16 of dev and test, each at its best batch size",
+        "Prediction in bfloat16 of dev and test; batch sizes: ours by default, theirs the best one",
         "predict-half",
-        (_OURS_IN_HALF, _TRANSFORMERS_IN_HALF),
+        (_OURS_IN_HALF_BY_DEFAULT, _TRANSFORMERS_IN_HALF),
         requirements=(Requirement("prediction in bfloat16 against transformers with bf16", 1.8),),
         texts="dev and test",
         try_batch_sizes=(8, 16, 32, 64, 128),

@@ -197,8 +197,9 @@ def workload(
     """
     size = contender.size or comparison.size
     task = materials.task(comparison.texts)
-    batch_size = batch_size or contender.batch_size or comparison.batch_size
-    total_steps = max(int(len(materials.examples(comparison.texts)) / batch_size * _EPOCHS), needed_steps)
+    batch_size = comparison.batch_size_of(contender, batch_size)
+    examples = _EPOCHS * len(materials.examples(comparison.texts))
+    total_steps = max(int(examples / (batch_size or comparison.batch_size)), needed_steps)
     return {
         "suite": suite or SUITES[comparison.suite].worker,
         "way": contender.way,

@@ -83,9 +83,10 @@ def _peak(worker: Worker) -> float:
 
 def _best_batch_sizes(stage: Stage, contenders: list[Contender]) -> dict[str, int]:
     best = {}
-    for contender in contenders if stage.comparison.try_batch_sizes else ():
+    sizes = stage.comparison.try_batch_sizes
+    for contender in [contender for contender in contenders if sizes and contender.batch_size is None]:
         rates = {}
-        for batch_size in stage.comparison.try_batch_sizes:
+        for batch_size in sizes:
             try:
                 with stage.start(contender, batch_size=batch_size, first=_TRIAL_TEXTS) as worker:
                     stage.meet(contender, worker)

@@ -193,7 +193,7 @@ def _turns(comparison: Mapping[str, Any]) -> str:
 # Columns of a comparison's table: heading, and the cell of a row. An empty column is left out.
 _COLUMNS: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("contender", lambda row: row["contender"]),
-    ("batch", lambda row: str(row["batch_size"])),
+    ("batch", lambda row: str(row["batch_size"] or "automatic")),
     ("{unit}", lambda row: spread(row)),
     ("ratio to {baseline}", lambda row: spread(row.get("ratio", {}))),
     ("share of peak", lambda row: spread(row.get("share_of_peak", {}), "{:.1%}")),

@@ -72,7 +72,7 @@ def _row(stage: Stage, contender: Contender, measured: Samples, baseline: str | 
         "contender": name,
         "library": contender.library,
         "versions": dict(stage.versions.get(name, {})),
-        "batch_size": stage.batch_sizes.get(name) or contender.batch_size or comparison.batch_size,
+        "batch_size": comparison.batch_size_of(contender, stage.batch_sizes.get(name)),
         "max_seq_length": contender.max_seq_length or comparison.max_seq_length,
         "parameters": figures.parameters(stage.bench.materials.config(contender.size or comparison.size)),
         "status": stage.notes.get(name, MEASURED),

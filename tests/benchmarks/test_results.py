@@ -8,7 +8,7 @@ import json
 import pytest
 
 from benchmarks import plot, records, report, results
-from benchmarks.comparisons import COMPARISONS, Comparison, Contender, Requirement
+from benchmarks.comparisons import AUTOMATIC, COMPARISONS, Comparison, Contender, Requirement
 from benchmarks.stage import Stage
 
 OURS, THEIRS, MISSING = Contender("bert_tf"), Contender("theirs", "transformers"), Contender("theirs", "keras_hub")
@@ -94,9 +94,11 @@ def test_if_a_library_is_missing_the_next_baseline_is_taken(bench):
     assert (found["rows"][1]["status"], found["baseline"]) == ("missing: not here", "bert_tf")
 
 
-def test_each_takes_its_best_batch_size(bench):
+def test_each_takes_its_best_batch_size_or_its_own(bench):
     row = dataclasses.replace(ROW, suite="predict", try_batch_sizes=(8, 16, 32))
     assert {row["batch_size"] for row in rows(row, bench).values()} == {16}
+    by_default = dataclasses.replace(row, contenders=(dataclasses.replace(OURS, batch_size=AUTOMATIC), THEIRS))
+    assert [row["batch_size"] for row in rows(by_default, bench).values()] == [AUTOMATIC, 16]
 
 
 def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_steps(bench):
