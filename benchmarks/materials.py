@@ -147,7 +147,8 @@ class Materials:
 
     @functools.cache  # noqa: B019  (lives as long as the benchmark)
     def features(self, kind: str, max_seq_length: int) -> Features:
-        return self.task(kind).family.features(self.examples(kind), self._tokenizer, Limits(max_seq_length))
+        family = texts.family_of(self.task(kind))
+        return family.features(self.examples(kind), self._tokenizer, Limits(max_seq_length))
 
     @property
     def _tokenizer(self) -> WordPieceTokenizer:

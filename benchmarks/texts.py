@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from bert_tf.tasks.pretraining.family import TASK as PRETRAINING_TASK
 from bert_tf.tasks.pretraining.rows import RANDOM, PretrainingExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.similarity.family import STS_B, SimilarityFamily
 from bert_tf.tasks.span.reader import SpanExample
 from bert_tf.tasks.tags.columns import TagExample
@@ -24,6 +26,11 @@ _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length
 _ENCODED_TEXTS = 2048
 
 MRPC, SQUAD, CONLL2003, SWAG = "MRPC", "SQuAD", "CoNLL2003", "SWAG"
+
+
+def family_of(task: Task) -> Family:
+    """Returns a task's family, for any number of texts: a suite reads pairs, another single sentences."""
+    return dataclasses.replace(task.family, texts=None) if isinstance(task.family, SentenceFamily) else task.family
 
 
 def _train(task: Task, folder: Path) -> Sequence[Any]:

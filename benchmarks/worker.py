@@ -7,7 +7,6 @@ functions, hooks and graphs.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import itertools
 import os
@@ -27,6 +26,7 @@ import numpy as np
 
 import bert_tf
 from benchmarks.peers import protocol
+from benchmarks.texts import family_of
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE
@@ -36,7 +36,6 @@ from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.on_disk import OnDisk, Opening
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -95,8 +94,7 @@ class _Contender:
         self.lower_case = casing.find(self.vocabulary).lower_case
         self.tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
         self.examples = self.read()
-        family = _task(workload).family  # any number of texts: a suite reads pairs, another single sentences
-        self.family = dataclasses.replace(family, texts=None) if isinstance(family, SentenceFamily) else family
+        self.family = family_of(_task(workload))
         self.plan: RestorePlan | None = None
         if not workload.random_weights:
             reader = CheckpointReader(str(self.folder / CHECKPOINT_NAME))

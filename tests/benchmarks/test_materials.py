@@ -113,6 +113,10 @@ def test_the_table_is_consistent():
         assert {requirement.beside for requirement in row.requirements} <= {"", *(other.name for other in COMPARISONS)}
 
 
+def test_single_texts_of_a_task_of_pairs_have_features(materials):
+    assert materials.features("to encode", 64).units == len(materials.examples("to encode"))
+
+
 def _texts_and_label(example):
     return example.texts, example.label
 
