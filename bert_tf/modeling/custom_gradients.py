@@ -6,12 +6,12 @@ Shapes: N rows, D width; B batch, H heads, Q queries, T keys, K = D // H.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Union
 
 import tensorflow as tf
 
-Gradient = Callable[[tf.Tensor], object]
+from bert_tf.gradient import Gradient, with_gradient
+
 Weights = Union[tf.Tensor, tf.Variable]  # a variable is a tensor where a layer is recomputed
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -19,7 +19,7 @@ _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 _TANH_SCALE, _TANH_CUBE = math.sqrt(2.0 / math.pi), 0.044715
 
 
-@tf.custom_gradient
+@with_gradient
 def gelu_erf(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     distribution = 0.5 + 0.5 * tf.math.erf(x * _ROOT_HALF)
 
@@ -29,7 +29,7 @@ def gelu_erf(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     return x * distribution, gradient
 
 
-@tf.custom_gradient
+@with_gradient
 def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     square = tf.square(x)
     half_tanh = 0.5 * tf.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
@@ -46,7 +46,7 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
 def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> tf.Tensor:
     """Normalizes each row: x [N, D], gamma [D] and beta [D] to [N, D]; `epsilon` is added to the variance."""
 
-    @tf.custom_gradient
+    @with_gradient
     def normalize(x: tf.Tensor, gamma: Weights, beta: Weights) -> tuple[tf.Tensor, Gradient]:
         centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
         scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True) + epsilon)  # [N, 1]
@@ -76,7 +76,7 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, 
     over K (Dao et al., 2022).
     """
 
-    @tf.custom_gradient
+    @with_gradient
     def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         weights = softmax(tf.matmul(query, key, transpose_b=True), bias)  # [B, H, Q, T]
         dropped = weights if kept is None else tf.multiply(weights, kept, name="dropped")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
+from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.attention import attention, mask_bias
 from bert_tf.modeling.embeddings import Lookup, Words, embeddings
@@ -165,8 +166,8 @@ def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tens
     with tf1.variable_scope(scope, custom_getter=remember, auxiliary_name_scope=False):
         result = layer(rows, execution)  # [M, D]
 
-    @tf.custom_gradient
-    def keep(rows: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+    @with_gradient
+    def keep(rows: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:  # [M, D]
             # Otherwise, operations independent of the gradient would run at once, or be merged with the forward pass.
             with tf.control_dependencies([upstream]):

@@ -38,7 +38,11 @@ ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "tanh": tf.tanh,
     "linear": tf.identity,
 }
-_CUSTOM_ACTIVATIONS = {**ACTIVATIONS, "gelu_tanh": custom_gradients.gelu_tanh, "gelu_erf": custom_gradients.gelu_erf}
+_CUSTOM_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
+    **ACTIVATIONS,
+    "gelu_tanh": custom_gradients.gelu_tanh,
+    "gelu_erf": custom_gradients.gelu_erf,
+}
 
 _NATIVE_ACTIVATIONS = {"gelu_tanh": False, "gelu_erf": True}  # whether exact
 

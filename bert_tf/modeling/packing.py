@@ -14,15 +14,15 @@ from typing import NamedTuple, Union
 
 import tensorflow as tf
 
+from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.host import HOST
-from bert_tf.modeling.custom_gradients import Gradient
 
 
 def rows_at(rows: tf.Tensor, where: tf.Tensor) -> tf.Tensor:
     """Selects rows: [N, D] and [M] to [M, D]."""
     size = tf.shape(rows)
 
-    @tf.custom_gradient
+    @with_gradient
     def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         # The default gradient of a gather is a set of slices, which is slow to add to whole tensors.
         return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
@@ -108,7 +108,7 @@ class Packed:
         from_rows, from_padded = self._indices(heads)
         width = rows.shape[-1] // heads
 
-        @tf.custom_gradient
+        @with_gradient
         def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:  # [B, H, T, K], zero in padding: no query reads it
                 return tf.reshape(tf.gather(tf.reshape(upstream, [-1, width]), from_padded), [-1, heads * width])
@@ -121,7 +121,7 @@ class Packed:
         heads, width = context.shape[1], context.shape[3]
         from_rows, from_padded = self._indices(heads)
 
-        @tf.custom_gradient
+        @with_gradient
         def gather(context: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:  # [N, D]
                 return tf.gather(tf.reshape(upstream, [-1, width]), from_rows) * tf.cast(self._real, upstream.dtype)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.gradient import Gradient, with_gradient
+
 DTYPES = (tf.float32, tf.bfloat16)  # of activations
 
 _loaded: list[Any] = []
@@ -153,8 +155,8 @@ def product(x: tf.Tensor, kernel: tf.Tensor | tf.Variable) -> tf.Tensor:
     return _multiplied(x, tf.convert_to_tensor(kernel))
 
 
-@tf.custom_gradient
-def _multiplied(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Any]:
+@with_gradient
+def _multiplied(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.control_dependencies([upstream]):  # else it is made in the forward pass, and kept until here
             transposed = _library().bert_tf_transposed(x=kernel)

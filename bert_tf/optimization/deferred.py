@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.host import HOST
 from bert_tf.native import ops as kernels
 from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, moved, zeros
@@ -293,8 +294,8 @@ def _at(table: tf.Tensor | tf.Variable, step: tf.Tensor) -> tf.Tensor:
 def _rows_at(source: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
     """[U, D] and [N] to [N, D]; with the gradient of `tf.gather`, the host would wait for sizes from the device."""
 
-    @tf.custom_gradient
-    def gather(source: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+    @with_gradient
+    def gather(source: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         rows = tf.shape(source)[0]
         return tf.gather(source, places), lambda upstream: tf.math.unsorted_segment_sum(upstream, places, rows)
 

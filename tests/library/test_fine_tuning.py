@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import shutil
@@ -11,6 +12,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
 import bert_tf
 from bert_tf.errors import CheckpointError, DataError, FlagError
@@ -176,3 +178,17 @@ def test_threads_train_in_turns(monkeypatch, tmp_path):
     for thread in threads:
         thread.join()
     assert together == [False, False]
+
+
+def test_a_run_leaves_no_graph_in_the_process(tmp_path, project, settings):
+    def graphs():
+        gc.collect()
+        return {id(found) for found in gc.get_objects() if isinstance(found, tf.Graph)}
+
+    before = graphs()
+    with bert_tf.fine_tune(
+        "mrpc", output_dir=tmp_path / "out", data_dir=project.data_dir, num_train_steps=2, **settings
+    ) as model:
+        assert model.evaluate("dev").metrics
+    del model
+    assert not graphs() - before

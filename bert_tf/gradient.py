@@ -1,0 +1,36 @@
+"""Hand-written gradients of functions in a graph.
+
+`tf.custom_gradient` keeps every graph in memory until the process ends (TensorFlow 2.15 to 2.21).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+import tensorflow as tf
+
+Gradient = Callable[[tf.Tensor], Union[tf.Tensor, Sequence[tf.Tensor]]]  # of the result to those of the inputs
+_NAME = "BertTfGradient"
+
+
+def with_gradient(function: Callable[..., tuple[tf.Tensor, Gradient]]) -> Callable[..., tf.Tensor]:
+    """A function of tensors or variables; `function` returns its result and its gradient."""
+
+    @functools.wraps(function)
+    def apply(*inputs: tf.Tensor | tf.Variable) -> tf.Tensor:
+        tensors = [tf.convert_to_tensor(given) for given in inputs]
+        result, gradient = function(*tensors)
+        with result.graph.gradient_override_map({"IdentityN": _NAME}):
+            named = tf.identity_n([result, *tensors])[0]
+        setattr(named.op, _NAME, gradient)  # lives as long as the graph
+        return named
+
+    return apply
+
+
+@tf.RegisterGradient(_NAME)
+def _of_inputs(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
+    found = getattr(op, _NAME)(upstream)
+    return (None, *found) if isinstance(found, (tuple, list)) else (None, found)
