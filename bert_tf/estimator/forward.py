@@ -18,9 +18,11 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
+from bert_tf.estimator.saver import save_only
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, Rows, eval_batches
+from bert_tf.optimization.adamw import zeros
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
@@ -127,13 +129,14 @@ class _Tower:
                 }
                 # The graph optimizer ignores the shapes of fed placeholders, and would fuse less.
                 shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in self.inputs.items()}
-                self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
+                with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=_cheaply):
+                    self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
                 self.variables = tf1.trainable_variables()
                 self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self.variables]
                 self._step = tf1.train.get_or_create_global_step()
             # File names are strings, for which GPUs have no kernels.
             self._saver = tf1.train.Saver(self.variables)
-            self._whole_saver = tf1.train.Saver([*self.variables, self._step])
+            self._whole_saver = tf1.train.Saver([*self.variables, self._step], sharded=True, builder=save_only())
         self._graph.finalize()
         self.session = tf1.Session(graph=self._graph, config=machine.session_config)
 
@@ -155,6 +158,11 @@ class _Tower:
         fed = {tensor: batch[name] for name, tensor in self.inputs.items()}
         found: dict[str, npt.NDArray[Any]] = self.session.run(self._outputs, fed)
         return found
+
+
+def _cheaply(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Variable:
+    """Makes a variable without the operations of its own initial value: a checkpoint provides it."""
+    return getter(name, *args, **{**options, "initializer": zeros})
 
 
 def _taken(waiting: collections.deque[Rows]) -> Iterator[Rows]:
