@@ -24,16 +24,21 @@ from tests.tiny import HALVES, held, write_project
 WAYS = {"num_train_epochs": 2, "verbosity": -1}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _without_pages():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A teacher of four layers, and its student of two; folders, and the project."""
     folder = tmp_path_factory.mktemp("made")
     project = write_project(folder / "project", layers=4)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
-        student = folder / "student"
-        assert lines.run("distill", folder / "teacher", student_layers=2, output_dir=student, **WAYS) == 0
+    assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
+    student = folder / "student"
+    assert lines.run("distill", folder / "teacher", student_layers=2, output_dir=student, **WAYS) == 0
     return SimpleNamespace(project=project, teacher=folder / "teacher", student=student)
 
 
