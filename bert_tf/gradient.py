@@ -16,7 +16,7 @@ _NAME = "BertTfGradient"
 
 
 def with_gradient(function: Callable[..., tuple[tf.Tensor, Gradient]]) -> Callable[..., tf.Tensor]:
-    """A function of tensors or variables; `function` returns its result and its gradient."""
+    """Makes a function of tensors or variables from `function`, which returns the result and its gradient."""
 
     @functools.wraps(function)
     def apply(*inputs: tf.Tensor | tf.Variable) -> tf.Tensor:

@@ -129,7 +129,7 @@ class _Tower:
                 }
                 # The graph optimizer ignores the shapes of fed placeholders, and would fuse less.
                 shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in self.inputs.items()}
-                with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=_cheaply):
+                with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=_without_initial_value):
                     self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
                 self.variables = tf1.trainable_variables()
                 self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self.variables]
@@ -160,8 +160,8 @@ class _Tower:
         return found
 
 
-def _cheaply(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Variable:
-    """Makes a variable without the operations of its own initial value: a checkpoint provides it."""
+def _without_initial_value(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Variable:
+    """Makes a variable that a checkpoint will fill."""
     return getter(name, *args, **{**options, "initializer": zeros})
 
 

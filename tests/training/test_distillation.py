@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -24,21 +25,16 @@ from tests.tiny import HALVES, held, write_project
 WAYS = {"num_train_epochs": 2, "verbosity": -1}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _without_pages():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        yield
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A teacher of four layers, and its student of two; folders, and the project."""
     folder = tmp_path_factory.mktemp("made")
     project = write_project(folder / "project", layers=4)
-    assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
-    student = folder / "student"
-    assert lines.run("distill", folder / "teacher", student_layers=2, output_dir=student, **WAYS) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
+        student = folder / "student"
+        assert lines.run("distill", folder / "teacher", student_layers=2, output_dir=student, **WAYS) == 0
     return SimpleNamespace(project=project, teacher=folder / "teacher", student=student)
 
 
@@ -58,6 +54,17 @@ def test_leaves_an_ordinary_run(made):
     found = json.loads((made.teacher / "eval_results.json").read_text())
     assert said["metrics"]["accuracy"] == found["eval_accuracy"]
     assert said["metrics"]["loss"] == pytest.approx(found["eval_loss"], rel=1e-5)
+
+
+def test_the_page_has_teacher_and_student_side_by_side(made, tmp_path):
+    folder = shutil.copytree(made.student, tmp_path / "out")
+    assert lines.run("report", folder) == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    rows = dict(re.findall(r'<th scope="row">([^<]+)</th>(<td class="n" data-name="teacher">.*?)</tr>', page))
+    shown = {name: [float(number) for number in re.findall(r">([\d.]+)</td>", row)] for name, row in rows.items()}
+    assert shown["layers"] == [4, 2, 0.5]
+    teacher, student = (json.loads((run / "eval_results.json").read_text())["eval_accuracy"] for run in (made.teacher, folder))
+    assert shown["accuracy"] == pytest.approx([teacher, student, student / teacher], abs=1e-3)
 
 
 def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
