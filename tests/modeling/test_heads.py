@@ -23,55 +23,37 @@ from tests.modeling.recorder import Recorder
 
 tf1 = tf.compat.v1
 CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
+DEFAULT = Execution()
 
 
-def classify(pooled, weights=None, labels=3, **execution):
-    return evaluate(lambda: logits(tf.constant(pooled), labels, Execution(**execution)), weights)
+@pytest.mark.parametrize(
+    ("spec", "rows", "scores_of_rows"),
+    [
+        (HeadSpec(3), [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[2, 3.25, 5.5], [0, 3.25, 3.5]]),
+        (HeadSpec(1, CHOICE), [[1.0, 2.0]], [8, 6]),  # an option has one
+    ],
+)
+def test_scores_are_products_with_a_row_for_each_label(spec, rows, scores_of_rows):
+    pooled, bias = [[2.0, 3.0], [0.0, 3.0]], [0.0, 0.25, 0.5][: len(rows)]
+    found = logits_of(registry.of(spec), pooled, {"output_weights": rows, "output_bias": bias})
+    np.testing.assert_array_equal(found, scores_of_rows)
 
 
-def logits(pooled, labels, execution):
-    return heads.ClassificationHead(labels).compute(Encoded(pooled, None), {}, CONFIG, execution)["logits"]
-
-
-def test_scores_are_products_with_a_row_for_each_label():
-    weights = {"output_weights": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "output_bias": [0.0, 0.5, -1.0]}
-    np.testing.assert_array_equal(classify([[2.0, 3.0]], weights), [[2, 3.5, 4]])
+def logits_of(head, pooled, weights, execution=DEFAULT):
+    return evaluate(lambda: head.compute(Encoded(tf.constant(pooled), None), {}, CONFIG, execution)["logits"], weights)
 
 
 def test_drops_the_pooled_vector_by_the_published_rate():
     recorder = Recorder(factor=10.0)
     weights = {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
-    np.testing.assert_array_equal(classify([[1.0, 1.0]], weights, 1, dropout=recorder), [[30.5]])
-    assert recorder.rates == [0.1]
-
-
-def test_loss_is_the_cross_entropy_of_each_example_in_nats():
-    logits = [[0.0, math.log(3)], [0.0, math.log(3)], [0.0, 0.0]]
-    losses = evaluate(lambda: heads.classification_loss(tf.constant(logits), tf.constant([0, 1, 0])))
-    np.testing.assert_allclose(losses, [math.log(4), math.log(4 / 3), math.log(2)], rtol=1e-6)
+    found = logits_of(heads.ClassificationHead(1), [[1.0, 1.0]], weights, Execution(dropout=recorder))
+    assert (found.tolist(), recorder.rates) == ([[30.5]], [0.1])
 
 
 LOGITS = np.random.default_rng(0).normal(0, 2, [4, 3]).astype(np.float32)
 CLASSES = np.array([0, 2, 1, 2])
 HOT = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]], np.float32)
 WEIGHTS = (0.5, 1.0, 3.0)
-
-
-def log_softmax(logits):
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-
-
-def test_the_loss_of_a_class_is_multiplied_by_its_weight():
-    logits = [[0.0, math.log(3)], [0.0, math.log(3)]]
-    losses = evaluate(lambda: heads.classification_loss(tf.constant(logits), tf.constant([0, 1]), class_weights=(0.5, 2.0)))
-    np.testing.assert_allclose(losses, [0.5 * math.log(4), 2.0 * math.log(4 / 3)], rtol=1e-6)
-
-
-@pytest.mark.parametrize("smoothing", [0.1, 1.0])
-def test_smoothing_mixes_the_label_with_all_classes(smoothing):
-    target = (1 - smoothing) * np.eye(3)[CLASSES] + smoothing / 3  # [4, 3]
-    losses = evaluate(lambda: heads.classification_loss(tf.constant(LOGITS), tf.constant(CLASSES), label_smoothing=smoothing))
-    np.testing.assert_allclose(losses, -(target * log_softmax(LOGITS)).sum(axis=-1), rtol=1e-5)
 
 
 def test_the_contrastive_loss_tells_class_mates_from_other_rows():
@@ -104,6 +86,11 @@ def test_the_loss_of_a_number_is_its_squared_error():
     np.testing.assert_array_equal(losses, [2.25, 0.0])
 
 
+def cross_entropy(target):
+    """[4], by the definition, of shares of the classes."""
+    return -(target * special.log_softmax(LOGITS.astype(np.float64), axis=-1)).sum(axis=-1)
+
+
 def binary_cross_entropy(target, factors=1.0):
     """[4], by the definition: factors are of the terms of labels that apply."""
     probabilities = special.expit(LOGITS.astype(np.float64))
@@ -111,17 +98,25 @@ def binary_cross_entropy(target, factors=1.0):
     return terms.mean(axis=-1)
 
 
+ONE_HOT = np.eye(3)[CLASSES]
+
+
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("loss_of", "labels", "options", "expected"),
     [
-        ({}, binary_cross_entropy(HOT)),
-        ({"class_weights": WEIGHTS}, binary_cross_entropy(HOT, np.array(WEIGHTS))),
-        ({"label_smoothing": 0.2}, binary_cross_entropy(np.where(HOT, 0.9, 0.1))),
+        (heads.classification_loss, CLASSES, {}, cross_entropy(ONE_HOT)),
+        (heads.classification_loss, CLASSES, {"class_weights": WEIGHTS}, cross_entropy(ONE_HOT * WEIGHTS)),
+        *(
+            (heads.classification_loss, CLASSES, {"label_smoothing": s}, cross_entropy((1 - s) * ONE_HOT + s / 3))
+            for s in (0.1, 1.0)
+        ),
+        (heads.multi_label_loss, HOT, {}, binary_cross_entropy(HOT)),
+        (heads.multi_label_loss, HOT, {"class_weights": WEIGHTS}, binary_cross_entropy(HOT, np.array(WEIGHTS))),
+        (heads.multi_label_loss, HOT, {"label_smoothing": 0.2}, binary_cross_entropy(np.where(HOT, 0.9, 0.1))),
     ],
-    ids=["plain", "weights", "smoothing"],
 )
-def test_the_loss_of_several_labels_is_their_mean_binary_cross_entropy(options, expected):
-    losses = evaluate(lambda: heads.multi_label_loss(tf.constant(LOGITS), tf.constant(HOT), **options))
+def test_the_loss_of_classes_and_of_several_labels_has_weights_and_smoothing(loss_of, labels, options, expected):
+    losses = evaluate(lambda: loss_of(tf.constant(LOGITS), tf.constant(labels), **options))
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
@@ -152,14 +147,6 @@ ANSWERS = [0.0, 1.0, 0.0, 1.0, 0.0]
 
 def choice_losses(logits, **options):
     return evaluate(lambda: choice_loss(tf.constant(logits), tf.constant(ANSWERS), tf.constant(GROUPS), **options))
-
-
-def test_an_option_has_one_score():
-    head = registry.of(HeadSpec(1, CHOICE))
-    weights = {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
-    encoded = lambda: Encoded(tf.constant([[1.0, 1.0], [0.0, 3.0]]), None)  # noqa: E731
-    found = evaluate(lambda: head.compute(encoded(), {}, CONFIG, Execution()), weights)
-    assert found["logits"].tolist() == [3.5, 6.5]
 
 
 def test_large_scores_are_no_numbers_that_overflow():

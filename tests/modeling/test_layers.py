@@ -12,7 +12,7 @@ import tensorflow as tf
 from bert_tf.config import ACTIVATIONS, BertConfig
 from bert_tf.modeling import layers
 from bert_tf.modeling.embeddings import embeddings
-from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.execution import Execution, no_dropout
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 
@@ -61,38 +61,33 @@ def test_layer_norm_of_half_precision_is_computed_in_float32(execution):
     np.testing.assert_allclose(out, (row - 301.5) / math.sqrt(1.25), rtol=1e-3)
 
 
-# Two numbers a token; LayerNorm with a huge epsilon and its root as gamma does nothing but centre a row.
-EMBEDDING_CONFIG = dataclasses.replace(
-    BertConfig.tiny(), vocab_size=3, hidden_size=2, num_attention_heads=1, max_position_embeddings=4, layer_norm_eps=1e12
-)
-TABLES = {
-    "embeddings/word_embeddings": [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]],
-    "embeddings/token_type_embeddings": [[0.0, 0.0], [10.0, -10.0]],
-    "embeddings/position_embeddings": [[0.0, 0.0], [100.0, -100.0], [200.0, -200.0], [300.0, -300.0]],
-    "embeddings/LayerNorm/gamma": [1e6, 1e6],
-}
+def embed(ids, dropout=no_dropout):
+    """Returns the rows of some words of segment 0 at position 0, of two numbers each.
+
+    LayerNorm with a huge epsilon and its root as gamma does nothing but centre a row.
+    """
+    sizes = {"vocab_size": 3, "hidden_size": 2, "num_attention_heads": 1, "max_position_embeddings": 4, "layer_norm_eps": 1e12}
+    tables = {
+        "embeddings/word_embeddings": [[0.0, 0.0], [1.0, -1.0], [2.0, -2.0]],
+        "embeddings/token_type_embeddings": np.zeros([2, 2]),
+        "embeddings/position_embeddings": np.zeros([4, 2]),
+        "embeddings/LayerNorm/gamma": [1e6, 1e6],
+    }
+    config = dataclasses.replace(CONFIG, **sizes)
+
+    def build():
+        zeros = tf.zeros_like(ids)
+        return embeddings(tf.constant(ids), zeros, zeros, config, Execution(dropout=dropout))
+
+    return evaluate(build, tables)
 
 
-def embed(token_ids, segment_ids=None, positions=None, **options):
-    """Returns the rows of some tokens, by default of segment 0 and at position 0."""
-    execution = Execution(dropout=options.pop("dropout", Execution.dropout), dtype=options.pop("dtype", tf.float32))
-    zeros = [0] * len(token_ids)
-    inputs = (tf.constant(x, tf.int32) for x in (token_ids, segment_ids or zeros, positions or zeros))
-    return embeddings(*inputs, EMBEDDING_CONFIG, execution, **options)
-
-
-def test_adds_word_segment_and_position():
-    rows = evaluate(lambda: embed([2, 1, 0], [0, 0, 1], [0, 1, 3]), TABLES)
-    np.testing.assert_allclose(rows, [[2, -2], [101, -101], [310, -310]], rtol=1e-5)
-
-
-def test_drops_by_the_hidden_rate_after_normalizing():
+def test_drops_embeddings_by_the_hidden_rate_after_normalizing():
     recorder = Recorder(factor=2.0)
-    rows = evaluate(lambda: embed([1], dropout=recorder), TABLES)
-    assert recorder.rates == [EMBEDDING_CONFIG.hidden_dropout_prob]
-    np.testing.assert_allclose(rows, [[2, -2]], rtol=1e-5)
+    np.testing.assert_allclose(embed([1], recorder), [[2, -2]], rtol=1e-5)
+    assert recorder.rates == [CONFIG.hidden_dropout_prob]
 
 
 def test_refuses_an_id_beyond_the_vocabulary():
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = 3 is not in \[0, 3\)"):
-        evaluate(lambda: embed([0, 3]), TABLES)
+        embed([0, 3])

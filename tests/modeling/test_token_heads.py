@@ -105,13 +105,6 @@ def test_the_loss_of_a_tag_is_multiplied_by_its_weight():
     np.testing.assert_allclose(loss(class_weights=(1.0, 1.0, 3.0, 0.5)), expected, rtol=1e-6)
 
 
-def test_it_owns_the_variables_it_says():
-    with tf.Graph().as_default():
-        tag_logits()
-        found = {variable.op.name: tuple(variable.shape) for variable in tf1.global_variables()}
-    assert found == TagHead(3).variables(TAG_CONFIG)
-
-
 def test_padding_is_not_computed():
     config = BertConfig.tiny(vocab_size=9)
     with tf.Graph().as_default() as graph:
