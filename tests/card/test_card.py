@@ -1,7 +1,5 @@
 """The model card of a run: every family, any label, and what its files may lack."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,9 +1,8 @@
 """What ends a command is lines for the user; what nobody foresaw leaves a report."""
 
-from __future__ import annotations
-
 import errno
 import os
+import sys
 import tempfile
 import threading
 
@@ -127,3 +126,18 @@ def test_a_library_that_ends_the_process_keeps_its_status(code, status, said, ca
 
 def test_ctrl_c_is_one_line(capsys):
     assert ending_of(KeyboardInterrupt(), capsys) == (130, "error: stopped\n")
+
+
+@pytest.mark.parametrize("lines", [1, 100_000])  # within what is buffered, and beyond
+def test_nobody_who_reads_on_is_no_traceback(monkeypatch, capsys, lines):
+    read, write = os.pipe()
+    os.close(read)
+
+    def work():
+        sys.stdout.write("a line of a table\n" * lines)
+        return 0
+
+    with os.fdopen(write, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert run_command(work, help_text=str, stopped="stopped") == 141
+    assert capsys.readouterr().err == ""

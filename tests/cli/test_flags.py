@@ -1,7 +1,5 @@
 """How command lines are read: words, flags and actions."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Features of questions with options, against examples worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Padding of columns to batches."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Features of questions, against windows worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Words become pieces, long sentences windows, and each word has its tag once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Rows of RoBERTa, which has two separators between texts: <s> A </s></s> B </s>."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,15 +1,18 @@
-"""What a user names is refused before a read that would not end, and in the words of the operating system."""
-
-from __future__ import annotations
+"""What a user names is refused before a read that would not end; JSON and YAML are read strictly."""
 
 import builtins
 import errno
+import json
+import math
 import os
 import socket
+import sys
 
+import numpy as np
 import pytest
 
-from bert_tf.io import files
+from bert_tf.io import documents, files
+from bert_tf.io.documents import DocumentError
 
 
 @pytest.fixture
@@ -69,3 +72,111 @@ def test_reads_what_there_is_up_to_a_limit(odd):
 
 def test_what_is_not_there_yet_is_as_good_as_a_file(odd):
     assert [name for name in ("file", "none", "folder", "pipe", "/dev/null") if files.is_plain(odd / name)] == ["file", "none"]
+
+
+NO_VALUE = "YAML reads a value as a date, number or switch, which it is not"
+
+
+def error_of(read, text) -> DocumentError:
+    with pytest.raises(DocumentError) as caught:
+        read(text)
+    return caught.value
+
+
+def billion(levels: int) -> str:
+    """Lists of ten aliases of the list before."""
+    lines = ["l0: &a0 [x]"]
+    lines += [f"l{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("read", [documents.parse_json, documents.parse_yaml])
+def test_values_are_those_of_the_text(read):
+    text = '{"a": [1, 2.5, null, true], "b": {"a": "\\ud83d\\ude00"}}'
+    assert read(text) == {"a": [1, 2.5, None, True], "b": {"a": "\U0001f600"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ('{"a": 1,\n "b": "a",\n "a": 2}', 3, "the key 'a' appears twice"),
+        ('{"x": {"a": ":", "b": {"a": 1}},\n "y": [{"a": 1,\n "\\u0061": 2}]}', 3, "the key 'a' appears twice"),
+        ('{"a": 1,\n 2}', 2, "not JSON: Expecting property name enclosed in double quotes at character 2"),
+        ('{"a": NaN}', None, "nan where a number is expected"),
+        ('{"a": -Infinity}', None, "-inf where a number is expected"),
+        ("[" * 100 + "]" * 100, None, "nested more than 64 deep"),
+        ("[" * 100_000 + "]" * 100_000, None, "nested more than 64 deep"),
+        ('{"a": "\\ud800"}', None, "the text '\\ud800' holds an unpaired surrogate '\\ud800'"),
+        ('{"a\\u0000": 1}', None, "the text 'a\\x00' holds a NUL character"),
+        ('{"a": 1' + "0" * 30 + "}", None, "a number of 100 bits"),
+    ],
+    ids=str,
+)
+def test_json_that_cannot_be_used(text, line, problem):
+    found = error_of(documents.parse_json, text)
+    assert (found.line, found.problem) == (line, problem)
+
+
+@pytest.mark.parametrize("limit", [1000, 20_000])
+def test_yaml_that_is_nested_too_deeply_is_refused_whatever_the_recursion_limit(limit):
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    try:
+        assert error_of(documents.parse_yaml, "a: " + "[" * 500 + "]" * 500).problem == "nested more than 64 deep"
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize("text", ["NaN", '{"a": [Infinity]}', "-1e400"])
+def test_numbers_that_are_not_finite_are_refused_where_that_is_asked_for(text):
+    assert documents.json_value(text) is not None
+    with pytest.raises(documents.DocumentError):
+        documents.json_value(text, finite=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' appears twice"),
+        ("t:\n  - {name: x, file: y}\n  - {name: x,\n     name: y}\n", 4, "the key 'name' appears twice"),
+        ('{"a": 1,\n"a": 2}', 2, "the key 'a' appears twice"),
+        ("a: [x\nb: y\n", 2, "neither YAML nor JSON: expected ',' or ']', but got ':'"),
+        ("a: 1\nb: \0\n", 2, "neither YAML nor JSON: special characters are not allowed"),
+        ('a: "\\0"\n', None, "the text '\\x00' holds a NUL character"),
+        ('a: "\\ud800"\n', None, "the text '\\ud800' holds an unpaired surrogate '\\ud800'"),
+        ("[" * 80 + "]" * 80, None, "nested more than 64 deep"),
+        ("a: &b\n  - *b\n", 1, "an alias (*name) that contains itself"),
+        (billion(9), 6, "more than 100000 values, with aliases (*name) written out"),
+        ("a: 0x" + "f" * 5000, None, "a number of 20000 bits"),
+        ("a: !!python/name:os.system\n", 1, None),
+        *((f"a: {value}", None, NO_VALUE) for value in ("!!bool foo", "!!int ''", "!!float ''", "!!timestamp foo")),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_yaml_that_cannot_be_used(text, line, problem):
+    found = error_of(documents.parse_yaml, text)
+    assert found.problem.startswith(problem or "")
+    assert found.line == line or found.problem.startswith("nested")
+
+
+def test_aliases_and_merges_within_measure_are_read_and_a_row_may_hold_anything():
+    text = "t: &t {name: custom, text_a: x}\nu: *t\nv: {<<: *t, name: MRPC}\n"
+    assert documents.parse_yaml(text)["v"] == {"name": "MRPC", "text_a": "x"}
+    assert documents.json_value('["\\u0000", "\\ud800", Infinity, 1' + "0" * 30 + "]")[:3] == ["\0", "\ud800", math.inf]
+
+
+def test_a_file_that_is_too_long_or_not_utf8_is_refused(tmp_path):
+    with open(tmp_path / "a", "wb") as file:
+        file.truncate((16 << 20) + 1)
+    with pytest.raises(OSError, match="larger than 16 MB"):
+        documents.read_text(tmp_path / "a")
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\nb\xff\n")
+    assert error_of(documents.read_text, tmp_path / "a").place("a") == "a:2"
+    assert error_of(documents.parse_yaml, "- a\n" * 300_000).problem == "more than 1 MB of YAML; write JSON"
+
+
+def test_what_is_not_a_number_is_written_as_null_and_all_else_as_json_writes_it():
+    value = {"a": math.nan, "b": [math.inf, (1.5, -math.inf)], "c": {"d": np.float64("nan")}}
+    assert documents.to_json(value) == '{"a": null, "b": [null, [1.5, null]], "c": {"d": null}}'
+    value = {"b": [1, 2.5, True, None, "é"], "a": {"x": ()}}
+    assert documents.to_json(value, indent=2, sort_keys=True) == json.dumps(value, indent=2, sort_keys=True)

@@ -1,7 +1,5 @@
 """Intervals: how often they hold the truth, and their ends by theory and by drawing one resample after the other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,15 +1,17 @@
-"""Verdicts on a made-up run."""
-
-from __future__ import annotations
+"""Verdicts on a made-up run, what is kept of the published one, forms of lines in a log, and the report for people."""
 
 import dataclasses
 
 import pytest
 
+from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.config import BertConfig
-from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Published, TokenLine, Variable, digest
-from bert_tf.reproduction.forms import MISSING, FormFound
-from bert_tf.reproduction.verdicts import EQUAL, NOT_COMPARABLE, OUTSIDE, WITHIN, Measured, Outcome, compare
+from bert_tf.reproduction.facts import GTX1060, INPUT_IDS, TOKENS, Published, TokenLine, Variable, digest
+from bert_tf.reproduction.forms import EQUAL, FORMS, MISSING, NOT_COMPARABLE, FormFound, found_in
+from bert_tf.reproduction.report import Distribution, Report, to_markdown
+from bert_tf.reproduction.verdicts import OUTSIDE, WITHIN, Measured, Outcome, Row, compare
+from bert_tf.training.fine_tune_config import configured
+from tests import classifier
 
 IDS, WORDS = [2, 5, 6, 3, 0], ["[CLS]", "rain", "salt", "[SEP]"]
 
@@ -164,3 +166,113 @@ def test_several_seeds_have_rows_of_their_own():
     found = rows(outcomes=(OUTCOME, dataclasses.replace(OUTCOME, seed=2, accuracy=0.5)))
     assert (found["eval_accuracy, seed 1"][0], found["eval_accuracy, seed 2"][0]) == (EQUAL, OUTSIDE)
     assert "eval_accuracy" not in found
+
+
+def test_digest_is_the_sha256_of_tokens_joined_by_blanks():
+    # printf 'a 1' | sha256sum
+    assert digest(["a", 1]) == "042a5f2e7634c4c80a75691b6b89dfe4e1758558ce99e7346b5297b68fa95d11"
+
+
+def test_published_figures_agree_with_each_other():
+    assert GTX1060.steps == int(GTX1060.examples["train"] / 12 * 3)
+    assert round(GTX1060.right / GTX1060.examples["dev"], 6) == round(GTX1060.accuracy, 6)
+    for examples, steps in zip(GTX1060.examples_per_second, GTX1060.steps_per_second):
+        assert examples == pytest.approx(12 * steps, rel=1e-3)
+
+
+def test_variables_have_the_names_and_shapes_of_the_encoder():
+    shapes = encoder_shapes(GTX1060.config)
+    of_encoder = {name: variable for name, variable in GTX1060.variables.items() if variable.from_checkpoint}
+    assert {name: variable.shape or shapes[name] for name, variable in of_encoder.items()} == {
+        name: shapes[name] for name in of_encoder
+    }
+    assert set(GTX1060.variables) - set(of_encoder) == {"output_weights", "output_bias"}
+    assert len(GTX1060.variables) == 79
+
+
+def test_legible_spans_are_in_order_and_within_their_line():
+    for line in GTX1060.token_lines:
+        ends = [0]
+        for start, count, _ in line.spans:
+            assert start >= ends[-1]
+            ends.append(start + count)
+        assert ends[-1] <= line.shown
+    assert [(line.legible, line.shown) for line in GTX1060.token_lines] == [(24, 24), (47, 52), (60, 64), (60, 60), (24, 24)]
+
+
+def test_settings_are_those_of_the_published_command():
+    settings = configured(task_name="MRPC", **GTX1060.settings)
+    published = classifier.parse(GTX1060.command.split()[1:])
+    assert published.actions == settings.actions
+    for name in ("train_batch_size", "learning_rate", "num_train_epochs"):
+        assert getattr(published.train, name) == getattr(settings.train, name)
+    assert published.data.max_seq_length == settings.data.max_seq_length
+    assert (settings.train.adam_bias_correction, settings.train.warmup_proportion) == (False, 0.1)
+
+
+ABSL = "I1122 09:15:47.048251 140360101895040 describe.py:90] "
+
+
+def forms_of(line: str) -> list[str]:
+    """Names of the forms that a line has."""
+    return [found.form for found in found_in([line]) if found.lines]
+
+
+@pytest.mark.parametrize("form", [form for form, (_, reason) in FORMS.items() if not reason and "..." not in form])
+def test_a_form_is_found_in_the_line_that_it_is_named_after(form):
+    assert form in forms_of(f"{ABSL}  {form}")
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("name = bert/pooler/dense/bias:0, shape = (8,), *INIT_FROM_CKPT*", "name = ...:0, shape = (768,), *INIT_FROM_CKPT*"),
+        ("name = output_weights:0, shape = (2, 8)", "name = ...:0, shape = (2, 768)"),
+        ("Saving checkpoints for 5 into /tmp/a b/model.ckpt.", "Saving checkpoints for 917 into ...model.ckpt."),
+        ("Saving dict for global step 5: eval_accuracy = 0.5, global_step = 5", "Saving dict for global step 917: ..."),
+        (
+            "From x.py:70: A (from b) is deprecated and will be removed in a future version.",
+            "From ...: ... is deprecated and will be removed",
+        ),
+        ("tokens: [CLS] a [SEP]", "tokens: [CLS] ... [SEP]"),
+    ],
+)
+def test_a_form_leaves_numbers_and_names_open(line, form):
+    assert forms_of(ABSL + line) == [form]
+
+
+OTHERS = ["name = input_ids, shape = (?, ?)", "eval_accuracy = 0.75 (95 %: 0.6 to 0.8)", "guid: 4", "step 5 of 9: loss = 0.5"]
+
+
+def test_other_lines_have_no_form():
+    assert [forms_of(ABSL + line) for line in OTHERS] == [[]] * len(OTHERS)
+
+
+def test_verdicts_say_whether_a_log_has_a_form_and_whether_it_can():
+    found = {row.form: row for row in found_in(["guid: dev-1", "guid: dev-2"])}
+    assert (found["guid: dev-4"].lines, found["guid: dev-4"].verdict) == (2, EQUAL)
+    assert found["Graph was finalized."].verdict == MISSING
+    assert {row.verdict for row in found.values() if row.reason} == {NOT_COMPARABLE}
+
+
+ROWS = [Row("steps", 917, 917, "equal"), Row("eval_accuracy", 0.8504902, 0.25, "outside", "a | b")]
+
+
+def test_rows_seeds_and_forms_of_lines_are_tables():
+    forms = [FormFound("guid: dev-4", 5, "equal", ""), FormFound("CPU Frequency", 0, "not comparable", "other words")]
+    seeds = {"eval_accuracy": Distribution(0.8504902, 0.8, 0.1, 0.684, 0.9, 3, 5)}
+    lines = to_markdown(Report(GTX1060, "python x", ROWS, seeds, {4: "dev: all predictions are 1"}, forms)).splitlines()
+    assert [line for line in lines if line.startswith(("|", "Seed"))] == [
+        "|               | published | here | verdict | reason |",
+        "| ------------- | --------- | ---- | ------- | ------ |",
+        "| steps         | 917       | 917  | equal   |        |",
+        "| eval_accuracy | 0.8504902 | 0.25 | outside | a \\| b |",
+        "|               | published | mean | sd  | lowest | highest | below | seeds |",
+        "| ------------- | --------- | ---- | --- | ------ | ------- | ----- | ----- |",
+        "| eval_accuracy | 0.8504902 | 0.8  | 0.1 | 0.684  | 0.9     | 3     | 5     |",
+        "Seed 4 collapsed: dev: all predictions are 1.",
+        "|               | lines here | verdict        | reason      |",
+        "| ------------- | ---------- | -------------- | ----------- |",
+        "| guid: dev-4   | 5          | equal          |             |",
+        "| CPU Frequency | 0          | not comparable | other words |",
+    ]

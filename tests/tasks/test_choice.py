@@ -1,7 +1,5 @@
 """Multiple choice: every form that questions are written in, predictions and metrics by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -103,7 +101,6 @@ def _asked(options, label):
         ("a.txt", {"article": "A", "questions": []}, "a.txt: no questions and options in the object"),
         ("a.txt", [1], "a.txt: not a JSON object"),
         ("folder", None, "folder: no .txt or .json files"),
-        ("missing.csv", None, "missing.csv: cannot read"),
         ("missing.txt", None, "missing.txt: cannot read"),
     ],
 )
@@ -136,7 +133,7 @@ def test_rows_become_the_logits_of_each_question_and_those_of_windows_are_averag
     np.testing.assert_allclose(means, [1, 2] + 1 / np.bincount(of_option))
 
 
-def test_metrics_panels_and_mistakes_are_those_of_questions():
+def test_metrics_panels_and_mistakes_are_those_of_questions_by_their_length():
     found = FAMILY.evaluation(LOGITS, EXAMPLES)
     assert found.metrics == {"accuracy": 2 / 3}
     assert found.loss == pytest.approx((math.log(2) + math.log(4) + math.log(1 + math.exp(-5))) / 3)
@@ -151,9 +148,7 @@ def test_metrics_panels_and_mistakes_are_those_of_questions():
     assert wrong == {**shown, "confidence": pytest.approx(0.75)}
     assert found.collapsed is None
     assert FAMILY.evaluation([-np.arange(3.0), *LOGITS[2:] * 2], EXAMPLES).collapsed == "all predictions are option 0"
-
-
-def test_groups_of_lengths_begin_at_their_first_number_and_count_context_and_question():
+    # Groups begin at their first number, and count context and question.
     lengths = [(15, 0), (15, 1), (1, 30), (16, 16), (512, 0)]
     examples = [ChoiceExample("a", "a " * words, "b " * more, ("he", "she"), 0) for words, more in lengths]
     _, by_words = FAMILY.evaluation([np.array([1.0, 0.0])] * 5, examples).panels

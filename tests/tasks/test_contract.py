@@ -1,7 +1,5 @@
 """What every kind of task keeps to: from rows to features, predictions, files and metrics; records, parts, schemas."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import fnmatch
@@ -93,29 +91,21 @@ def test_a_family_comes_back_from_its_record(kind):
     assert found.record() == family.record()
 
 
-def test_examples_are_predicted_in_order_with_windows(whole):
+def test_examples_are_predicted_in_order_with_windows_and_parts_are_the_whole(whole):
     family, examples, predictions = whole
     assert len(family.features(examples, TOKENIZER, Limits(12, "windows"))) > len(examples)
     assert [one.id for one in family.listed(predictions, examples)] == [f"dev-{n}" for n in range(4)]
-
-
-def test_parts_are_the_whole(whole):
-    family, examples, predictions = whole
     parts = joined([predicted(family, examples[:1]), predicted(family, examples[1:3]), predicted(family, examples[3:])])
     suffixes = {"suffix": "_x", "published_suffix": "_y"}
     assert family.files(parts, examples, **suffixes) == family.files(predictions, examples, **suffixes)
     assert family.evaluation(parts, examples).values == pytest.approx(family.evaluation(predictions, examples).values)
 
 
-def test_files_match_their_patterns(whole):
+def test_files_match_their_patterns_and_layouts_have_a_row_each(whole, kind):
     family, examples, predictions = whole
     files = family.files(predictions, examples, suffix="_x", published_suffix="_x")
     assert all(any(fnmatch.fnmatch(name, pattern) for pattern in family.file_patterns) for name in files)
     assert {name.replace("_x", "*") for name in files} == set(family.file_patterns)
-
-
-def test_layouts_have_a_row_each(kind, whole):
-    family, examples, predictions = whole
     lines = {form: family.layout(form).header() + family.layout(form).rows(examples, predictions) for form in ("csv", "jsonl")}
     header, *cells = csv.reader(io.StringIO(lines["csv"], newline=""))
     objects = [json.loads(line) for line in lines["jsonl"].splitlines()]
@@ -130,7 +120,7 @@ def test_layouts_have_a_row_each(kind, whole):
     assert [line.split("\t") for line in tsv.splitlines()] == cells
 
 
-def test_metrics_are_those_of_the_family_and_can_be_written(whole):
+def test_metrics_are_those_of_the_family_and_mistakes_of_the_examples(whole, kind):
     family, examples, predictions = whole
     found = family.evaluation(predictions, examples)
     assert {*family.metrics} <= {*found.metrics}
@@ -138,37 +128,25 @@ def test_metrics_are_those_of_the_family_and_can_be_written(whole):
     assert np.isfinite(found.loss)
     json.dumps(found.details(), allow_nan=False)
     assert all(len(row) == len(panel.columns) for panel in found.panels for row in panel.rows)
-
-
-def test_mistakes_are_of_the_examples(whole):
-    family, examples, predictions = whole
     wrong = family.mistakes(predictions, examples)
     assert wrong
     assert {one["id"] for one in wrong} <= {one.guid for one in examples}
     assert all({"text_a", "label", "predicted"} <= one.keys() for one in wrong)
+    schema = forms.FORMS[kind].prediction
+    for one in family.listed(predictions, examples):
+        answer = json.loads(values.as_json(one))
+        assert set(answer) == set(schema["properties"]) == set(schema["required"])
 
 
-def test_nothing_to_predict_is_no_error(kind):
-    family, _ = ROWS[kind]
-    assert list(family.listed(predicted(family, []), [])) == []
-
-
-def test_rows_to_predict_have_no_label(kind):
+def test_nothing_to_predict_is_no_error_and_rows_to_predict_have_no_label(kind):
     family, rows = ROWS[kind]
+    assert list(family.listed(predicted(family, []), [])) == []
     unlabelled = [{**row, "answer": None} if isinstance(row, dict) else row[:-1] for row in rows]
     if kind == TAGS:
         unlabelled = [row[0] for row in unlabelled]
     if kind == CONTRASTIVE:
         unlabelled = rows
     assert [example.label for example in family.from_rows(unlabelled, "test", labelled=False)] == [None] * 4
-
-
-def test_answers_of_the_service_have_the_fields_of_their_schema(kind, whole):
-    family, examples, predictions = whole
-    schema = forms.FORMS[kind].prediction
-    for one in family.listed(predictions, examples):
-        answer = json.loads(values.as_json(one))
-        assert set(answer) == set(schema["properties"]) == set(schema["required"])
 
 
 def test_classes_are_balanced_where_the_loss_can():

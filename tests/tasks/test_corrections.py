@@ -1,7 +1,5 @@
 """Files that leave training rows out, or give them other labels."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.audit import findings

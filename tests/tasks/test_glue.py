@@ -182,7 +182,6 @@ def test_columns_scores_and_odd_characters(tmp_path, name, lines, expected):
             for text in ("", " ", "\u3000", "\u2028")
             for column, texts in (("sentence1", (text, "b")), ("sentence2", ("a", text)))
         ),
-        ("CoLA", (), ": the file is empty"),
         ("SST-2", (_FILMS,), ":2: no examples below the header line"),
     ],
     ids=ascii,

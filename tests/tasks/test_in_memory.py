@@ -1,7 +1,5 @@
 """Rows in memory as tasks of each family."""
 
-from __future__ import annotations
-
 import collections
 
 import numpy as np

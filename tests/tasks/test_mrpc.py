@@ -1,7 +1,5 @@
 """MRPC's splits, from small files in the layout of the corpus."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.errors import DataError

@@ -1,7 +1,5 @@
 """Predictions as text: numbers, separators, quotes and blanks in each format."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

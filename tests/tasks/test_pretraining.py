@@ -1,7 +1,5 @@
 """Pre-training: which documents a split has, masks of epochs, what of files is refused; metrics by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os
@@ -56,10 +54,11 @@ def test_held_out_documents_never_appear_in_training(nsp, asked, held_out, text,
         assert words(opened(tmp_path, DEV, **settings)) & NUMBERS == NUMBERS - trained
 
 
-def test_with_a_held_out_file_all_documents_are_trained_on(text, tmp_path):
+def test_with_a_held_out_file_all_documents_are_trained_on_be_it_one(text, tmp_path):
     other = texts.write(tmp_path / "other.txt", [["rain came .", "storm went ."]])
     assert words(opened(tmp_path, TRAIN, input_file=text, held_out_file=other)) >= NUMBERS
     assert not words(opened(tmp_path, DEV, input_file=text, held_out_file=other)) & NUMBERS
+    assert len(opened(tmp_path, TRAIN, input_file=texts.write(tmp_path / "text.txt", texts.documents(1))))
 
 
 def test_held_out_rows_are_the_same_each_time_and_not_more_than_asked_for(text, tmp_path):
@@ -73,14 +72,11 @@ def test_held_out_rows_are_the_same_each_time_and_not_more_than_asked_for(text, 
     assert len(ranks) > 10  # spread over all
 
 
-def test_rows_are_named_by_where_they_are_and_say_what_the_pair_is(text, tmp_path):
+def test_rows_are_named_by_where_they_are_and_their_digest_is_of_the_text_alone(text, tmp_path):
     rows = opened(tmp_path, TRAIN, input_file=text)
     assert (rows[3].guid, rows[3].pieces[0], rows[3:5][1].guid) == ("train-3", "[CLS]", "train-4")
     assert {one.label for one in rows} == {"next", "random"}
     assert opened(tmp_path, TRAIN, input_file=text, nsp=False)[3].label is None
-
-
-def test_the_digest_is_of_the_text_and_not_of_its_place(text, tmp_path):
     copy = tmp_path / "copy.txt"
     copy.write_bytes(text.read_bytes())
     one, other = (opened(tmp_path, TRAIN, input_file=path).digest for path in (text, copy))
@@ -170,10 +166,6 @@ def test_files_that_cannot_be_used_are_one_line(purpose, files, settings, messag
         len(opened(tmp_path / "run", purpose, **settings))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_one_document_is_trained_on(tmp_path):
-    assert len(opened(tmp_path, TRAIN, input_file=texts.write(tmp_path / "text.txt", texts.documents(1))))
 
 
 @pytest.mark.parametrize(

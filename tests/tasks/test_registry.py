@@ -1,7 +1,5 @@
 """Tasks by the names that people write, their settings, and their files."""
 
-from __future__ import annotations
-
 import pickle
 import re
 
@@ -120,13 +118,19 @@ def test_a_folder_without_the_file_is_one_line_that_says_what_was_looked_for(tas
         get_task(task).examples(tmp_path, split)
 
 
-def test_settings_belong_to_tasks():
+def test_settings_belong_to_tasks_and_those_of_a_trained_model_come_from_its_record():
     reject_unrelated_settings("custom", {"doc_stride", "id_column"}, "span")
     with pytest.raises(FlagError, match="--doc_stride belongs to --task_name=SQuAD or SQuAD2 or custom; MRPC does not take it"):
         reject_unrelated_settings("MRPC", {"doc_stride"}, None)
     record = {"task_name": "SQuAD", "labels": [], "kind": "span"}
     with pytest.raises(FlagError, match="--text_a belongs to --task_name=custom; custom --problem=span does not take it"):
         own_task(record, Columns(text_a="body"), test_file="-")
+    found = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
+    assert found == TaskSettings(span=SpanSettings(doc_stride=64))
+    record = {"task_name": "SQuAD", "labels": [], "kind": "span", "doc_stride": 64}
+    assert reads_own(record["kind"])
+    own = own_task(record, Columns(id_column="key"), test_file="-")
+    assert (own.name, own.family, str(own.file("", "test"))) == ("custom", SpanFamily(doc_stride=64), "-")
 
 
 @pytest.mark.parametrize(("name", "none"), [("SQuAD", 0), ("SQuAD2", 52)])
@@ -135,15 +139,6 @@ def test_the_bundled_sample_can_be_used_whole(name, none):
     assert not any(example.is_misplaced for example in examples)
     assert sum(not example.answers for example in examples) == none
     assert len({example.guid for example in examples}) == len(examples)
-
-
-def test_settings_of_a_trained_model_come_from_its_record():
-    found = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
-    assert found == TaskSettings(span=SpanSettings(doc_stride=64))
-    record = {"task_name": "SQuAD", "labels": [], "kind": "span", "doc_stride": 64}
-    assert reads_own(record["kind"])
-    own = own_task(record, Columns(id_column="key"), test_file="-")
-    assert (own.name, own.family, str(own.file("", "test"))) == ("custom", SpanFamily(doc_stride=64), "-")
 
 
 # Pairs
@@ -155,12 +150,16 @@ def pairs(problem, folder, text, split="train", **settings):
     return get_task("custom", of_values({"problem": problem, f"{split}_file": str(path), **settings}))
 
 
-def test_pairs_have_scores_or_belong_together(tmp_path):
+def test_pairs_have_scores_or_belong_together_and_sts_b_has_its_own_folder(tmp_path):
     scored = pairs("similarity", tmp_path, "text_a,text_b,label\nHe left.,He went.,4.5\n", highest_score=5.0)
     (example,) = scored.examples("", "train")
     assert (example.texts, example.label, scored.family.highest_score) == (("He left.", "He went."), 4.5, 5.0)
     together = pairs("contrastive", tmp_path, "text_a,text_b\nHe left.,He went.\n")
     assert [example.label for example in together.examples("", "train")] == [BELONG]
+    (tmp_path / "train.tsv").write_text("index\tsentence1\tsentence2\tscore\n0\tHe left.\tHe went.\t4.2\n")
+    sts = get_task("sts-b-vectors")
+    assert sts.examples(tmp_path, "train")[0].label == 4.2
+    assert (sts.family.highest_score, sts.submission("test")) == (5.0, None)
 
 
 @pytest.mark.parametrize(
@@ -185,10 +184,3 @@ def test_pairs_that_cannot_be_read_are_one_line(tmp_path, text, message):
     with pytest.raises(BertError) as caught:
         pairs("similarity", tmp_path, text).examples("", "train")
     assert message in str(caught.value)
-
-
-def test_sts_b_is_read_from_its_own_folder(tmp_path):
-    (tmp_path / "train.tsv").write_text("index\tsentence1\tsentence2\tscore\n0\tHe left.\tHe went.\t4.2\n")
-    sts = get_task("sts-b-vectors")
-    assert sts.examples(tmp_path, "train")[0].label == 4.2
-    assert (sts.family.highest_score, sts.submission("test")) == (5.0, None)

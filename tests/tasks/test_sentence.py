@@ -1,7 +1,5 @@
 """Sentences: labels as numbers, and from logits to scores, metrics, mistakes and summaries, by hand and by other formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight

@@ -1,7 +1,5 @@
 """Sentence embeddings: correlations, ranks and losses by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,13 +21,18 @@ def together(count):
     return [SentenceExample(f"dev-{n}", f"a{n}", f"b{n}", BELONG) for n in range(count)]
 
 
-def test_scores_are_scaled_and_vectors_of_windows_averaged():
+def test_scores_are_scaled_as_in_the_training_and_vectors_of_windows_averaged():
     example = SentenceExample("dev-1", "the cat sat .", "cat", 1.0)
     features = SCORED.features([example], TOKENIZER, Limits(5, "windows"))
     outputs = {"vectors": np.array([[2, 0], [0, 4], [5, 5]], np.float32)}
     assert SCORED.predictions(outputs, features, [example]).tolist() == [[[1, 2], [5, 5]]]
     features = SCORED.features(EXAMPLES, TOKENIZER, Limits(16))
     np.testing.assert_allclose(features.targets["scores"], [1, 1, 0, 0, 0.4, 0.4])
+    record = {**ContrastiveFamily(5.0).record(), "highest_score": 5.0}  # as the record of a run has it
+    assert ContrastiveFamily.from_record(record).listed(VECTORS[:1], EXAMPLES[:1])[0].label == pytest.approx(5.0)
+    assert SCORED.listed(np.zeros([1, 2, 2], np.float32), EXAMPLES[:1])[0].cosine == 0.0  # a vector without length
+    assert SimilarityFamily().as_trained(SCORED.record()) == SCORED
+    assert ContrastiveFamily().as_trained(PAIRS.record()) == PAIRS
 
 
 @pytest.mark.parametrize("family", [SCORED, ContrastiveFamily(5.0)])
@@ -44,14 +47,6 @@ def test_pairs_with_scores_are_measured_by_the_correlation_of_cosines(family):
     first, *_ = family.mistakes(VECTORS, EXAMPLES)
     assert (first["id"], first["label"]) == ("dev-2", 2.0)
     assert (first["predicted"], first["error"]) == pytest.approx((3.0, 1.0))
-
-
-def test_the_scale_is_that_of_the_training():
-    record = {**ContrastiveFamily(5.0).record(), "highest_score": 5.0}  # as the record of a run has it
-    assert ContrastiveFamily.from_record(record).listed(VECTORS[:1], EXAMPLES[:1])[0].label == pytest.approx(5.0)
-    assert SCORED.listed(np.zeros([1, 2, 2], np.float32), EXAMPLES[:1])[0].cosine == 0.0  # a vector without length
-    assert SimilarityFamily().as_trained(SCORED.record()) == SCORED
-    assert ContrastiveFamily().as_trained(PAIRS.record()) == PAIRS
 
 
 def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():

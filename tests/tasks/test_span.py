@@ -1,7 +1,5 @@
 """Answers: from logits to candidates beside the published loop, scores beside a second implementation, metrics by hand."""
 
-from __future__ import annotations
-
 import collections
 import doctest
 import math
@@ -40,12 +38,9 @@ def texts(*logits, **settings):
     return [candidate.text for candidate in found(*logits, **settings).candidates]
 
 
-def test_the_best_pair_comes_first_with_its_characters():
+def test_the_best_answer_comes_first_and_what_may_be_one():
     best = found([0, 0, 0, 1, 5, 0, 0], [0, 0, 0, 0, 0, 4, 0]).candidates[0]
     assert (*best, best.score) == ("b c", 2, 5, 0, 5.0, 4.0, 9.0)
-
-
-def test_what_may_be_an_answer():
     # It does not end before it begins, nor lies in the question.
     of_pair = texts([9, 9, 9, 0, 0, 5, 9], [9, 9, 9, 6, 0, 0, 9])
     assert of_pair[:2] == ["a", "c"]

@@ -1,7 +1,5 @@
 """Files of questions: SQuAD's layout, JSON lines and CSV."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc
@@ -36,15 +34,13 @@ def written(tmp_path):
     return write
 
 
-def test_squads_layout_packed_with_a_byte_order_mark_or_not(written):
+def test_squads_layout_packed_or_not_with_and_without_answers(written):
     path = written(squad(question()))
     assert list(READER(path, "dev")) == [FOX]
     packed = path.with_suffix(".json.gz")
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
     assert list(READER(packed, "dev")) == [FOX]
-
-
-def test_no_answer_is_said_by_a_flag_or_by_none_in_the_list_and_not_looked_for_in_a_split_to_predict(written):
+    # No answer is said by a flag or by none in the list, and not looked for in a split to predict.
     path = written(squad(question(is_impossible=True), question(answers=[]), question(is_impossible=False)))
     assert [bool(example.answers) for example in READER_2(path, "dev")] == [False, False, True]
     (example,) = READER(written(squad({"id": 7, "question": "who?"})), "test")
@@ -94,7 +90,6 @@ def test_tables(written, reader, split, name, text, expected):
         ("context,question\na,b\n", "a.csv", "1: no column 'answer'; the header line reads context | question"),
         ("context,question,answer,start\nred fox,who?,fox,x\n", "a.csv", f"2: {NO_NUMBER}"),
         ("context,question,answer,start\nred fox,,fox,4\n", "a.csv", "2: the text in column 'question' is empty"),
-        ("", "a.json", "the file is empty"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(written, content, name, problem):

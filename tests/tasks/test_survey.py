@@ -1,7 +1,5 @@
 """What is counted of a split."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.tasks.choice.reader import ChoiceExample
@@ -13,7 +11,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def test_lengths_include_cls_and_each_sep_and_what_fits_a_limit_is_not_truncated():
+def test_lengths_include_cls_and_each_sep_of_the_longest_row_and_what_fits_a_limit_is_not_truncated():
     found = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c"), SentenceExample("", "a b", " ")], words)
     assert (found.rows, found.lengths.tolist()) == (3, [4, 6, 4])
     found = survey([SentenceExample("", "a " * (length - 2)) for length in (2, 16, 17, 64, 65, 512, 513, 900)], words)
@@ -21,6 +19,9 @@ def test_lengths_include_cls_and_each_sep_and_what_fits_a_limit_is_not_truncated
     assert found.histogram() == [
         *((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1), (257, 512, 1), (513, 900, 2)),
     ]
+    found = survey([ChoiceExample("", "a b", "the _", ("c", "d e f"), 1), ChoiceExample("", "a", "", ("b", "c"), 1)], words)
+    assert found.lengths.tolist() == [9, 5]
+    assert found.labels == {"1": 2}
 
 
 @pytest.mark.parametrize(
@@ -42,9 +43,3 @@ def test_examples_whose_texts_were_trained_on_are_named():
     train = survey([SentenceExample("train-1", "a", "b"), SentenceExample("train-2", "c")], words)
     dev = [SentenceExample("dev-1", "a", "b"), SentenceExample("dev-2", "b", "a"), SentenceExample("dev-3", "c")]
     assert survey(dev, words, train.texts).in_train == ("dev-1", "dev-3")
-
-
-def test_an_example_with_several_rows_is_as_long_as_the_longest():
-    found = survey([ChoiceExample("", "a b", "the _", ("c", "d e f"), 1), ChoiceExample("", "a", "", ("b", "c"), 1)], words)
-    assert found.lengths.tolist() == [9, 5]
-    assert found.labels == {"1": 2}

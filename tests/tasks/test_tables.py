@@ -1,7 +1,5 @@
 """Tables in every format, whole and damaged."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -281,7 +279,7 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
     assert peak(8_000) < peak(1_000) + 20_000
 
 
-def test_what_has_no_end_is_refused_before_it_fills_the_memory(write, monkeypatch):
+def test_what_has_no_end_is_refused_and_a_pipe_read_where_it_is_read_once_alone(write, monkeypatch, tmp_path):
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 1 << 20)
     monkeypatch.setattr(text_lines, "_MOST_BLANK", 3)
     path = write(b"text\n" + b"x" * ((1 << 20) + 1))
@@ -289,9 +287,6 @@ def test_what_has_no_end_is_refused_before_it_fills_the_memory(write, monkeypatc
     assert message_of(write(b"\n" * 9), "text").startswith(f"{path}:4: more than 3 blank lines in a row")
     with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which may never end"):
         open_table("/dev/zero", form="tsv")
-
-
-def test_a_pipe_is_read_where_it_is_read_once_alone(tmp_path):
     path = tmp_path / "a.tsv"
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(b"text\none\ntwo\n",))

@@ -1,7 +1,5 @@
 """Tags of words: files, schemes, legal sequences, predictions; entities that are found, by hand and beside seqeval."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -58,12 +56,17 @@ def test_files_of_words_and_tags(tmp_path, caplog, name, text, settings, expecte
     assert ("tags in IOB1, converted to IOB2 (2 words have another tag)" in caplog.text) is (text is CONLL)
 
 
-def test_words_of_columns_by_tabs_may_have_blanks_and_files_may_be_packed(tmp_path):
+def test_words_of_columns_by_tabs_may_have_blanks_and_files_may_be_packed_and_have_the_names_of_the_shared_task(tmp_path):
     task, path = own(tmp_path, "New York\tB-LOC\nx\tO\n")
     assert task.examples("", "train")[0].words == ("New York", "x")
     packed = path.with_suffix(".txt.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert list(task.stream(packed, "train")) == task.examples("", "train")
+    for name in ("eng.testa", "train.txt", "dev.txt"):
+        (tmp_path / name).write_text(CONLL)
+    task = get_task("conll-2003")
+    assert [task.file(tmp_path, split).name for split in ("train", "dev", "test")] == ["train.txt", "eng.testa", "eng.testb"]
+    assert len(task.examples(tmp_path, "train")) == 2
 
 
 @pytest.mark.parametrize(
@@ -109,14 +112,6 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
     assert (example.guid, example.words) == ("3", ("Hi", "Bo"))
 
 
-def test_files_of_the_shared_task_are_found_by_their_names(tmp_path):
-    for name in ("eng.testa", "train.txt", "dev.txt"):
-        (tmp_path / name).write_text(CONLL)
-    task = get_task("conll-2003")
-    assert [task.file(tmp_path, split).name for split in ("train", "dev", "test")] == ["train.txt", "eng.testa", "eng.testb"]
-    assert len(task.examples(tmp_path, "train")) == 2
-
-
 @pytest.mark.parametrize(
     ("text", "settings", "problem"),
     [
@@ -129,7 +124,6 @@ def test_files_of_the_shared_task_are_found_by_their_names(tmp_path):
         ("a O\nb I-Y\n", _OF_X, "2: unknown label 'B-Y'; known are O, B-X, I-X; if it is intended, list"),
         ("a DT\nb XX\n", {"labels": "NN,DT"}, "2: unknown label 'XX'"),
         ("a O\nb O\n", {}, "train.txt: every word has the tag 'O'; at least two tags are required"),
-        ("", {}, "train.txt: the file is empty"),
         ("a B-X\nb O\n", {"word_column": 0}, "--word_column=0: columns are counted from 1"),
         ("a B-X\nb O\n", {"file_format": "csv"}, "--file_format=csv: words and tags are in columns (tsv) or in jsonl"),
         ('{"tokens": ["a"], "tags": ["O", "O"]}', _OF_X, "1: 1 words and 2 tags"),
@@ -288,13 +282,10 @@ def test_every_word_has_a_tag(text, labels, constrained, expected):
     assert found.label == tuple(expected.split())
 
 
-def test_entities_have_words_and_characters():
+def test_entities_have_words_and_characters_and_decoded_is_the_same_in_parts():
     (found,) = FAMILY.listed(said([sentence("c ax b c")]), [sentence("c ax b c")])
     (entity,) = found.entities
     assert entity == predictions.Entity("PER", "ax b", 2, 6, 1, 3, pytest.approx(np.exp(2) / (np.exp(2) + 2)))
-
-
-def test_decoded_is_the_same_in_parts():
     examples = [sentence("a b c"), sentence("b a"), sentence("c")]
     whole = predictions.decoded(said(examples), FAMILY.labels, constrained=True)
     parts = [predictions.decoded(said([one]), FAMILY.labels, constrained=True) for one in examples]
@@ -349,7 +340,7 @@ def panel(evaluation, title):
     return {row[0]: row[1:] for row in found.rows}
 
 
-def test_entities_count_where_they_are_whole():
+def test_entities_count_where_they_are_whole_and_errors_are_of_five_kinds():
     evaluation = measured(THERE, FOUND)
     values = evaluation.metrics
     assert values["entity_precision"] == pytest.approx(2 / 6)  # B-PER I-PER and, not strictly, I-PER
@@ -360,10 +351,7 @@ def test_entities_count_where_they_are_whole():
     assert (rows["PER"], rows["LOC"]) == ((1.0, 1.0, 1.0, 2), (0.0, 0.0, 0.0, 2))
     longer = measured([*THERE, "B-PER" + " O" * 10], [*FOUND, "B-PER" + " O" * 10])
     assert panel(longer, "By length of sentence") == {"1 to 5": [4, 6, pytest.approx(1 / 3)], "11 to 20": [1, 1, 1.0]}
-
-
-def test_errors_are_of_five_kinds():
-    wrong = panel(measured(THERE, FOUND), "Errors by kind")
+    wrong = panel(evaluation, "Errors by kind")
     assert [(kind, row[0]) for kind, row in wrong.items()] == [
         *(("missed", 1), ("invented", 1), ("wrong type", 2), ("wrong border", 1), ("wrong type and border", 0))
     ]
@@ -412,14 +400,11 @@ def test_the_gain_of_constrained_decoding_is_shown():
         }
 
 
-def test_the_loss_is_a_mean_over_words_that_were_read():
+def test_the_loss_is_a_mean_over_words_that_were_read_and_what_learned_nothing_is_said():
     guess = predicted(["O O O"], margin=0.0)
     guess.logits[2] = 50.0 * np.eye(len(LABELS))[1]
     guess.read[2] = False
     assert evaluate(guess, sentences(["O O O"]), LABELS, constrained=False).loss == pytest.approx(np.log(len(LABELS)))
-
-
-def test_what_learned_nothing_is_said():
     assert measured(THERE, ["O " * len(tags.split()) for tags in THERE]).collapsed == "no entity is predicted"
     assert "the most frequent tag alone gives 2" in measured(["NN NN DT"], ["NN NN NN"], PLAIN).collapsed
     assert measured(THERE, THERE).collapsed is None

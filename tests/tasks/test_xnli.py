@@ -1,7 +1,5 @@
 """XNLI in one language and in all, from small files in its layout."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest
