@@ -25,7 +25,7 @@ from tests.modeling.recorder import Recorder
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
-CONFIG = BertConfig.tiny(vocab_size=20)
+CONFIG = dataclasses.replace(BertConfig.tiny(vocab_size=20), num_hidden_layers=1)
 RANDOM = np.random.default_rng(3)
 HEAD = {name: RANDOM.normal(0, 0.3, shape).astype(np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
 WEIGHTS = {**random_weights(CONFIG), **HEAD}

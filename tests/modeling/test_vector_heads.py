@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -23,7 +22,7 @@ from tests.tiny import random_weights
 
 TOKENS = np.array([[[1, -5], [3, -7], [99, 99]], [[2, 4], [-8, 0], [5, 5]]], np.float32)  # the third of the first is padding
 MASK = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
-CONFIG = dataclasses.replace(BertConfig.tiny(vocab_size=30), num_hidden_layers=3)
+CONFIG = BertConfig.tiny(vocab_size=30)
 NUMBERS = (0, -1)
 PADDED = Execution(pack_tokens=False, last_layer_cls_only=False)
 
