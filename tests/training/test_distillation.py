@@ -33,43 +33,54 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fine_tune.results, "write_page", lambda _: None)
         assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
-        student = folder / "student"
-        assert lines.run("distill", folder / "teacher", student_layers=2, output_dir=student, **WAYS) == 0
-    return SimpleNamespace(project=project, teacher=folder / "teacher", student=student)
+
+        made = SimpleNamespace(project=project, teacher=folder / "teacher", student=folder / "student")
+        assert distilled(made, made.student, **WAYS) == 0
+    return made
 
 
 def weights(folder):
     return held(folder / f"model.ckpt-{run.last_step(folder)}")
 
 
-def test_leaves_an_ordinary_run(made):
-    config = BertConfig.from_json_file(made.student / "bert_config.json")
-    assert config.num_hidden_layers == 2
+def distilled(made, folder, *arguments, **ways):
+    """Runs the command with this teacher, by default for a student of two layers."""
+    layers = {} if {"init_checkpoint", "teacher_layers"} & ways.keys() else {"student_layers": 2}
+    return lines.run("distill", made.teacher, *arguments, output_dir=folder, **{"verbosity": -1, **layers, **ways})
+
+
+def losses(folder):
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_same_weights(folder, other):
+    expected = weights(other)
+    for name, value in weights(folder).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_leaves_an_ordinary_run_whose_page_has_teacher_and_student_side_by_side(made, tmp_path):
+    assert BertConfig.from_json_file(made.student / "bert_config.json").num_hidden_layers == 2
     record = json.loads((made.student / "run_config.json").read_text())
-    assert record["training"]["teacher_layers"] == [1, 3]
-    assert record["training"]["task_name"] == "MRPC"
+    assert (record["training"]["teacher_layers"], record["training"]["task_name"]) == ([1, 3], "MRPC")
     with bert_tf.load(made.student) as model:
         assert {one.label for one in model.predict([("a b", "c d"), ("e", "f")])} <= {"0", "1"}
-    said = json.loads((made.student / "teacher.json").read_text())["teacher"]
-    found = json.loads((made.teacher / "eval_results.json").read_text())
-    assert said["metrics"]["accuracy"] == found["eval_accuracy"]
-    assert said["metrics"]["loss"] == pytest.approx(found["eval_loss"], rel=1e-5)
-
-
-def test_the_page_has_teacher_and_student_side_by_side(made, tmp_path):
+    kept = json.loads((made.student / "teacher.json").read_text())["teacher"]["metrics"]
+    teacher, student = (json.loads((run / "eval_results.json").read_text()) for run in (made.teacher, made.student))
+    assert kept["accuracy"] == teacher["eval_accuracy"]
+    assert kept["loss"] == pytest.approx(teacher["eval_loss"], rel=1e-5)
     folder = shutil.copytree(made.student, tmp_path / "out")
     assert lines.run("report", folder) == 0
     page = (folder / "report.html").read_text(encoding="utf-8")
     rows = dict(re.findall(r'<th scope="row">([^<]+)</th>(<td class="n" data-name="teacher">.*?)</tr>', page))
     shown = {name: [float(number) for number in re.findall(r">([\d.]+)</td>", row)] for name, row in rows.items()}
     assert shown["layers"] == [4, 2, 0.5]
-    teacher, student = (json.loads((run / "eval_results.json").read_text())["eval_accuracy"] for run in (made.teacher, folder))
-    assert shown["accuracy"] == pytest.approx([teacher, student, student / teacher], abs=1e-3)
+    accuracies = teacher["eval_accuracy"], student["eval_accuracy"]
+    assert shown["accuracy"] == pytest.approx([*accuracies, accuracies[1] / accuracies[0]], abs=1e-3)
 
 
 def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
-    ways = {"student_layers": 2, "learning_rate": 0.0, "num_train_steps": 1, "verbosity": -1}
-    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", **ways) == 0
+    assert distilled(made, tmp_path / "out", "--do_train", learning_rate=0.0, num_train_steps=1) == 0
     found, teacher = weights(tmp_path / "out"), weights(made.teacher)
     for own, theirs in (("layer_0", "layer_1"), ("layer_1", "layer_3"), ("embeddings", "embeddings"), ("pooler", "pooler")):
         names = [name for name in found if f"/{own}/" in name]
@@ -80,12 +91,9 @@ def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
 
 
 def test_a_student_of_all_layers_that_learns_nothing_has_no_distance_to_its_teacher(made, tmp_path):
-    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0, "verbosity": -1}
-    assert (
-        lines.run("distill", made.teacher, output_dir=tmp_path / "out", log_every_n_steps=1, relation_weight=1.0, **ways) == 0
-    )
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
-    assert max(losses) < 1e-4  # float16 of what is kept
+    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0}
+    assert distilled(made, tmp_path / "out", "--do_train", log_every_n_steps=1, relation_weight=1.0, **ways) == 0
+    assert max(losses(tmp_path / "out")) < 1e-4  # float16 of what is kept
 
 
 @pytest.fixture
@@ -118,8 +126,7 @@ def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, m
     counted.clear()
     distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS).close()
     assert counted == [8, 13]  # the rest of 40, and the dev split
-    for name, value in weights(tmp_path / "out").items():
-        np.testing.assert_array_equal(value, weights(made.student)[name])
+    assert_same_weights(tmp_path / "out", made.student)
 
 
 @pytest.mark.parametrize("damage", [b"", b"no array", None])
@@ -127,10 +134,9 @@ def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage):
     folder = shutil.copytree(made.student / "features", tmp_path / "out" / "features")
     (states,) = folder.glob("teacher-*/states.npy")
     states.unlink() if damage is None else states.write_bytes(damage)
-    distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS).close()
+    assert distilled(made, tmp_path / "out", num_train_epochs=2) == 0
     assert counted == [40, 13]
-    for name, value in weights(tmp_path / "out").items():
-        np.testing.assert_array_equal(value, weights(made.student)[name])
+    assert_same_weights(tmp_path / "out", made.student)
 
 
 def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
@@ -138,36 +144,27 @@ def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    assert lines.run("distill", made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS) == 2
+    assert distilled(made, tmp_path / "out", num_train_epochs=2) == 2
     assert "No space left on device" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_to_the_same_bits(made, tmp_path, counted):
+def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_is_another_run(made, tmp_path, counted, capsys):
     folder = shutil.copytree(made.student, tmp_path / "out")
-    steps = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index"))
-    assert lines.run("distill", made.teacher, student_layers=2, output_dir=folder, **WAYS) == 0
+    checkpoints = sorted(path.name for path in folder.glob("model.ckpt-*.index"))
+    loss = json.loads((folder / "eval_results.json").read_text())["eval_loss"]
+    assert distilled(made, folder, num_train_epochs=2) == 0
+    assert sorted(path.name for path in folder.glob("model.ckpt-*.index")) == checkpoints
+    assert distilled(made, folder, "--do_eval") == 0
+    assert json.loads((folder / "eval_results.json").read_text())["eval_loss"] == pytest.approx(loss, rel=1e-6)
     assert counted == []
-    assert sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index")) == steps
-
-
-def test_a_student_is_evaluated_by_the_same_command(made, tmp_path, counted):
-    folder = shutil.copytree(made.student, tmp_path / "out")
-    found = json.loads((folder / "eval_results.json").read_text())
-    assert lines.run("distill", made.teacher, "--do_eval", output_dir=folder, student_layers=2, verbosity=-1) == 0
-    assert counted == []
-    assert json.loads((folder / "eval_results.json").read_text())["eval_loss"] == pytest.approx(found["eval_loss"], rel=1e-6)
-
-
-def test_another_lesson_is_another_run(made, capsys):
-    assert lines.run("distill", made.teacher, student_layers=2, output_dir=made.student, state_weight=3, **WAYS) == 2
+    assert distilled(made, folder, num_train_epochs=2, state_weight=3) == 2
     assert "state_weight" in capsys.readouterr().err
 
 
 def test_learns_from_texts_without_labels(made, tmp_path, counted):
     texts = tmp_path / "more.jsonl"
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
-    ways = {"unlabelled": texts, "output_dir": tmp_path / "out", "student_layers": 2, **WAYS}
-    assert lines.run("distill", made.teacher, **ways) == 0
+    assert distilled(made, tmp_path / "out", unlabelled=texts, num_train_steps=2) == 0
     assert sum(counted) == 40 + 12 + 13
 
 
@@ -190,28 +187,27 @@ def test_what_is_wrong_is_said_in_a_line(made, tmp_path, capsys, flags, message)
     assert not (tmp_path / "out" / "run_config.json").exists()
 
 
-def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(tmp_path, capsys):
+def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(project, tmp_path, capsys):
     assert lines.run("distill", tmp_path / "nothing", output_dir=tmp_path / "out") == 2
     assert "nothing" in capsys.readouterr().err
-    shallow = write_project(tmp_path / "shallow", layers=1)
-    assert classifier.run(*shallow.flags(tmp_path / "teacher", **WAYS)) == 0
+    assert classifier.run(*project.flags(tmp_path / "teacher", num_train_steps=1, verbosity=-1)) == 0
     assert lines.run("distill", tmp_path / "teacher", output_dir=tmp_path / "out", **WAYS) == 2
     assert "at least 2 layers" in capsys.readouterr().err
 
 
 def test_a_narrower_model_learns_by_a_map(made, tmp_path):
     narrow = pretrained.write(tmp_path / "narrow", sizes={"hidden_size": 4, "num_attention_heads": 2, "intermediate_size": 8})
-    ways = {"init_checkpoint": narrow, "relation_weight": 1.0, "log_every_n_steps": 1, "save_checkpoints_steps": 100}
-    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", **ways, **{**WAYS, "num_train_epochs": 6}) == 0
+    ways = {"relation_weight": 1.0, "log_every_n_steps": 1, "save_checkpoints_steps": 100, "num_train_epochs": 6}
+    assert distilled(made, tmp_path / "out", "--do_train", init_checkpoint=narrow, **ways) == 0
     assert weights(tmp_path / "out")["head/teacher_states/kernel"].shape == (4, 8)
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
-    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    steps = losses(tmp_path / "out")
+    assert np.mean(steps[-5:]) < np.mean(steps[:5])
     with bert_tf.load(tmp_path / "out") as model:
-        expected = [one.probabilities for one in model.predict([("rain a", "the storm")])]
+        (expected,) = model.predict([("rain a", "the storm")])
         model.export("huggingface", tmp_path / "hf", pairs=True)
     with bert_tf.load(tmp_path / "hf") as exported:
         (found,) = exported.predict([("rain a", "the storm")])
-    assert list(found.probabilities.values()) == pytest.approx(list(expected[0].values()), abs=1e-6)
+    assert list(found.probabilities.values()) == pytest.approx(list(expected.probabilities.values()), abs=1e-6)
 
 
 def test_rows_in_memory(made, tmp_path):

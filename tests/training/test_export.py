@@ -21,17 +21,9 @@ from bert_tf.settings import read
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.training import export, sources
 from tests import pretrained
-from tests.batch.runs import write_run
 from tests.export import runs
-from tests.tiny import write_project
 
 KIND, OTHER = "of-tests", "another"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exported")
-    return write_run(folder / "run", write_project(folder / "tiny", layers=1), steps=(20,))
 
 
 @pytest.fixture
@@ -72,9 +64,11 @@ def names(folder):
 def test_a_folder_says_what_it_is_and_an_export_of_its_kind_is_replaced(model, tmp_path):
     folder = write(model, tmp_path / "a" / "b")
     record = json.loads((folder / "export.json").read_text())
-    assert (record["format"], record["task_name"], record["step"], record["labels"]) == (KIND, "MRPC", 20, ["0", "1"])
+    assert (record["format"], record["task_name"], record["step"], record["labels"]) == (KIND, "MRPC", 40, ["0", "1"])
     assert record["checkpoint_sha256"] == model.digest
     assert names(tmp_path / "a") == ["b"]
+    with export.lock.claiming(folder), pytest.raises(OutputError, match="has been writing to it since"):
+        write(model, folder)
     (folder / "old").touch()
     with pytest.raises(OutputError, match="No space left"):
         write(model, folder, "fails", overwrite=True)
@@ -155,11 +149,6 @@ def test_what_is_killed_leaves_nothing_that_the_next_export_does_not_remove(mode
     assert names(tmp_path) == ["a"]
 
 
-def test_two_exports_do_not_write_to_one_folder_at_a_time(model, tmp_path):
-    with export.lock.claiming(tmp_path / "a"), pytest.raises(OutputError, match="has been writing to it since"):
-        write(model, tmp_path / "a")
-
-
 def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written(monkeypatch, tmp_path):
     monkeypatch.setitem(FORMATS, "rare", Format("rare", _write, "onnx", ("no_such_module",)))
     with pytest.raises(FlagError, match=r"--format=rare needs no_such_module: pip install 'onnx"):
@@ -169,13 +158,8 @@ def test_a_missing_package_and_a_missing_run_are_said_before_anything_is_written
     assert not (tmp_path / "a").exists()
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory):
-    return str(runs.write_run(tmp_path_factory.mktemp("compared") / "run", runs.CASES["pairs"].record))
-
-
 @pytest.mark.parametrize("turned", [False, True])
-def test_an_export_is_compared_with_the_package(compared, monkeypatch, turned):
+def test_an_export_is_compared_with_the_package(tmp_path, monkeypatch, turned):
     opened = OPENERS["saved_model"]
 
     def turning(folder):
@@ -184,7 +168,7 @@ def test_an_export_is_compared_with_the_package(compared, monkeypatch, turned):
 
     if turned:
         monkeypatch.setitem(OPENERS, "saved_model", turning)
-    (row,) = operation.compare([compared], ["saved_model"])
+    (row,) = operation.compare([str(runs.write_run(tmp_path / "run", runs.CASES["pairs"].record))], ["saved_model"])
     assert (row.format, row.kind, row.metric) == ("saved_model", "classification", "accuracy")
     assert row.difference > 0.1 if turned else row.difference < 1e-4
     assert (row.change != 0.0) == turned

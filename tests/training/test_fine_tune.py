@@ -107,11 +107,8 @@ def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_r
         assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
     record = json.loads((trained.folder / "run_config.json").read_text())
     assert record["command"].startswith("python run_classifier.py ")
-    found = repeated(trained.folder)
-    assert (found.data.data_dir, found.model.init_checkpoint) == (
-        str(trained.project.data_dir),
-        trained.project.init_checkpoint,
-    )
+    found, project = repeated(trained.folder), trained.project
+    assert (found.data.data_dir, found.model.init_checkpoint) == (str(project.data_dir), project.init_checkpoint)
     assert (found.train.num_train_epochs, found.data.max_seq_length) == (1.0, 24)
     kept = {"save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots", "log_every_n_steps", "xla"}
     assert not record["training"].keys() & {*kept, *settings.EXACT}
@@ -122,9 +119,8 @@ def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_r
     examples = re.findall(r"^guid: (\S+)", (trained.folder / "examples.txt").read_text(), re.MULTILINE)
     assert examples == [f"{split}-{number}" for split in ("train", "dev", "test") for number in range(1, 6)]
 
-
-def test_no_file_but_the_record_has_an_absolute_path(trained):
-    """So that a folder can be shared; TensorFlow's own graph and events name checkpoints, docs/commands.md says so."""
+    # No other file has an absolute path, so that a folder can be shared; TensorFlow's own graph and events name checkpoints,
+    # docs/commands.md says so.
     folder = trained.project.data_dir.parents[1].as_posix().encode()
     files = [path for path in trained.folder.rglob("*") if path.is_file() and not path.name.startswith(("events", "graph"))]
     assert [path.name for path in files if folder in path.read_bytes()] == ["run_config.json"]
@@ -185,13 +181,16 @@ def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, 
     assert run_folder.trained(copied.folder)["precision"] == precision
 
 
-def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path, monkeypatch):
+def test_from_weights_in_half_precision_and_with_lengths_rounded_within_the_known_positions(tmp_path, monkeypatch):
+    """It learns in float32."""
     monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
     project = write_project(tmp_path / "project", layers=1)
     config = dataclasses.replace(BertConfig.from_json_file(project.bert_config_file), max_position_embeddings=24)
     project.bert_config_file.write_text(config.to_json())
-    write_checkpoint(project.init_checkpoint, random_weights(config))
+    write_checkpoint(project.init_checkpoint, {k: v.astype(np.float16) for k, v in random_weights(config).items()})
     assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True, xla=True)) == 0
+    reader = CheckpointReader(tmp_path / "out" / "model.ckpt-1")
+    assert {dtype.name for name, dtype in reader.dtypes.items() if name != "global_step"} == {"float32"}
 
 
 def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path, monkeypatch):
@@ -238,10 +237,8 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
 
 @without_computing
 def test_a_run_is_evaluated_with_one_graph_and_says_what_it_uses(copied, caplog):
-    folder, left = (
-        copied.folder,
-        ("features/.MRPC-dev-1.safetensors.77.tmp", "model.ckpt-9.index.tempstate1", "best/x.tempstate2"),
-    )
+    folder = copied.folder
+    left = ("features/.MRPC-dev-1.safetensors.77.tmp", "model.ckpt-9.index.tempstate1", "best/x.tempstate2")
     change_record(folder, do_lower_case=False)  # of a training that a tokenizer_config.json allowed
     (folder / "best").mkdir()
     for name in left:  # by a command that was killed
@@ -329,9 +326,8 @@ def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
     project = write_project(tmp_path / "project", layers=1)
     rows = [f"{'red' if number % 2 else 'blue'};{number}" for number in range(16)]
     (tmp_path / "train.csv").write_text("mood,said,how\n" + "".join(f'{row.split(";")[0]},"the {row}",\n' for row in rows))
-    (tmp_path / "dev.jsonl").write_text(
-        '{"said": "the 5", "how": "", "mood": "red"}\n{"said": "the 6", "how": "so", "mood": "blue"}\n'
-    )
+    dev = [{"said": "the 5", "how": "", "mood": "red"}, {"said": "the 6", "how": "so", "mood": "blue"}]
+    (tmp_path / "dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in dev))
     (tmp_path / "test.tsv").write_text("number\thow\tsaid\n7\tso\tthe 5\n8\t\tthe 6\n9\t\tthe 7\n")
     ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said,how", "label_column": "mood"}
     flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
@@ -368,42 +364,28 @@ def test_a_folder_whose_parts_were_changed_since_its_training_is_refused(copied,
     assert not (tmp_path / "further").exists()
 
 
-def rewrite_weights(prefix: str | Path, **changed: np.ndarray) -> None:
-    write_checkpoint(prefix, {**held(prefix), **changed})
-
-
 @pytest.mark.parametrize(
-    ("use", "value", "said"),
+    ("use", "value", "problem"),
     [
         ("do_eval", np.ones(8, np.int32), "are not floating-point numbers: "),
         ("do_predict", np.full(8, np.nan, np.float32), "are NaN or infinite: "),
         ("do_train", np.full(8, np.nan, np.float32), "are NaN or infinite: "),
     ],
 )
-def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_written(copied, tmp_path, capsys, use, value, said):
+def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_written(
+    copied, tmp_path, capsys, use, value, problem
+):
     results = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
-    name = "bert/pooler/dense/bias"
-    if use == "do_train":
-        project = write_project(tmp_path / "project", layers=1)
-        rewrite_weights(project.init_checkpoint, **{name: value})
-        status = run(*project.flags(tmp_path / "new", do_train=True, verbosity=-1))
-    else:
-        rewrite_weights(copied.folder / "model.ckpt-5", **{name: value})
-        status = run(*copied.project.flags(copied.folder, verbosity=-1, **{use: True}))
+    project = write_project(tmp_path / "project", layers=1) if use == "do_train" else copied.project
+    prefix, output = (
+        (project.init_checkpoint, tmp_path / "new") if use == "do_train" else (copied.folder / "model.ckpt-5", copied.folder)
+    )
+    write_checkpoint(prefix, {**held(prefix), "bert/pooler/dense/bias": value})
+    assert run(*project.flags(output, verbosity=-1, **{use: True})) == 2
     *_, line = capsys.readouterr().err.splitlines()
-    assert status == 2
-    assert f": weights that {said}{name}" in line
+    assert f": weights that {problem}bert/pooler/dense/bias" in line
     assert {name: (copied.folder / name).read_bytes() for name in results} == results
     assert not (tmp_path / "new").exists()
-
-
-def test_a_start_in_half_precision_is_a_start_in_float32(tmp_path):
-    project = write_project(tmp_path / "project", layers=1)
-    weights = random_weights(BertConfig.from_json_file(project.bert_config_file))
-    rewrite_weights(project.init_checkpoint, **{name: value.astype(np.float16) for name, value in weights.items()})
-    assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True)) == 0
-    reader = CheckpointReader(tmp_path / "out" / "model.ckpt-1")
-    assert {dtype.name for name, dtype in reader.dtypes.items() if name != "global_step"} == {"float32"}
 
 
 def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):

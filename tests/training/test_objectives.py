@@ -27,23 +27,20 @@ EVALUATES = "--eval_every_n_steps=5"
 
 
 @pytest.mark.parametrize(
-    ("find", "flags", "found"),
+    ("find", "flags", "task", "expected"),
     [
-        (find_metric, "", None),
-        (find_metric, EVALUATES, "eval_accuracy"),
-        (find_metric, f"{EVALUATES} --best_metric=f1", "eval_f1"),
-        (find_metric, f"{EVALUATES} --best_metric=loss", "eval_loss"),
-        (find_target, "", None),
-        (find_target, "--target_metric=accuracy:0.80", Target("eval_accuracy", 0.8)),
-        (find_target, "--target_metric=loss:0.4", Target("eval_loss", 0.4)),
+        (find_metric, "", MRPC, None),
+        (find_metric, EVALUATES, MRPC, "eval_accuracy"),  # the first of the task
+        (find_metric, EVALUATES, TASKS["CoLA"], "eval_matthews_correlation"),
+        (find_metric, f"{EVALUATES} --best_metric=f1", MRPC, "eval_f1"),
+        (find_metric, f"{EVALUATES} --best_metric=loss", MRPC, "eval_loss"),
+        (find_target, "", MRPC, None),
+        (find_target, "--target_metric=accuracy:0.80", MRPC, Target("eval_accuracy", 0.8)),
+        (find_target, "--target_metric=loss:0.4", MRPC, Target("eval_loss", 0.4)),
     ],
 )
-def test_the_best_and_the_target_are_by_a_metric(find, flags, found):
-    assert find(mrpc(*flags.split()).train, MRPC) == found
-
-
-def test_the_best_is_by_the_first_metric_of_the_task():
-    assert find_metric(mrpc(EVALUATES).train, TASKS["CoLA"]) == "eval_matthews_correlation"
+def test_the_best_and_the_target_are_by_a_metric(find, flags, task, expected):
+    assert find(mrpc(*flags.split()).train, task) == expected
 
 
 WEIGHTS = "give balanced, or 2 positive numbers with commas, one for each of 0, 1"
@@ -166,7 +163,7 @@ def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, c
     assert said in capsys.readouterr().err
 
 
-def test_top_layers_and_pooler_begin_anew(tmp_path):
+def test_top_layers_and_pooler_begin_anew_but_no_more_than_there_are(tmp_path, capsys):
     project = write_project(tmp_path / "project")
     ways = {"num_train_steps": 1, "learning_rate": 0.0, "verbosity": -1}
     assert run(*project.flags(tmp_path / "out", do_train=True, reinit_layers=1, **ways)) == 0
@@ -177,8 +174,5 @@ def test_top_layers_and_pooler_begin_anew(tmp_path):
     assert all(0.001 < np.std(found[name]) < 0.03 for name in kernels)  # 0.02, truncated
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
     assert record["training"]["reinit_layers"] == 1
-
-
-def test_no_more_layers_begin_anew_than_there_are(tmp_path, capsys):
-    assert run(*write_project(tmp_path / "project").flags(tmp_path / "out", reinit_layers=3)) == 2
+    assert run(*project.flags(tmp_path / "new", reinit_layers=3)) == 2
     assert "--reinit_layers=3: the model has 2 layers" in capsys.readouterr().err

@@ -57,12 +57,9 @@ def test_data_comes_from_the_first_source_there_is(tmp_path, folders, flag, expe
         find_data(get_task("RTE"), None, environment={**environment, "GLUE_DIR": ""})
 
 
-def test_a_task_that_glue_dir_lacks_is_read_from_a_folder_that_the_log_names(tmp_path, caplog):
+def test_what_glue_dir_lacks_is_in_the_home_folder_else_the_sample_is_in_the_package(tmp_path, caplog):
     find_data(MRPC, None, environment={"GLUE_DIR": str(tmp_path), "BERT_TF_HOME": str(tmp_path)})
     assert f"$GLUE_DIR has no folder MRPC: reading {home.SAMPLE / 'MRPC'} ({SAMPLE_NOTE})" in caplog.text
-
-
-def test_data_is_in_the_home_folder_else_the_sample_is_in_the_package(tmp_path):
     environment = {"BERT_TF_HOME": str(tmp_path)}
     assert find_data(MRPC, None, environment=environment).folder == home.SAMPLE / "MRPC"
     (tmp_path / "data" / "MRPC").mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.training.preparation import find_trained
 from tests import classifier
+from tests.batch import runs
 from tests.tiny import SIZES, TOKENS, random_weights, write_project
 
 
@@ -37,11 +37,7 @@ def write_trained(prefix: Path, seed: int = 3, labels: int = 2) -> Path:
 
 def write_run(folder: Path, project, **training) -> Path:
     """Writes a trained checkpoint with what a run of this package leaves beside it."""
-    for path in (project.vocab_file, project.bert_config_file):
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, folder)
-    record = {"task_name": "MRPC", "labels": ["0", "1"], "kind": "classification", "max_seq_length": 24, **training}
-    (folder / "run_config.json").write_text(json.dumps({"training": record}))
+    runs.write_run(folder, project, (), record={**runs.MRPC, **training}, layers=2)
     return write_trained(folder / "model.ckpt-917")
 
 
@@ -70,35 +66,30 @@ def test_a_trained_model_is_evaluated_into_a_new_folder_and_left_alone(project, 
     assert classifier.run("--do_eval", *named) == 0  # again: results alone make no run of the folder
 
 
-def test_a_checkpoint_of_the_published_script_is_evaluated_with_the_files_that_flags_name(project, tmp_path):
+def test_a_checkpoint_of_the_published_script_is_evaluated_with_the_files_that_flags_name(project, tmp_path, capsys):
+    """Its head must be of the task."""
     prefix = write_trained(tmp_path / "published" / "model.ckpt-343")
     assert classifier.run(*project.flags(tmp_path / "out", do_eval=True, init_checkpoint=prefix)) == 0
     assert "global_step = 917" in (tmp_path / "out" / "eval_results.txt").read_text()
+    write_trained(prefix, labels=3)
+    assert classifier.run(*project.flags(tmp_path / "new", do_predict=True, verbosity=-1, init_checkpoint=prefix)) == 2
+    *_, line = capsys.readouterr().err.splitlines()  # below warnings
+    assert line.startswith(f"error: {prefix}: output_weights is [3, 8], expected [2, 8]; output_bias is [3], expected [2]; ")
 
 
 @pytest.mark.parametrize(
     ("was", "flags", "said"),
     [
-        (
-            {"labels": ["1", "0"]},
-            {},
-            "{run}: labels was ['1', '0'], now ['0', '1']; use the run as it was trained",
-        ),
-        (
-            {},
-            {"task_name": "SQuAD", "data_dir": "", "max_seq_length": 24},
-            "{run}: trained on MRPC (classification), not on a task of the kind span; name that task",
-        ),
+        ({"labels": ["1", "0"]}, {}, "{run}: labels was ['1', '0'], now ['0', '1']; use the run as it was trained"),
+        ({}, {"task_name": "SQuAD", "data_dir": "", "max_seq_length": 24},
+         "{run}: trained on MRPC (classification), not on a task of the kind span; name that task"),
         ({"ema": 0.9}, {"ema": 0.99}, "--ema=0.99: {run} was trained with --ema=0.9; leave the flag out"),
         ({"ema": None}, {"ema": 0.99}, "--ema=0.99: {run} was trained without --ema; leave the flag out"),
-        (
-            {},
-            {"average_last": 2, "save_checkpoints_steps": 9},
-            "--average_last=2: {run} was trained without it; leave the flag out",
-        ),
+        ({}, {"average_last": 2, "save_checkpoints_steps": 9},
+         "--average_last=2: {run} was trained without it; leave the flag out"),
         ({}, {"seeds": "1-2"}, "{out}/seed-1: no trained checkpoint; train first"),
     ],
-)
+)  # fmt: skip
 def test_what_contradicts_the_run_is_refused(project, tmp_path, capsys, was, flags, said):
     prefix, out = write_run(tmp_path / "trained", project, **was), tmp_path / "out"
     named = {"task_name": "MRPC", "data_dir": project.data_dir, "init_checkpoint": prefix, "output_dir": out, **flags}
@@ -109,20 +100,6 @@ def test_what_contradicts_the_run_is_refused(project, tmp_path, capsys, was, fla
     assert not (out / "eval_results.json").exists()
 
 
-def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
-    prefix = write_trained(tmp_path / "published" / "model.ckpt-343", labels=3)
-    assert classifier.run(*project.flags(tmp_path / "out", do_predict=True, verbosity=-1, init_checkpoint=prefix)) == 2
-    *_, line = capsys.readouterr().err.splitlines()  # below warnings
-    assert line.startswith(f"error: {prefix}: output_weights is [3, 8], expected [2, 8]; output_bias is [3], expected [2]; ")
-
-
-def test_a_checkpoint_without_a_head_or_without_files_is_refused(project, tmp_path):
-    with pytest.raises(CheckpointError, match=r"this is a pretrained model without a task head; train it"):
-        find(init_checkpoint=project.init_checkpoint, output_dir=tmp_path / "out")
-    with pytest.raises(CheckpointError, match=r"model\.ckpt-3: no checkpoint of this name"):
-        find(init_checkpoint=tmp_path / "model.ckpt-3", output_dir=tmp_path / "out")
-
-
 def test_beside_a_run_its_first_and_older_checkpoints_may_be_named_but_no_other_model(project, tmp_path):
     start = write_trained(tmp_path / "mnli" / "model.ckpt-9")
     own = write_run(tmp_path / "out", project, checkpoint_sha256=digest(str(start)))
@@ -131,6 +108,8 @@ def test_beside_a_run_its_first_and_older_checkpoints_may_be_named_but_no_other_
     older = write_trained(tmp_path / "out" / "model.ckpt-500", seed=4)
     assert find(init_checkpoint=older, output_dir=older.parent) == (str(older), older.parent)
     assert find(output_dir=older.parent)[0] == str(own)
+    with pytest.raises(CheckpointError, match=r"model\.ckpt-3: no checkpoint of this name"):
+        find(init_checkpoint=tmp_path / "model.ckpt-3", output_dir=tmp_path / "new")
     other = write_trained(tmp_path / "other" / "model.ckpt-9", seed=4)
     with pytest.raises(FlagError, match=f"--output_dir={own.parent} holds another run, {own}; name a new --output_dir"):
         find(init_checkpoint=other, output_dir=own.parent)
