@@ -33,15 +33,9 @@ def index(tmp_path_factory, project):
     """Folder of the texts and of their vectors in all forms that can be searched; not to be changed."""
     folder = tmp_path_factory.mktemp("index")
     (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    settings = {"checkpoint": project.init_checkpoint, "max_seq_length": LENGTH, "layers": "0", "pooling": "max"}
     for kind in ("npy", "npz", "parquet"):
-        bert_tf.encode_file(
-            input=folder / "texts.txt",
-            output=folder / f"index.{kind}",
-            checkpoint=project.init_checkpoint,
-            max_seq_length=LENGTH,
-            layers="0",
-            pooling="max",
-        )
+        bert_tf.encode_file(input=folder / "texts.txt", output=folder / f"index.{kind}", **settings)
     return folder
 
 
@@ -101,15 +95,19 @@ def test_a_text_is_nearest_to_itself(index, kind):
     assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
 
 
+def encode(project, *flags):
+    return lines.run("encode", f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}", *flags)
+
+
 def test_the_commands_do_the_same(index, tmp_path, project, capsys):
-    line = [f"--input={index / 'texts.txt'}", f"--output={tmp_path / 'out.npz'}", f"--checkpoint={project.init_checkpoint}"]
-    assert lines.run("encode", *line, f"--max_seq_length={LENGTH}", "--layers=0", "--pooling=max") == 0
-    assert (tmp_path / "out.npz").read_bytes() == (index / "index.npz").read_bytes()
+    texts, vectors = index / "texts.txt", tmp_path / "out.npz"
+    assert encode(project, f"--input={texts}", f"--output={vectors}", "--layers=0", "--pooling=max") == 0
+    assert vectors.read_bytes() == (index / "index.npz").read_bytes()
     capsys.readouterr()
-    assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", f"--queries={index / 'texts.txt'}", "--top=1"]) == 0
+    assert main(["bert_tf", "search", f"--index={vectors}", f"--queries={texts}", "--top=1"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert rows == [[str(n), "1.0000", str(n), text] for n, text in enumerate(TEXTS, 1)]
-    assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", "--query=soup", "--top=1", "--json"]) == 0
+    assert main(["bert_tf", "search", f"--index={vectors}", "--query=soup", "--top=1", "--json"]) == 0
     (hit,) = json.loads(capsys.readouterr().out)["hits"]
     assert (hit["text"], hit["row"]) == ("soup", 2)
 
@@ -121,13 +119,11 @@ BEAM = ["--beam", "--", "--runner=apache_beam.runners.portability.fn_api_runner.
 @pytest.mark.parametrize("form", ["npz", "jsonl"])
 def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, project, monkeypatch):
     monkeypatch.setattr(inputs, "CHUNK", 3)
-    flags = [f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]
     for name, texts in (("a", TEXTS), ("b", TEXTS[:2])):
         (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
-        one = [f"--input={tmp_path / name}.txt", f"--output={tmp_path / name}.{form}"]
-        assert lines.run("encode", *one, *flags) == 0
+        assert encode(project, f"--input={tmp_path / name}.txt", f"--output={tmp_path / name}.{form}") == 0
     several = [f"--input={tmp_path}/*.txt", f"--output={tmp_path / 'all'}/", f"--output_format={form}"]
-    assert lines.run("encode", *several, *flags, *beam) == 0
+    assert encode(project, *several, *beam) == 0
     shard = "-00000-of-00001" if beam else ""
     for name in ("a", "b"):
         assert (tmp_path / "all" / f"{name}{shard}.{form}").read_bytes() == (tmp_path / f"{name}.{form}").read_bytes()
@@ -152,12 +148,8 @@ def test_what_is_no_index_of_the_model_is_named(index, run, tmp_path, name, mess
 def test_an_empty_file_among_several_is_left_out_with_bad_rows(tmp_path, project, caplog):
     for name, text in {"a": "rain came\n", "b": "\n"}.items():
         (tmp_path / f"{name}.txt").write_text(text)
-    wanted = {
-        "checkpoint": project.init_checkpoint,
-        "max_seq_length": LENGTH,
-        "output_format": "npz",
-        "output": f"{tmp_path}/all/",
-    }
+    model = {"checkpoint": project.init_checkpoint, "max_seq_length": LENGTH}
+    wanted = {**model, "output_format": "npz", "output": f"{tmp_path}/all/"}
     for source, skips in (("*", False), ("b", True)):
         with pytest.raises(DataError, match="b.txt: the file is empty"):
             bert_tf.encode_file(**wanted, input=f"{tmp_path}/{source}.txt", skip_bad_rows=skips)
@@ -168,8 +160,7 @@ def test_an_empty_file_among_several_is_left_out_with_bad_rows(tmp_path, project
 
 def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
     (tmp_path / "in.jsonl").write_text('{"id": "a\\tb\\nc", "text": "rain"}\n')
-    line = [f"--input={tmp_path / 'in.jsonl'}", "--id_column=id", f"--output={tmp_path / 'out.npz'}"]
-    assert lines.run("encode", *line, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}") == 0
+    assert encode(project, f"--input={tmp_path / 'in.jsonl'}", "--id_column=id", f"--output={tmp_path / 'out.npz'}") == 0
     assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", "--query=rain"]) == 0
     assert capsys.readouterr().out == "1.0000\ta b c\train\n"
 
@@ -188,7 +179,7 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
 )
 def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, project, arguments, message):
     monkeypatch.chdir(tmp_path)
-    assert lines.run("encode", *arguments, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}") == 2
+    assert encode(project, *arguments) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
     assert message in errors[0]
@@ -201,14 +192,8 @@ def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, e
     header = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
     lines = [f"{n}\tx\tx\tx\tx\tx\tx\t{a}\t{b}\t{score}\n" for n, ((a, b), score) in enumerate(zip(pairs, scores))]
     (tmp_path / "dev.tsv").write_text(header + "".join(lines))
-    table = bert_tf.evaluate(
-        [project.init_checkpoint],
-        task_name="STS-B",
-        data_dir=tmp_path,
-        zero_shot=True,
-        max_seq_length=LENGTH,
-        output_dir=tmp_path / "out",
-    )
+    task = {"task_name": "STS-B", "data_dir": tmp_path, "zero_shot": True}
+    table = bert_tf.evaluate([project.init_checkpoint], **task, max_seq_length=LENGTH, output_dir=tmp_path / "out")
     first, second = (encoder.encode(side, normalize=True).astype(float) for side in zip(*pairs))
     cosines = (first * second).sum(axis=1)
     (row,) = table.rows

@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import shutil
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -50,14 +51,21 @@ def own(tmp_path_factory, settings):
         yield model, folder
 
 
-def test_a_task_of_a_name_does_what_the_command_does(tmp_path, project, settings):
-    folder = tmp_path / "out"
+def graphs():
+    gc.collect()
+    return [held for held in gc.get_objects() if isinstance(held, tf.Graph)]
+
+
+def test_a_task_of_a_name_does_what_the_command_does_and_leaves_no_graph_in_the_process(tmp_path, project, settings):
+    folder, before = tmp_path / "out", graphs()  # these are kept
     model = bert_tf.fine_tune("mrpc", output_dir=folder, data_dir=project.data_dir, num_train_steps=3, **settings)
     results = json.loads((folder / "eval_results.json").read_text())
     with model:
         assert model.evaluate("dev").metrics["accuracy"] == pytest.approx(results["eval_accuracy"])
         assert model.checkpoint == str(folder / "model.ckpt-3")
     assert (folder / "report.html").is_file()
+    del model
+    assert len(graphs()) == len(before)
 
 
 def test_rows_in_memory_are_learned(own):
@@ -115,8 +123,6 @@ def test_how_rows_in_memory_are_decoded_is_in_the_record_and_without_dev_rows_no
 
 
 def test_ctrl_c_is_a_keyboard_interrupt(monkeypatch):
-    import signal
-
     monkeypatch.setattr(job, "fine_tune", lambda *_, **__: SimpleNamespace(stopped_by=signal.SIGINT, step=7))
     with pytest.raises(KeyboardInterrupt, match="stopped at step 7; the same call continues there"):
         bert_tf.fine_tune("MRPC")
@@ -178,17 +184,3 @@ def test_threads_train_in_turns(monkeypatch, tmp_path):
     for thread in threads:
         thread.join()
     assert together == [False, False]
-
-
-def test_a_run_leaves_no_graph_in_the_process(tmp_path, project, settings):
-    def graphs():
-        gc.collect()
-        return [found for found in gc.get_objects() if isinstance(found, tf.Graph)]
-
-    before = graphs()  # and keeps these
-    with bert_tf.fine_tune(
-        "mrpc", output_dir=tmp_path / "out", data_dir=project.data_dir, num_train_steps=2, **settings
-    ) as model:
-        assert model.evaluate("dev").metrics
-    del model
-    assert len(graphs()) == len(before)

@@ -32,9 +32,8 @@ USES = {
 
 
 def made(folder, task=TASKS["MRPC"], data_dir=""):
-    return Model(
-        trained.load(str(folder / "model.ckpt-20"), ModelOverrides()), task, inference(), find_data=lambda _: str(data_dir)
-    )
+    trained_model = trained.load(str(folder / "model.ckpt-20"), ModelOverrides())
+    return Model(trained_model, task, inference(), find_data=lambda _: str(data_dir))
 
 
 @pytest.fixture(scope="module")
@@ -102,16 +101,12 @@ def test_rows_that_cannot_be_used_are_one_line(model, rows, message):
 
 
 def test_of_several_splits_one_is_to_be_named(project, tmp_path):
-    folder = write_run(
-        tmp_path / "mnli", project, steps=(20,), record={"task_name": "MNLI", "kind": "classification", "labels": list("abc")}
-    )
+    record = {"task_name": "MNLI", "kind": "classification", "labels": list("abc")}
+    folder = write_run(tmp_path / "mnli", project, steps=(20,), record=record)
     for split in ("dev_matched", "dev_mismatched"):
         (tmp_path / f"{split}.tsv").touch()
-    with (
-        made(folder, TASKS["MNLI"], tmp_path) as several,
-        pytest.raises(FlagError, match="name one of dev_matched, dev_mismatched"),
-    ):
-        several.evaluate("dev")
+    with made(folder, TASKS["MNLI"], tmp_path) as model, pytest.raises(FlagError, match="one of dev_matched, dev_mismatched"):
+        model.evaluate("dev")
 
 
 def test_a_task_in_memory_has_the_rows_that_it_was_given(run):
@@ -125,11 +120,9 @@ def test_a_task_in_memory_has_the_rows_that_it_was_given(run):
 
 
 def test_two_models_live_in_one_process(project, tmp_path, model):
-    other = write_run(
-        tmp_path / "other", project, steps=(20,), record={"task_name": "STS-B", "kind": "regression", "labels": []}
-    )
+    record = {"task_name": "STS-B", "kind": "regression", "labels": []}
     expected = model.predict(PAIRS)
-    with made(other, TASKS["STS-B"]) as second:
+    with made(write_run(tmp_path / "other", project, steps=(20,), record=record), TASKS["STS-B"]) as second:
         assert "STS-B: regression; " in repr(second)
         number = second.predict(PAIRS)[0]
         assert (type(number.label), number.probabilities) == (float, {})
@@ -162,10 +155,8 @@ def test_nothing_is_read_before_it_is_asked(run, monkeypatch):
 def test_a_notebook_shows_model_and_result(model):
     assert "<td>MRPC</td>" in model._repr_html_()
     result = model.evaluate("dev")
-    assert (
-        repr(result)
-        == f"<bert_tf.Result dev: {', '.join(f'{name} {value:.4f}' for name, value in result.metrics.items())}; 13 examples>"
-    )
+    values = ", ".join(f"{name} {value:.4f}" for name, value in result.metrics.items())
+    assert repr(result) == f"<bert_tf.Result dev: {values}; 13 examples>"
     html = result._repr_html_()
     assert "<caption>dev: 13 examples</caption>" in html
     assert "<th>accuracy</th>" in html

@@ -85,20 +85,10 @@ EXPLAINING = ("predict", "explain")
 
 
 def test_an_explanation_is_the_answer_itself():
+    asked = {"method": "occlusion", "label": 1, "word": 0}
     with Running(Toy(description(calls=EXPLAINING))) as running:
-        found = running.ask("/explain", {"rows": ["a"], "method": "occlusion", "label": 1, "word": 0})
-        assert found[:2] == (
-            200,
-            {
-                "id": "row-0",
-                "texts": ["a"],
-                "call": "explain",
-                "of": "model.ckpt-1",
-                "method": "occlusion",
-                "label": 1,
-                "word": 0,
-            },
-        )
+        found = running.ask("/explain", {"rows": ["a"], **asked})
+        assert found[:2] == (200, {"id": "row-0", "texts": ["a"], "call": "explain", "of": "model.ckpt-1", **asked})
         assert running.ask("/explain", {"text": "a"})[1]["texts"] == ["a"]
         assert "Explain</button>" in running.ask("/")[1]
         assert "POST /explain" in running.ask("/docs")[1]
@@ -149,12 +139,6 @@ def test_unknown_paths_and_methods(service):
     assert message(service.ask("/predict/", {}))[0] == 404
 
 
-def test_health(service):
-    for path in ("/health", "/health/ready"):
-        status, said, _ = service.ask(path)
-        assert (status, said["status"], said["workers"]) == (200, "ready", 1)
-
-
 def test_before_the_model_is_loaded_the_process_is_live_and_not_ready():
     toy = Loading()
     with Running(toy, waits=False) as running:
@@ -166,6 +150,9 @@ def test_before_the_model_is_loaded_the_process_is_live_and_not_ready():
         assert running.ask("/docs")[0] == 200
         toy.free.set()
         running.wait_for(lambda: running.ask("/health")[0] == 200)
+        for path in ("/health", "/health/ready"):
+            status, said, _ = running.ask(path)
+            assert (status, said["status"], said["workers"]) == (200, "ready", 1)
 
 
 def test_metrics_and_log_count_requests_rows_tokens_and_refusals(caplog):

@@ -19,9 +19,20 @@ from tests import pretrained
 from tests.service.runs import KINDS, write
 
 
+def served_by(run, **settings):
+    return Served(configured(str(run), **settings))
+
+
+def parts_of(served, *asked, batch_tokens=2048):
+    """Returns the parts of requests, each a call and its body."""
+    reader = served.description.reader
+    read = (question.read(call, json.dumps(body).encode(), reader, Limits(), batch_tokens=batch_tokens) for call, body in asked)
+    return [part for parts in read for part in parts]
+
+
 def answered(served, call, body, *, batch_tokens=2048):
     """Returns the values of an answer, each part computed by itself."""
-    parts = question.read(call, json.dumps(body).encode(), served.description.reader, Limits(), batch_tokens=batch_tokens)
+    parts = parts_of(served, (call, body), batch_tokens=batch_tokens)
     return [json.loads(value) for part in parts for value in served.answers([part])[0]]
 
 
@@ -41,7 +52,7 @@ def validated(document, schema, value):
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project, kind):
     run, rows = write(tmp_path / "run", project, kind), KINDS[kind][1]
-    served = Served(configured(str(run)))
+    served = served_by(run)
     served.load()
     with bert_tf.load(run) as model:
         expected = [plain(one) for one in model.predict(rows)]
@@ -49,6 +60,10 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
     for one in expected:
         one.pop("n_best", None)
     assert close(found, expected)
+    if kind == "span":
+        (one,) = found
+        assert sum(candidate["probability"] for candidate in one["n_best"]) == pytest.approx(1.0)
+        assert any((best["text"], best["start"]) == (one["label"], one["start"]) for best in one["n_best"])
     document = openapi.document(served.description, Limits(), paths=["/"])
     body = document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     for sent in ({"rows": rows}, body["example"], *(row for row in rows if isinstance(row, dict))):
@@ -60,21 +75,14 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
 
 def test_a_model_of_pretraining_is_not_served(tmp_path):
     with pytest.raises(FlagError, match="pre-training models are not served; for masked words use python -m bert_tf"):
-        Served(configured(str(pretrained.write_run(tmp_path / "run"))))
-
-
-def test_candidates_of_an_answer_have_their_probabilities(tmp_path, project):
-    served = Served(configured(str(write(tmp_path / "run", project, "span"))))
-    (found,) = answered(served, PREDICT, {"rows": KINDS["span"][1]})
-    assert sum(one["probability"] for one in found["n_best"]) == pytest.approx(1.0)
-    assert any(one["text"] == found["label"] and one["start"] == found["start"] for one in found["n_best"])
+        served_by(pretrained.write_run(tmp_path / "run"))
 
 
 class TestVectors:
     @pytest.fixture(scope="class")
     def served(self, tmp_path_factory, project):
         run = write(tmp_path_factory.mktemp("vectors") / "run", project, "similarity")
-        return Served(configured(str(run), pooling="mean", layers="-1"))
+        return served_by(run, pooling="mean", layers="-1")
 
     def test_are_those_of_the_library(self, served):
         texts = ["rain came over", ["soup", "and bread"]]
@@ -87,23 +95,14 @@ class TestVectors:
 
     def test_are_offered_by_other_models_where_it_is_asked_for(self, tmp_path, project):
         run = write(tmp_path / "run", project, "tags")
-        assert Served(configured(str(run))).description.calls == (PREDICT, EXPLAIN)
-        served = Served(configured(str(run), encode=True))
+        assert served_by(run).description.calls == (PREDICT, EXPLAIN)
+        served = served_by(run, encode=True)
         assert served.description.calls == (PREDICT, EXPLAIN, ENCODE)
         assert len(answered(served, ENCODE, {"text": "rain"})) == 1
 
     def test_calls_may_share_a_batch(self, served):
-        reader = served.description.reader
-        bodies = (
-            (PREDICT, {"text_a": "rain", "text_b": "storm"}),
-            (ENCODE, {"text": "soup"}),
-            (PREDICT, {"rows": [["a", "b"]] * 2}),
-        )
-        parts = [
-            part
-            for call, body in bodies
-            for part in question.read(call, json.dumps(body).encode(), reader, Limits(), batch_tokens=99)
-        ]
+        pair, text, rows = {"text_a": "rain", "text_b": "storm"}, {"text": "soup"}, {"rows": [["a", "b"]] * 2}
+        parts = parts_of(served, (PREDICT, pair), (ENCODE, text), (PREDICT, rows), batch_tokens=99)
         found = [[json.loads(value) for value in answer] for answer in served.answers(parts)]
         assert [len(one) for one in found] == [1, 1, 2]
         assert [type(one[0]) for one in found] == [dict, list, dict]
@@ -116,7 +115,9 @@ class TestExplanations:
 
     @pytest.mark.parametrize("settings", [{}, {"engine": "onnxruntime"}])
     def test_are_those_of_the_library_and_of_the_document(self, run, settings):
-        served = Served(configured(str(run), **settings))
+        served = served_by(run, **settings)
+        served.load()
+        assert served._model.explainer._engine is None  # until it is asked for
         asked = {"method": "occlusion", "label": "0"}
         (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
         with bert_tf.load(run) as model:
@@ -130,27 +131,16 @@ class TestExplanations:
         assert len(answered(served, EXPLAIN, body["example"])) == 1
 
     def test_that_cannot_be_made_fail_alone(self, run):
-        served = Served(configured(str(run)))
-        body = b'{"text": "rain", "label": "2"}'
-        reader = served.description.reader
-        parts = [
-            part
-            for call, sent in ((EXPLAIN, body), (PREDICT, b'{"text": "rain"}'))
-            for part in question.read(call, sent, reader, Limits(), batch_tokens=2048)
-        ]
-        failed, predicted = served.answers(parts)
+        served = served_by(run)
+        asked = (EXPLAIN, {"text": "rain", "label": "2"}), (PREDICT, {"text": "rain"})
+        failed, predicted = served.answers(parts_of(served, *asked))
         assert failed == Failed("label: unknown label '2' (known: 0, 1)")
         assert json.loads(predicted[0])["id"] == "row-0"
-
-    def test_load_nothing_until_they_are_asked_for(self, run):
-        served = Served(configured(str(run)))
-        served.load()
-        assert served._model.explainer._engine is None
 
 
 def test_weights_are_said_before_they_are_read(tmp_path, project):
     run = write(tmp_path / "run", project, "classification")
     on_disk = (run / "model.ckpt-20.data-00000-of-00001").stat().st_size
-    described = Served(configured(str(run))).description
+    described = served_by(run).description
     assert on_disk - 100 < described.weight_bytes <= on_disk
     assert (described.name, described.step) == ("run", "model.ckpt-20")

@@ -24,12 +24,21 @@ class Once:
     """Does something in the first batch only."""
 
     def __init__(self, do):
-        self.do, self.times = do, 0
+        self._left = [do]
 
     def __call__(self, batch):
-        self.times += 1
-        if self.times == 1:
-            self.do(batch)
+        while self._left:
+            self._left.pop()(batch)
+
+
+def raising(error):
+    """Does so in a batch with the text x."""
+
+    def before(batch):
+        if any("x" in example.texts for part in batch for example in part.examples):
+            raise error
+
+    return before
 
 
 def ended(_):
@@ -68,26 +77,18 @@ def test_workers_are_counted_from_many_threads():
 
 
 def test_requests_of_a_worker_that_ends_are_computed_by_another():
-    before = Once(ended)
-    with Running(Toy(description(), before), max_delay_ms=50.0) as running:
+    with Running(Toy(description(), Once(ended)), max_delay_ms=50.0) as running:
         assert [one["texts"] for one in running.predict("a", "b")] == [["a"], ["b"]]
         assert len(running.launcher.started) == 2
         running.wait_for(lambda: "bert_tf_workers_replaced_total 1.0" in running.ask("/metrics")[1])
 
 
 def test_a_request_on_which_a_second_worker_ends_is_refused_and_others_are_not():
-    def poisoned(batch):
-        if any("x" in example.texts for one in batch for example in one.examples):
-            raise SystemExit
-
-    with Running(Toy(description(), poisoned), max_delay_ms=100.0) as running:
+    with Running(Toy(description(), raising(SystemExit)), max_delay_ms=100.0) as running:
         answers = {text: running.ask_later(text) for text in "axb"}
         assert (answers["a"].result(20)[0], answers["b"].result(20)[0]) == (200, 200)
-        status, line = message(answers["x"].result(20))
-        assert (status, line) == (
-            500,
-            "the request cannot be computed: its process ended; is it too large for the memory?",
-        )
+        line = "the request cannot be computed: its process ended; is it too large for the memory?"
+        assert message(answers["x"].result(20)) == (500, line)
         assert running.predict("c")[0]["texts"] == ["c"]
 
 
@@ -112,11 +113,7 @@ def test_a_worker_that_does_not_answer_is_replaced():
     [(TrainingError("memory is out"), "memory is out"), (KeyError("secret"), "internal error")],
 )
 def test_what_cannot_be_computed_is_refused_alone(error, line):
-    def failing(batch):
-        if any("x" in example.texts for one in batch for example in one.examples):
-            raise error
-
-    with Running(Toy(description(), failing)) as running:
+    with Running(Toy(description(), raising(error))) as running:
         assert message(running.ask(body={"text": "x"})) == (500, f"the request cannot be computed: {line}")
         assert running.predict("a")[0]["texts"] == ["a"]
         assert len(running.launcher.started) == 1
