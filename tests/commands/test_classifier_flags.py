@@ -1,7 +1,5 @@
 """Flags and keywords of fine-tuning: published names, spellings, defaults, what they come to, and refusals."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import subprocess

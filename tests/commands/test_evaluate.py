@@ -1,7 +1,5 @@
 """The evaluate command: its line, its job file, its data and its status."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

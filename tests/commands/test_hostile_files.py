@@ -1,7 +1,5 @@
 """What every command says of a path that is no file: one line, at once."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -11,7 +9,7 @@ from bert_tf import __main__ as front
 
 @pytest.fixture
 def hostile(tmp_path):
-    """Paths by what is wrong with them; `tests/test_files.py` has all that may be."""
+    """Paths by what is wrong with them; `tests/io/test_files.py` has all that may be."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     return {**{name: tmp_path / name for name in ("pipe", "loop")}, "device": "/dev/zero", "long name": tmp_path / ("n" * 300)}

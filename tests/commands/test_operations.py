@@ -1,7 +1,5 @@
 """Command lines and job files of the operations on models."""
 
-from __future__ import annotations
-
 import json
 import operator
 
@@ -118,9 +116,6 @@ def test_a_job_file_has_lists_and_entries(tmp_path):
     assert (job.model, job.eval_batch_size) == (ModelOverrides(max_seq_length=64), 8)
     job = parse(f"evaluate {stored(tmp_path, keys)} --checkpoints=c --eval_batch_size=9").settings
     assert (job.checkpoints, job.tasks[0].name, job.eval_batch_size) == (("c",), "MRPC", 9)
-
-
-def test_a_job_file_of_predictions(tmp_path):
     keys = {**FILES, "text_a": 1, "skip_bad_rows": True, "n_best_size": 3, "null_score_diff_threshold": -1}
     job = parse(f"predict {stored(tmp_path, keys)}").settings
     assert (job.files, job.columns, job.skip_bad_rows) == ((FilePair("a.tsv", "b.tsv"),), Columns(text_a="1"), True)

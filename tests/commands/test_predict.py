@@ -1,19 +1,17 @@
 """The predict command: its line, its job file, files and pipes."""
 
-from __future__ import annotations
-
 import builtins
 import csv
-import functools
 import io
 import json
 import os
 import sys
+import threading
 
 import pytest
 
 from bert_tf import extras
-from tests import lines, processes
+from tests import lines
 from tests.batch.runs import write_run
 
 HEADER = b"id\tlabel\tprobability_0\tprobability_1\n"
@@ -52,23 +50,24 @@ USED = [ROWS[0], ROWS[2]]
 
 def test_columns_of_the_input_follow_the_predictions(run, tmp_path, monkeypatch):
     monkeypatch.setattr("bert_tf.batch.inputs.CHUNK", 1)
-    source, found = tmp_path / "in.jsonl", {}
-    source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    for form in ("csv", "tsv", "jsonl"):
-        for name, flags in (("with", ["--keep_columns"]), ("without", [])):
-            output = tmp_path / f"{name}.{form}"
-            assert main("--skip_bad_rows", *flags, checkpoint=run, input=source, output=output) == 0
-            found[name, form] = output.read_bytes().decode()
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    written = {}
+    for name, flags in (("with", ["--keep_columns"]), ("without", [])):
+        outputs = {form: tmp_path / f"{name}.{form}" for form in ("csv", "tsv", "jsonl")}
+        files = [{"input": str(tmp_path / "in.jsonl"), "output": str(output)} for output in outputs.values()]
+        (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files}))
+        assert main("--skip_bad_rows", *flags, job=tmp_path / "job.json") == 0
+        written |= {(name, form): output.read_bytes().decode() for form, output in outputs.items()}
     (head, *rows), (plain_head, *plain) = (
-        list(csv.reader(io.StringIO(found[name, "csv"], newline=""))) for name in ("with", "without")
+        list(csv.reader(io.StringIO(written[name, "csv"], newline=""))) for name in ("with", "without")
     )
     assert head == [*plain_head, "text_a", "input_label", "text_b", "note"]
     kept = [["" if value is None else str(value) for value in row.values()] for row in USED]
     assert rows == [[*one, *row] for one, row in zip(plain, kept)]
-    (head, *rows), (plain_head, *plain) = (found[name, "tsv"].splitlines() for name in ("with", "without"))
+    (head, *rows), (plain_head, *plain) = (written[name, "tsv"].splitlines() for name in ("with", "without"))
     assert head == f"{plain_head}\ttext_a\tinput_label\ttext_b\tnote"
     assert rows == [f'{plain[0]}\train .\tn/a\ta, "b"\t', f"{plain[1]}\tsoup .\t\tc d\t2.5"]
-    rows, plain = ([json.loads(line) for line in found[name, "jsonl"].splitlines()] for name in ("with", "without"))
+    rows, plain = ([json.loads(line) for line in written[name, "jsonl"].splitlines()] for name in ("with", "without"))
     named = [{"input_label" if name == "label" else name: value for name, value in row.items()} for row in USED]
     assert rows == [{**one, **row} for one, row in zip(plain, named)]
 
@@ -144,27 +143,31 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
     assert capsys.readouterr().err == "error: --beam: workers cannot read or write the pipes of this process; name files\n"
 
 
-def piped(source, target):
-    """Has this process read from one named pipe and write to another."""
-    sys.stdin = open(source, encoding="utf-8")  # noqa: SIM115
-    os.dup2(os.open(target, os.O_WRONLY), 1)
-
-
-def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run, tmp_path):
-    """What Python writes at its end is in tests/cli/test_ending.py."""
-    flags = {"checkpoint": run, "input": "-", "output": "-", "text_a": 1, "text_b": 2, "file_format": "tsv", "verbosity": -1}
+def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run, tmp_path, monkeypatch, capsys):
+    """What Python writes at its end is in tests/cli/test_failure.py."""
+    flags = {"checkpoint": run, "input": "-", "output": "-", "text_a": 1, "text_b": 2, "file_format": "tsv"}
     pipes = [tmp_path / name for name in ("source", "target")]
     for pipe in pipes:
         os.mkfifo(pipe)
-    command = ["-m", "bert_tf", "predict", *(f"--{name}={value}" for name, value in flags.items())]
-    process = processes.start(command, before=functools.partial(piped, *pipes))
-    with open(pipes[0], "wb", buffering=0) as source:
-        with open(pipes[1], "rb", buffering=0) as target:
-            source.write(b"rain .\tsoup .\n")
-            assert target.readline() == HEADER
-        source.write(b"bread .\tsalt .\n")
-        done = processes.finish(process)
-    assert (done.returncode, done.stderr) == (141, "")
+    read = []
+
+    def leave_after_a_line():
+        with open(pipes[0], "wb", buffering=0) as source:
+            with open(pipes[1], "rb", buffering=0) as target:
+                source.write(b"rain .\tsoup .\n")
+                read.append(target.readline())
+            source.write(b"bread .\tsalt .\n")
+            ended.wait(120)
+
+    ended, neighbour = threading.Event(), threading.Thread(target=leave_after_a_line)
+    neighbour.start()
+    with open(pipes[0], encoding="utf-8") as source, open(pipes[1], "w", encoding="utf-8") as target:
+        monkeypatch.setattr(sys, "stdin", source)
+        monkeypatch.setattr(sys, "stdout", target)
+        status = main(**flags)
+        ended.set()
+    neighbour.join()
+    assert (status, read, capsys.readouterr().err) == (141, [HEADER], "")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Each setting of each operation: the same as a flag, as a keyword and as a key of a job file."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import keyword
@@ -48,18 +46,6 @@ def text_of(value):
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_a_flag_and_a_keyword_are_the_same_setting(name):
-    for row in (row for row in OPERATIONS[name] if not row.positional):
-        value = value_of(row)
-        flag = by_name(read([name, f"--{row.name}={text_of(value)}"], [row]), [row])
-        assert settings.named([row], flag) == settings.named([row], {row.name: value}) == {row.name: value}
-        with pytest.raises(FlagError, match=f"^--{row.name} is empty: did you mean to set a shell variable"):
-            read([name, f"--{row.name}="], [row])
-        with pytest.raises(FlagError):
-            settings.named([row], {row.name: object()})
-
-
 def beyond(row):
     """Yields values that a setting does not take, and what a flag says of each."""
     if row.choices:
@@ -72,8 +58,15 @@ def beyond(row):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_what_is_beyond_choices_and_bounds_is_refused(name):
+def test_a_flag_and_a_keyword_are_the_same_setting_and_refuse_what_is_beyond_its_choices_and_bounds(name):
     for row in (row for row in OPERATIONS[name] if not row.positional):
+        value = value_of(row)
+        flag = by_name(read([name, f"--{row.name}={text_of(value)}"], [row]), [row])
+        assert settings.named([row], flag) == settings.named([row], {row.name: value}) == {row.name: value}
+        with pytest.raises(FlagError, match=f"^--{row.name} is empty: did you mean to set a shell variable"):
+            read([name, f"--{row.name}="], [row])
+        with pytest.raises(FlagError):
+            settings.named([row], {row.name: object()})
         for value, said in beyond(row):
             with pytest.raises(FlagError, match=f"^{re.escape(said)}"):
                 read([name, f"--{row.name}={value}"], [row])
@@ -179,11 +172,6 @@ def test_numbers_are_positive_but_for_a_few_and_some_texts_have_choices():
     assert {name for name, bound in lowest if bound == 0} == MAY_BE_ZERO
 
 
-def test_each_setting_of_fine_tuning_is_declared_once():
-    names = [row.name for row in fine_tune_config.SETTINGS]
-    assert len(set(names)) == len(names)
-
-
 @pytest.mark.parametrize(
     ("name", "ours"),
     [
@@ -211,3 +199,4 @@ def test_each_name_of_other_libraries_leads_to_a_setting_that_the_operation_take
     assert nearest("epochs", predicting) is None
     assert nearest("batch_size", predicting) == "predict_batch_size"
     assert "(known: " in unknown_setting("setting", "epochs", predicting)
+    assert len(OF_TRAINING) == len(fine_tune_config.SETTINGS)  # each is declared once

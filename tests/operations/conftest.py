@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from bert_tf import __main__ as front
@@ -14,3 +12,14 @@ def call(capsys):
         return status, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def called(call):
+    """Runs a command line; returns its exit status, output and the lines that name an error."""
+
+    def called(*words):
+        status, out, err = call(*words)
+        return status, out, [line for line in err.splitlines() if line.startswith("error: ")]
+
+    return called

@@ -1,7 +1,5 @@
 """An audit of a task's files, and a training with its corrections."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
@@ -16,7 +14,7 @@ from tests.tiny import write_project
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("tiny"))
+    return write_project(tmp_path_factory.mktemp("tiny"), layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +52,9 @@ def audited(project):
         )
 
 
-def lines(audited):
+def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_nothing(audited):
     with open(audited.table, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_the_table_has_what_was_planted(audited):
-    found = {(one["problem"], one["id"]): one for one in lines(audited)}
+        found = {(row["problem"], row["id"]): row for row in csv.DictReader(file)}
     assert [(found["label_error", "t3"][name]) for name in ("score", "label", "suggested", "action")] == [
         *("0.1000", "b", "a", "relabel"),
     ]
@@ -71,9 +65,6 @@ def test_the_table_has_what_was_planted(audited):
     assert found["unknown_words", "t15"]["text"].startswith("<script>")
     assert audited.counts["label_error"] == 1
     assert "label_error" in str(audited)
-
-
-def test_the_page_escapes_texts_and_loads_nothing(audited):
     text = audited.page.read_text(encoding="utf-8")
     assert "&lt;script&gt;alert(1)" in text
     assert "<script>alert" not in text

@@ -1,7 +1,5 @@
 """What a check says of the files of a task."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data that is fetched, from a server that breaks off too."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import http.server

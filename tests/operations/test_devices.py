@@ -1,7 +1,5 @@
 """The list of devices: its two forms, real runs, and a GPU that TensorFlow cannot set up."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -84,13 +82,8 @@ def test_a_machine_without_gpu_says_why_and_what_is_missing_has_no_lines():
         assert report.endswith(f"/device:CPU:0   -\n\n{said if causes else ''}{end}")
 
 
-ALL_OUT = [
-    {"visible_gpus": "none"},
-    {"visible_gpus": " None"},
-    {"num_gpus": 0},
-    {"device": "/CPU:0"},
-    {"device": "/device:cpu:0"},
-]
+ALL_OUT = [*({"visible_gpus": name} for name in ("none", " None")), {"num_gpus": 0}]
+ALL_OUT += [{"device": name} for name in ("/CPU:0", "/device:cpu:0")]
 SOME_IN = [{"device": "/GPU:0"}, {"visible_gpus": "0"}, {"place": "embeddings:/CPU:0"}, {}]  # TensorFlow places the rest
 
 

@@ -1,7 +1,5 @@
 """BertClassifier and BertRegressor as scikit-learn's estimators."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,20 +56,15 @@ def test_is_the_model_of_the_same_settings(trained, settings, tmp_path):
     np.testing.assert_allclose(trained.predict_proba(TEXTS)[:, 1], expected, rtol=1e-6)
 
 
-def test_a_pickle_holds_the_weights(settings, trained):
+def test_a_pickle_holds_the_weights_and_what_was_restored_deletes_its_folder(settings, trained):
     restored = pickle.loads(pickle.dumps(trained))  # noqa: S301
     again = pickle.loads(pickle.dumps(restored))  # noqa: S301  (before it was used)
     np.testing.assert_array_equal(again.predict_proba(TEXTS), trained.predict_proba(TEXTS))
-    assert again._checkpoint.parent != trained._checkpoint.parent
-    assert (again.get_params(), set(settings) - set(again.get_params())) == (trained.get_params(), set())
-
-
-def test_deletes_its_temporary_folder(trained):
-    copied = pickle.loads(pickle.dumps(trained))  # noqa: S301
-    copied.predict(TEXTS[:1])
-    folder = copied._checkpoint.parent
+    folder = again._checkpoint.parent
+    assert folder != trained._checkpoint.parent
     assert folder.is_dir()
-    del copied
+    assert (again.get_params(), set(settings) - set(again.get_params())) == (trained.get_params(), set())
+    del again
     assert not folder.exists()
 
 

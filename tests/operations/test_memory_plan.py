@@ -1,7 +1,5 @@
 """The forecast of the memory of training."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -119,11 +117,15 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
     assert run(gpu_memory_mb=100)[1].endswith("no combination of flags makes it fit: use a smaller model\n")
 
 
-def test_a_short_model_has_no_long_lengths(plan, tmp_path):
+def test_a_short_model_has_no_long_lengths_and_hidden_words_and_lamb_take_memory(plan, tmp_path):
     path = tmp_path / "tiny.json"
     path.write_text(BertConfig.tiny().to_json())
     found = plan(bert_config_file=path, max_seq_length=None)[1]
     assert (found["max_seq_length"], list(found["largest_batch"])) == (64, ["64"])
+    without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
+    scores = 60 * 20 * BASE.vocab_size * 4
+    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
+    assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table
 
 
 @pytest.mark.parametrize(
@@ -143,10 +145,3 @@ def test_problems_are_one_line(run, flags, problem):
     status, out, err = run(**flags)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert problem in err
-
-
-def test_hidden_words_and_lamb_take_memory(plan):
-    without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
-    scores = 60 * 20 * BASE.vocab_size * 4
-    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
-    assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table

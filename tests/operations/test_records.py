@@ -1,7 +1,5 @@
 """The commands that read what a run has recorded: profile, and memory report, peak and diff."""
 
-from __future__ import annotations
-
 import csv
 import json
 

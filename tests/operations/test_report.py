@@ -1,7 +1,5 @@
 """The report command, and the page of a run that ends."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -81,19 +79,11 @@ def test_without_its_libraries_it_says_what_to_install(tmp_path, monkeypatch, ca
     results.write_page(folder)
 
 
-@pytest.fixture(scope="module")
-def evaluated(tmp_path_factory):
-    """A run with four mistakes of its dev split, which nothing has explained; and its data."""
-    folder = tmp_path_factory.mktemp("explained")
-    project = write_project(folder / "project", layers=1)
-    run = write_run(folder / "run", project)
+def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call):
+    project = write_project(tmp_path / "project", layers=1)
+    run, data = write_run(tmp_path / "run", project), project.data_dir
     example.write_json(run / "eval_results.json", example.results())
     example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": f"dev-{number}"} for number in (5, 1, 3, 2)])
-    return run, project.data_dir
-
-
-def test_words_of_the_first_mistakes_are_scored_if_asked_for(evaluated, call):
-    run, data = evaluated
     assert call("report", run)[0] == 0
     assert not (run / "explanations.jsonl").exists()
     assert call("report", run, "--explain=2", f"--data_dir={data}") == (0, f"{run}/report.html\n", "")
@@ -105,17 +95,13 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(evaluated, call):
     assert all(f">{word}</mark>" in text for one in found for word in one["words"])
     results.write_mistakes(run, {"dev": [example.WRONG]})
     assert not (run / "explanations.jsonl").exists()  # of earlier mistakes
-
-
-def test_mistakes_that_cannot_be_explained_are_one_line(evaluated, tmp_path, call):
-    run, data = evaluated
     example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-99"}])
     assert call("report", run, "--explain=1", f"--data_dir={data}") == (
         2,
         "",
         "error: wrong_examples.jsonl: dev has no example dev-99; name the data of the run with --data_dir\n",
     )
-    begun = example.begun(tmp_path)
+    begun = example.begun(tmp_path / "begun")
     expected = f"error: {begun}: no wrong_examples.jsonl to explain; evaluate the run first, with --do_eval\n"
     assert call("report", begun, "--explain=1") == (2, "", expected)
 

@@ -1,8 +1,7 @@
 """The vocabulary command as people type it."""
 
-from __future__ import annotations
-
 import dataclasses
+import functools
 import gzip
 import io
 import json
@@ -56,14 +55,8 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def call(call):
-    """Returns status, output and the errors of a command line."""
-
-    def called(*words):
-        status, out, err = call("vocabulary", *words)
-        return status, out, [line for line in err.splitlines() if line.startswith("error: ")]
-
-    return called
+def call(called):
+    return functools.partial(called, "vocabulary")
 
 
 @pytest.fixture
@@ -121,7 +114,7 @@ def test_show_says_what_is_in_a_vocabulary(model, call):
     assert f"sha256 of the pieces {Vocabulary(TOKENS).fingerprint}" in out
 
 
-def test_new_words_take_unused_rows_and_then_new_ones(extended, model, tmp_path):
+def test_new_words_take_unused_rows_and_then_new_ones_and_leave_vectors_of_other_texts(extended, model, tmp_path):
     done = extended()
     assert [(new.word, new.saved) for new in done.words] == [("storm", 12), ("thunder", 6), ("uber", 3)]
     assert done.rows == (1, 2, len(TOKENS))
@@ -141,10 +134,7 @@ def test_new_words_take_unused_rows_and_then_new_ones(extended, model, tmp_path)
     np.testing.assert_allclose(after[TABLE][1], before[TABLE][pieces].mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(after[BIAS][1], before[BIAS][pieces].mean(), rtol=1e-5)
     assert BertConfig.from_json_file(tmp_path / "out" / "bert_config.json").vocab_size == len(TOKENS) + 1
-
-
-def test_vectors_of_texts_without_a_new_word_are_the_same_bits(extended, model, tmp_path):
-    extended()
+    # Vectors of texts without a new word are the same bits.
     vectors = []
     for folder in (model, tmp_path / "out"):
         loaded = trained.load_encoder(str(folder / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
