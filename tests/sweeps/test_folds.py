@@ -15,7 +15,6 @@ import pytest
 import bert_tf
 from bert_tf.batch import average, trained
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.features.choices import OPTION_IDS
 from bert_tf.head_spec import SIMILARITY, HeadSpec
@@ -26,59 +25,48 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from bert_tf.training import fine_tune
 from bert_tf.training.fold_task import groups_of
 from tests import classifier
-from tests.tiny import TOKENS, write_project
+from tests.integration.commands import same_bits, weights
+from tests.tiny import TOKENS
 
 WAYS = {"num_train_epochs": 1, "verbosity": -1, "slots": 1}
 
 
 @pytest.fixture(scope="module")
-def series(tmp_path_factory):
-    """Two folds and the final model, trained in one process; project and folder."""
+def series(project, tmp_path_factory):
+    """The folder of two folds and the final model, trained in one process."""
     folder = tmp_path_factory.mktemp("series")
-    project = write_project(folder / "project", layers=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        assert classifier.run(*project.flags(folder / "out", folds=2, **WAYS)) == 0
-    return project, folder / "out"
+    assert classifier.run(*project.flags(folder, folds=2, **WAYS)) == 0
+    return folder
 
 
 def out_of_fold(folder):
     return list(csv.DictReader((folder / "out_of_fold.tsv").open(encoding="utf-8"), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def weights(folder, steps):
-    reader = CheckpointReader(folder / f"model.ckpt-{steps}")
-    return {name: reader[name].tobytes() for name in reader.shapes}
-
-
-def test_each_row_is_predicted_once_in_the_order_of_the_file(series):
-    project, folder = series
-    rows = out_of_fold(folder)
+def test_each_row_is_predicted_once_in_the_order_of_the_file(project, series):
+    rows = out_of_fold(series)
     _, *lines = (project.data_dir / "train.tsv").read_text().splitlines()
     assert list(rows[0]) == ["id", "label", "probability_0", "probability_1", "fold", "true_label"]
     assert [row["id"] for row in rows] == [f"train-{number}" for number in range(1, 41)]
     assert [row["true_label"] for row in rows] == [line.partition("\t")[0] for line in lines]
-    assert collections.Counter((row["fold"], row["true_label"]) for row in rows) == dict.fromkeys(
-        [("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")], 10
-    )
+    counts = collections.Counter((row["fold"], row["true_label"]) for row in rows)
+    assert counts == dict.fromkeys([("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")], 10)
 
 
-def test_a_fold_is_the_run_by_hand(series, tmp_path):
-    project, folder = series
-    rows = out_of_fold(folder)
+def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
+    rows = out_of_fold(series)
     header, *lines = (project.data_dir / "train.tsv").read_text().splitlines()
     for split, is_part in (("train", lambda fold: fold != "2"), ("dev", lambda fold: fold == "2")):
         part = [line for line, row in zip(lines, rows) if is_part(row["fold"])]
         (tmp_path / f"{split}.tsv").write_text("".join(f"{line}\n" for line in [header, *part]))
     assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **WAYS)) == 0
-    assert weights(tmp_path / "out", 2) == weights(folder / "fold-2", 2)
+    assert same_bits(weights(tmp_path / "out", 2), weights(series / "fold-2", 2))
     by_hand = json.loads((tmp_path / "out" / "eval_results.json").read_text())
-    _, of_fold = json.loads((folder / "folds.json").read_text())["folds"]
+    _, of_fold = json.loads((series / "folds.json").read_text())["folds"]
     assert of_fold["metrics"] == {name: by_hand[name] for name in ("eval_accuracy", "eval_f1", "eval_loss")}
-    with bert_tf.load(folder / "fold-2") as model:
+    with bert_tf.load(series / "fold-2") as model:
         texts = [line.split("\t")[3:] for line, row in zip(lines, rows) if row["fold"] == "2"]
         expected = [one.probabilities["1"] for one in model.predict(texts)]
     found = [float(row["probability_1"]) for row in rows if row["fold"] == "2"]
@@ -86,84 +74,66 @@ def test_a_fold_is_the_run_by_hand(series, tmp_path):
 
 
 def test_the_metrics_of_all_rows_and_the_final_model(series):
-    _, folder = series
-    rows = out_of_fold(folder)
-    found = json.loads((folder / "folds.json").read_text())
+    rows, found = out_of_fold(series), json.loads((series / "folds.json").read_text())
     assert found["all_rows"]["accuracy"] == np.mean([row["label"] == row["true_label"] for row in rows])
-    assert found["spread"]["eval_loss"]["mean"] == pytest.approx(
-        np.mean([one["metrics"]["eval_loss"] for one in found["folds"]])
-    )
-    assert len((folder / "folds.tsv").read_text().splitlines()) == 3
-    record = json.loads((folder / "run_config.json").read_text())
+    losses = [one["metrics"]["eval_loss"] for one in found["folds"]]
+    assert found["spread"]["eval_loss"]["mean"] == pytest.approx(np.mean(losses))
+    assert len((series / "folds.tsv").read_text().splitlines()) == 3
+    record = json.loads((series / "run_config.json").read_text())
     assert (record["schedule"], "folds" in record["training"]) == ({"train_examples": 40, "steps": 5}, False)
-    assert json.loads((folder / "eval_results.json").read_text())["splits"]["dev"]["examples"] == 13
-    assert len(list((folder / "features").glob("MRPC-train-*"))) == 1
-    assert not list(folder.glob("fold-*/features"))
+    assert json.loads((series / "eval_results.json").read_text())["splits"]["dev"]["examples"] == 13
+    assert len(list((series / "features").glob("MRPC-train-*"))) == 1
+    assert not list(series.glob("fold-*/features"))
 
 
-def test_goes_on_where_it_was_killed_to_the_same_result(series, tmp_path):
-    project, folder = series
-    shutil.copytree(folder / "fold-1", tmp_path / "fold-1")  # killed in the second fold, before its first checkpoint
+def test_goes_on_where_it_was_killed_to_the_same_result(project, series, tmp_path):
+    shutil.copytree(series / "fold-1", tmp_path / "fold-1")  # killed in the second fold, before its first checkpoint
     (tmp_path / "fold-2").mkdir()
     assert classifier.run(*project.flags(tmp_path, folds=2, folds_only=True, **WAYS)) == 0
     for name in ("out_of_fold.tsv", "folds.json", "folds.tsv"):
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
-    assert weights(tmp_path / "fold-2", 2) == weights(folder / "fold-2", 2)
+        assert (tmp_path / name).read_bytes() == (series / name).read_bytes()
+    assert same_bits(weights(tmp_path / "fold-2", 2), weights(series / "fold-2", 2))
     assert not (tmp_path / "run_config.json").exists()
 
 
 @pytest.fixture(scope="module")
-def averaged(series, tmp_path_factory):
-    """The same folds, evaluated and predicting by the mean of their outputs."""
-    project, folder = series
-    out = tmp_path_factory.mktemp("averaged")
+def averaged(project, series, tmp_path_factory):
+    """The same folds, evaluated and predicting by the mean of their outputs; their test examples are those of dev."""
+    out, data = (tmp_path_factory.mktemp(name) for name in ("averaged", "data"))
     for fold in ("fold-1", "fold-2"):
-        shutil.copytree(folder / fold, out / fold)
-    shutil.copy(project.data_dir / "dev.tsv", project.data_dir / "test.tsv")
-    assert (
-        classifier.run(*project.flags(out, folds=2, folds_average=True, do_train=True, do_eval=True, do_predict=True, **WAYS))
-        == 0
-    )
-    return project, out
+        shutil.copytree(series / fold, out / fold)
+    for name, source in (("train", "train"), ("dev", "dev"), ("test", "dev")):
+        shutil.copy(project.data_dir / f"{source}.tsv", data / f"{name}.tsv")
+    actions = {"do_train": True, "do_eval": True, "do_predict": True}
+    assert classifier.run(*project.flags(out, data_dir=data, folds=2, folds_average=True, **actions, **WAYS)) == 0
+    return out
 
 
-def test_the_average_of_the_folds_is_the_mean_of_their_logits(averaged):
-    project, folder = averaged
-    texts = [line.split("\t")[3:] for line in (project.data_dir / "dev.tsv").read_text().splitlines()[1:]]
+def test_the_average_of_the_folds_is_the_mean_of_their_logits(project, averaged, tmp_path):
+    examples = [line.split("\t") for line in (project.data_dir / "dev.tsv").read_text().splitlines()[1:]]
     logits = []
     for fold in ("fold-1", "fold-2"):
-        with bert_tf.load(folder / fold) as model:
-            shares = [[one.probabilities[label] for label in ("0", "1")] for one in model.predict(texts)]
-        logits.append(np.log(shares))
-    mean = np.mean([each[:, 1] - each[:, 0] for each in logits], axis=0)
-    expected = 1 / (1 + np.exp(-mean))
-    header, *rows = (line.split("\t") for line in (folder / "predictions.tsv").read_text().splitlines())
+        with bert_tf.load(averaged / fold) as model:
+            shares = np.array([one.probabilities["1"] for one in model.predict([cells[3:] for cells in examples])])
+        logits.append(np.log(shares / (1 - shares)))
+    expected = 1 / (1 + np.exp(-np.mean(logits, axis=0)))
+    header, *rows = (line.split("\t") for line in (averaged / "predictions.tsv").read_text().splitlines())
     found = [float(row[header.index("probability_1")]) for row in rows]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-    labels = [line.partition("\t")[0] for line in (project.data_dir / "dev.tsv").read_text().splitlines()[1:]]
-    accuracy = np.mean((expected > 0.5) == np.array([label == "1" for label in labels]))
-    assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == pytest.approx(accuracy)
-    assert not list(folder.glob("model.ckpt*"))
-
-
-def test_files_are_predicted_with_the_average_later(averaged, tmp_path):
-    project, folder = averaged
-    bert_tf.predict_files(
-        checkpoint=f"{folder}/fold-*",
-        average_outputs=True,
-        input=str(project.data_dir / "test.tsv"),
-        output=str(tmp_path / "out.tsv"),
-    )
-    assert (tmp_path / "out.tsv").read_text().splitlines()[1:] == (folder / "predictions.tsv").read_text().splitlines()[1:]
+    accuracy = np.mean((expected > 0.5) == np.array([cells[0] == "1" for cells in examples]))
+    assert json.loads((averaged / "eval_results.json").read_text())["eval_accuracy"] == pytest.approx(accuracy)
+    assert not list(averaged.glob("model.ckpt*"))
+    # Files are predicted with the average later.
+    files = {"input": str(project.data_dir / "dev.tsv"), "output": str(tmp_path / "out.tsv")}
+    bert_tf.predict_files(checkpoint=f"{averaged}/fold-*", average_outputs=True, **files)
+    assert (tmp_path / "out.tsv").read_text().splitlines()[1:] == (averaged / "predictions.tsv").read_text().splitlines()[1:]
     with pytest.raises(FlagError, match="is one checkpoint; name several, such as 'RUN/fold-"):
-        bert_tf.predict_files(checkpoint=f"{folder}/fold-1", average_outputs=True, input="-", output="-")
+        bert_tf.predict_files(checkpoint=f"{averaged}/fold-1", average_outputs=True, input="-", output="-")
 
 
 def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
-    _, folder = series
-    first, longer = (
-        trained.load(str(folder / "fold-1" / "model.ckpt-2"), ModelOverrides(max_seq_length=length)) for length in (None, 7)
-    )
+    prefix = str(series / "fold-1" / "model.ckpt-2")
+    first, longer = (trained.load(prefix, ModelOverrides(max_seq_length=length)) for length in (None, 7))
     vectors = dataclasses.replace(first, given_head=HeadSpec(8, SIMILARITY))
     with pytest.raises(CheckpointError, match="its max_seq_length differs from that of"):
         average.comparable([first, longer])
@@ -190,18 +160,18 @@ def test_refuses_settings_that_do_not_go_together(arguments, message):
 
 
 def test_refuses_before_anything_is_trained(tmp_path):
+    two = json.dumps({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}})
     with pytest.raises(FlagError, match="--folds trains and evaluates"):
         folds.fine_tune_folds(classifier.mrpc("--folds=2", "--do_train"), environment={})
     with pytest.raises(FlagError, match="--folds is for one machine"):
-        folds.fine_tune_folds(
-            classifier.mrpc("--folds=2"),
-            environment={"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, ' '"task": {"type": "worker", "index": 0}}'},
-        )
+        folds.fine_tune_folds(classifier.mrpc("--folds=2"), environment={"TF_CONFIG": two})
     with pytest.raises(FlagError, match="have no labels"):
-        bert_tf.fine_tune(ContrastiveTask(train=[("a", "b")] * 4), folds=2, output_dir=tmp_path / "a")
-    rows = SentenceTask(train=[("a", "x"), ("b", "y")] * 4)
+        bert_tf.fine_tune(ContrastiveTask(train=[("a", "b")] * 4), folds=2, output_dir=tmp_path)
     with pytest.raises(FlagError, match="for rows in memory, give groups to scikit-learn"):
-        bert_tf.fine_tune(rows, folds=2, group_column="a", output_dir=tmp_path / "b")
+        bert_tf.fine_tune(SENTENCES, folds=2, group_column="a", output_dir=tmp_path)
+    for count, groups, message in ((41, None, "--folds=41: "), (3, [1, 2] * 20, "--folds=3: there are only 2 groups")):
+        with pytest.raises(FlagError, match=message):
+            divided(SENTENCES, count, groups=groups)
 
 
 SENTENCES = SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 10)
@@ -214,11 +184,13 @@ def divided(task, count, **options):
     return [sorted(own.tolist()) for own in found]
 
 
-def test_classes_are_distributed_evenly_and_shuffled_by_the_seed():
+def test_classes_are_distributed_evenly_and_shuffled_by_the_seed_and_rare_ones_are_warned_of(caplog):
     found = divided(SENTENCES, 5)
     assert [sum(number >= 30 for number in own) for own in found] == [2] * 5
     assert found == divided(SENTENCES, 5)
     assert found != divided(SENTENCES, 5, seed=2)
+    divided(SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 3), 5)
+    assert "The least populated class in y has only 3 members" in caplog.text
 
 
 def test_groups_stay_together():
@@ -231,22 +203,7 @@ def test_groups_stay_together():
     assert sorted(map(len, divided(numbers, 4))) == [10] * 4
 
 
-@pytest.mark.parametrize(
-    ("count", "groups", "message"),
-    [(41, None, "--folds=41: "), (3, [1, 2] * 20, "--folds=3: there are only 2 groups")],
-)
-def test_refuses_folds_that_cannot_be_made(count, groups, message):
-    with pytest.raises(FlagError, match=message):
-        divided(SENTENCES, count, groups=groups)
-
-
-def test_warns_of_rare_classes(caplog):
-    divided(SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 3), 5)
-    assert "The least populated class in y has only 3 members" in caplog.text
-
-
-def test_groups_are_a_column_of_the_table(series, tmp_path):
-    project, _ = series
+def test_groups_are_a_column_of_the_table(project, tmp_path):
     path = project.data_dir / "train.tsv"
     assert groups_of(get_task("MRPC"), path, "train", "#1 ID") == [str(1000 + row) for row in range(40)]
     with pytest.raises(DataError, match="--group_column=author: no such column; there are Quality, #1 ID"):
@@ -308,12 +265,9 @@ def test_rows_of_each_family(task, columns, labels):
 
 def test_the_call_returns_the_runs(monkeypatch, tmp_path):
     results = tuple(folds.FoldResult(fold, f"fold-{fold}", 3, {"eval_accuracy": fold / 4}, None) for fold in (1, 2, 3))
-    given = []
-    data = SimpleNamespace(folder=tmp_path)
-    monkeypatch.setattr(
-        folds, "fine_tune_folds", lambda config, **_: given.append(config) or folds.Series(results, None, None, SENTENCES, data)
-    )
+    series, configs = folds.Series(results, None, None, SENTENCES, SimpleNamespace(folder=tmp_path)), []
+    monkeypatch.setattr(folds, "fine_tune_folds", lambda config, **_: configs.append(config) or series)
     runs = bert_tf.fine_tune(SENTENCES, folds=3, output_dir=tmp_path)
-    assert (given[0].train.folds, given[0].actions.do_train, given[0].actions.do_eval) == (3, True, True)
+    assert (configs[0].train.folds, configs[0].actions.do_train, configs[0].actions.do_eval) == (3, True, True)
     assert (runs.spread["eval_accuracy"].mean, runs.out_of_fold) == (0.5, tmp_path / "out_of_fold.tsv")
     assert str(runs).splitlines()[:2] == ["   fold  eval_accuracy  steps", "      1         0.2500      3"]

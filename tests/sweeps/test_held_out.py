@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.sweeps import held_out
 from bert_tf.training.fine_tune_config import configured
-from tests.tiny import SIZES, write_project
+from tests.tiny import SIZES
 
 
 def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
@@ -20,13 +20,12 @@ def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(project, tmp_path_factory):
     folder = tmp_path_factory.mktemp("held_out")
-    project = write_project(folder / "project")
     model = {name: str(getattr(project, name)) for name in ("data_dir", "vocab_file", "bert_config_file", "init_checkpoint")}
     sizes = {"max_seq_length": 24, "train_batch_size": 8, "num_train_steps": 4, "max_train_examples": 16}
-    config = configured(task_name="MRPC", output_dir=str(folder / "run"), eval_every_n_steps=2, **sizes, **model)
-    return folder / "run", *held_out.train(config, 0.4, {})
+    config = configured(task_name="MRPC", output_dir=str(folder), eval_every_n_steps=2, **sizes, **model)
+    return folder, *held_out.train(config, 0.4, {})
 
 
 def test_a_run_is_evaluated_on_what_is_seen_while_it_trains_and_at_its_end(trained):

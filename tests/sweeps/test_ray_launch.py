@@ -122,14 +122,11 @@ def test_results_are_those_of_the_plan_and_of_a_search_by_task_and_number(launch
     assert launch(Ray({"a": FAILED_RUNS})) == ["RTE-trial0", "MRPC-trial9", "MRPC-trial10"]
 
 
-def test_a_lost_node_is_one_line_and_no_error(launch, caplog):
+def test_a_lost_node_is_one_line_and_no_error_and_a_busy_one_is_not_waited_for(launch, caplog):
     launch(Ray({"a": FINISHED, "b": NodeDiedError()}, dead=["c"]))
     assert [record.message for record in caplog.records if record.levelno == logging.WARNING] == [
         f"{node}: lost (NodeDiedError); its runs are left to the other nodes" for node in "cb"
     ]
-
-
-def test_a_leader_of_a_busy_node_is_not_waited_for(launch):
     ray = Ray({"a": FINISHED, "busy": None})
     launch(ray)
     assert [node for node, _ in ray.cancelled] == ["busy"]

@@ -28,25 +28,22 @@ def planned(name, cost, after=None, batch=32):
 def test_gpus_that_would_idle_go_to_the_run_that_ends_last(costs, free, share):
     waiting = [planned(str(number), cost) for number, cost in enumerate(costs)]
     assert schedule.share(waiting, free, replicas=True) == share
-
-
-def test_threads_are_not_limited_by_the_batch():
-    assert schedule.share([planned("a", 1.0)], 64, replicas=False) == 64
+    assert schedule.share([planned("a", 1.0)], 64, replicas=False) == 64  # threads are not limited by the batch
     assert schedule.share([planned("a", 1.0, batch=12)], 64, replicas=True) == 1
 
 
-def test_a_plan_by_hand():
-    """Two slots: long 0-6, middle 0-4, then short, which starts from middle, 4-5."""
-    runs = [planned("short", 1.0, after="middle"), planned("middle", 4.0), planned("long", 6.0)]
-    found = [(one.run.name, one.slots, one.start, one.end) for one in schedule.simulated(runs, 2, spread=False)]
-    assert found == [("long", 1, 0.0, 6.0), ("middle", 1, 0.0, 4.0), ("short", 1, 4.0, 5.0)]
-
-
-def test_a_plan_whose_runs_have_several_gpus():
-    """Four: a and b have two each, 0-3 and 0-2; c, which starts from b, has the two that are free."""
-    runs = [planned("a", 6.0), planned("b", 4.0), planned("c", 1.0, after="b")]
-    found = [(one.run.name, one.slots, one.start, one.end) for one in schedule.simulated(runs, 4, spread=True)]
-    assert found == [("a", 2, 0.0, 3.0), ("b", 2, 0.0, 2.0), ("c", 2, 2.0, 2.5)]
+@pytest.mark.parametrize(
+    ("costs", "slots", "spread", "expected"),
+    [
+        ((1.0, 4.0, 6.0), 2, False, [("c", 1, 0.0, 6.0), ("b", 1, 0.0, 4.0), ("a", 1, 4.0, 5.0)]),
+        # b and c have two GPUs each, 0-2 and 0-3; a, which starts from b, has the two that are free
+        ((1.0, 4.0, 6.0), 4, True, [("c", 2, 0.0, 3.0), ("b", 2, 0.0, 2.0), ("a", 2, 2.0, 2.5)]),
+    ],
+)
+def test_a_plan_by_hand(costs, slots, spread, expected):
+    runs = [planned(name, cost, after="b" if name == "a" else None) for name, cost in zip("abc", costs)]
+    plan = schedule.simulated(runs, slots, spread=spread)
+    assert [(one.run.name, one.slots, one.start, one.end) for one in plan] == expected
 
 
 def test_the_report_says_tokens_or_times():

@@ -10,18 +10,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import FlagError, TrainingError
 from bert_tf.estimator.run import Outcome
 from bert_tf.sweeps import leader, seeds
 from bert_tf.sweeps import series as of_runs
 from bert_tf.sweeps.series import summary
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.training import fine_tune, training
+from bert_tf.training import training
 from bert_tf.training.fine_tune import FineTuned
 from tests import classifier
-from tests.tiny import write_project
+from tests.integration.commands import same_bits, weights
 
+WAYS = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1, "slots": 1}
 ACCURACIES = {1: 0.5, 2: 0.75, 3: 0.875}
 
 
@@ -93,7 +93,7 @@ def test_each_seed_is_a_job_of_its_own(jobs, tmp_path):
 
 
 @pytest.mark.usefixtures("jobs")
-def test_the_files_have_a_row_for_each_seed_and_the_spread(tmp_path):
+def test_the_files_have_a_row_for_each_seed_and_the_spread_as_has_the_table_for_people(tmp_path):
     run(tmp_path, "--seeds=1-3")
     assert (tmp_path / "seeds.tsv").read_text().splitlines() == [
         "seed\teval_accuracy\teval_loss\tsteps\tcollapsed",
@@ -105,10 +105,6 @@ def test_the_files_have_a_row_for_each_seed_and_the_spread(tmp_path):
     # 0.5, 0.75, 0.875: mean 17/24; squares of the distances (25 + 1 + 16) / 576, over 2
     expected = {"mean": 17 / 24, "sd": (42 / 576 / 2) ** 0.5, "lowest": 0.5, "highest": 0.875}
     assert written(tmp_path)["spread"]["eval_accuracy"] == pytest.approx(expected)
-
-
-@pytest.mark.usefixtures("jobs")
-def test_the_table_for_people(tmp_path):
     assert summary(run(tmp_path, "--seeds=1-2").results) == [
         "   seed  eval_accuracy  eval_loss  steps",
         "      1         0.5000     0.5000      5  collapsed: dev: all predictions are yes",
@@ -160,45 +156,31 @@ def test_runs_are_trained_side_by_side_if_they_can(monkeypatch, arguments, task,
 
 
 @pytest.fixture(scope="module")
-def series(tmp_path_factory):
-    """A series of two seeds that was trained in one process; project and folder."""
+def series(project, tmp_path_factory):
+    """The folder of two seeds that were trained in one process."""
     folder = tmp_path_factory.mktemp("series")
-    project = write_project(folder / "project", layers=1)
-    ways = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1, "slots": 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        assert classifier.run(*project.flags(folder / "out", seeds="3,1", **ways)) == 0
-    return project, folder / "out", ways
+    assert classifier.run(*project.flags(folder, seeds="3,1", **WAYS)) == 0
+    return folder
 
 
-def weights(folder: Path) -> dict[str, bytes]:
-    reader = CheckpointReader(folder / "model.ckpt-5")
-    return {name: reader[name].tobytes() for name in reader.shapes}
+def test_a_seed_of_a_series_is_the_seed_alone(project, series, tmp_path):
+    assert classifier.run(*project.flags(tmp_path, **{**WAYS, "seed": 1, "do_eval": False})) == 0
+    assert same_bits(weights(series / "seed-1", 5), weights(tmp_path, 5))
+    assert not same_bits(weights(series / "seed-3", 5), weights(tmp_path, 5))
 
 
-def test_a_seed_of_a_series_is_the_seed_alone(series, tmp_path):
-    project, folder, ways = series
-    assert classifier.run(*project.flags(tmp_path / "alone", **{**ways, "seed": 1, "do_eval": False})) == 0
-    assert weights(folder / "seed-1") == weights(tmp_path / "alone")
-    assert weights(folder / "seed-3") != weights(tmp_path / "alone")
-
-
-def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(series, capsys):
-    project, folder, _ = series
-    before = (folder / "seeds.tsv").read_bytes()
-    data = project.data_dir / "other"
-    data.mkdir()
+def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(project, series, tmp_path, capsys):
+    before = (series / "seeds.tsv").read_bytes()
     for split in ("train", "dev"):
-        (data / f"{split}.tsv").write_text("question1\tquestion2\tis_duplicate\nthe red\tthe blue\t1\n")
-    assert classifier.run(*project.flags(folder, task_name="QQP", data_dir=data, do_eval=True, seeds="3,1")) == 0
-    assert (folder / "seeds.tsv").read_bytes() == before
-    assert [row["metrics"]["eval_accuracy"] in (0.0, 1.0) for row in written(folder / "QQP")["seeds"]] == [True, True]
+        (tmp_path / f"{split}.tsv").write_text("question1\tquestion2\tis_duplicate\nthe red\tthe blue\t1\n")
+    assert classifier.run(*project.flags(series, task_name="QQP", data_dir=tmp_path, do_eval=True, seeds="3,1")) == 0
+    assert (series / "seeds.tsv").read_bytes() == before
+    assert [row["metrics"]["eval_accuracy"] in (0.0, 1.0) for row in written(series / "QQP")["seeds"]] == [True, True]
     assert "eval_f1" in capsys.readouterr().out
 
 
-def test_the_same_series_again_trains_what_is_not_finished(series, monkeypatch):
-    project, folder, ways = series
-    before, trained, train = weights(folder / "seed-1"), [], training.run.train
+def test_the_same_series_again_trains_what_is_not_finished(project, series, monkeypatch):
+    before, trained, train = weights(series / "seed-1", 5), [], training.run.train
 
     def stopping(estimator, *arguments, **options):
         if "seed-2" not in estimator.model_dir:
@@ -207,6 +189,6 @@ def test_the_same_series_again_trains_what_is_not_finished(series, monkeypatch):
         return Outcome(3, signal.SIGTERM)
 
     monkeypatch.setattr(training.run, "train", stopping)
-    assert classifier.run(*project.flags(folder, seeds="1,2,3", **ways)) == 130
+    assert classifier.run(*project.flags(series, seeds="1,2,3", **WAYS)) == 130
     assert trained == ["seed-2"]
-    assert weights(folder / "seed-1") == before
+    assert same_bits(weights(series / "seed-1", 5), before)

@@ -37,13 +37,6 @@ def environment(tmp_path, monkeypatch):
     return {**os.environ, "SLURM_JOB_ID": "7"}
 
 
-def begin(tmp_path, environment, seconds):
-    text = slurm_launch.script(["-c", LEADER, str(seconds)], tmp_path, 4, None)
-    process = subprocess.Popen(["bash", "-c", text], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert process.stdout.readline() == "ready\n"
-    return process
-
-
 def test_the_script_is_valid_and_has_the_options(tmp_path):
     folder = tmp_path / "a folder with 100% of it's runs"
     text = slurm_launch.script(["-m", "bert_tf", "sweep", f"{folder}/a.yaml"], folder, 4, "--partition=gpu --time=12:00:00")
@@ -53,22 +46,21 @@ def test_the_script_is_valid_and_has_the_options(tmp_path):
     assert "100%% of it" in text
 
 
-def test_a_leader_that_ends_ends_the_job(tmp_path, environment):
-    process = begin(tmp_path, environment, 0)
-    assert process.communicate(timeout=30) == ("", None)
-    assert process.returncode == 0
-
-
-def test_before_the_time_limit_the_job_saves_and_requeues_itself(tmp_path, environment):
-    process = begin(tmp_path, environment, 60)
-    process.send_signal(signal.SIGUSR1)  # to the shell alone
-    assert process.communicate(timeout=30) == ("saved\nscontrol requeue 7\n", None)
-
-
-def test_a_cancelled_job_waits_for_its_leader(tmp_path, environment):
-    process = begin(tmp_path, environment, 60)
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.communicate(timeout=30) == ("saved\n", None)
+@pytest.mark.parametrize(
+    ("seconds", "tell", "output"),
+    [
+        (0, lambda _: None, ""),
+        (60, lambda number: os.kill(number, signal.SIGUSR1), "saved\nscontrol requeue 7\n"),  # near the time limit, by Slurm
+        (60, lambda number: os.killpg(number, signal.SIGTERM), "saved\n"),  # cancelled
+    ],
+)
+def test_the_job_ends_with_its_leader_and_requeues_itself_before_the_time_limit(tmp_path, environment, seconds, tell, output):
+    text = slurm_launch.script(["-c", LEADER, str(seconds)], tmp_path, 4, None)
+    process = subprocess.Popen(["bash", "-c", text], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    tell(process.pid)
+    assert process.communicate(timeout=30) == (output, None)
+    assert seconds or process.returncode == 0
 
 
 def test_a_leader_that_has_finished_is_not_started_again(tmp_path, environment):
