@@ -16,13 +16,10 @@ def one(context, options, *, before="", after="", answer=0, max_seq_length=16, l
     return build([choice], [answer], TOKENIZER, max_seq_length=max_seq_length, long_text=long_text)
 
 
-def test_each_option_is_a_row_behind_context_and_question():
+def test_each_option_is_a_row_behind_context_and_question_and_fills_the_blank():
     features = one("The cat", ("sat", "the ."), before="cat")
     assert rows(features) == [[CLS, THE, CAT, SEP, CAT, SAT, SEP], [CLS, THE, CAT, SEP, CAT, THE, STOP, SEP]]
     assert features.first_lengths.tolist() == [4, 4]
-
-
-def test_an_option_fills_the_blank():
     assert rows(one("the", ("sat", "cat"), before="the", after="."))[0] == [CLS, THE, SEP, THE, SAT, STOP, SEP]
 
 
@@ -35,24 +32,25 @@ def test_rows_of_a_question_stay_together_and_name_its_answer():
     assert "option_ids" not in features.batch(np.arange(5), 8)
 
 
-def test_the_context_is_cut_and_the_option_whole():
+def test_the_context_is_cut_before_the_question_and_this_before_an_option():
     features = one("the " * 9, ("cat sat .", "sat"), before="cat", max_seq_length=10)
     first, second = rows(features)
     assert first == [CLS, THE, THE, THE, SEP, CAT, CAT, SAT, STOP, SEP]
     assert second == [CLS, *[THE] * 5, SEP, CAT, SAT, SEP]
     assert features.truncated == 1
-
-
-def test_a_question_longer_than_its_context_is_cut_first():
+    # A question longer than its context is cut first, and what follows the blank before what precedes it.
     assert rows(one("cat", ("sat",) * 2, before="the " * 9, max_seq_length=9))[0] == [CLS, CAT, SEP, *[THE] * 4, SAT, SEP]
-
-
-def test_what_follows_the_blank_is_cut_before_what_precedes_it():
-    found = rows(one("", ("sat",) * 2, before="the the", after="cat . .", max_seq_length=8))
-    assert found[0] == [CLS, SEP, THE, THE, SAT, CAT, STOP, SEP]
-
-
-def test_an_option_longer_than_a_row_leaves_a_quarter_to_the_rest():
+    assert rows(one("", ("sat",) * 2, before="the the", after="cat . .", max_seq_length=8))[0] == [
+        CLS,
+        SEP,
+        THE,
+        THE,
+        SAT,
+        CAT,
+        STOP,
+        SEP,
+    ]
+    # An option longer than a row leaves a quarter to the rest.
     features = one("cat " * 9, ("the " * 30, "sat"), max_seq_length=11)
     assert rows(features)[0] == [CLS, CAT, CAT, SEP, *[THE] * 6, SEP]
     assert features.truncated == 1

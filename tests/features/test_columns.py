@@ -61,16 +61,13 @@ def tagged(**changes) -> Features:
     ],
 )
 def test_batches_are_padded_at_the_end(rows, tokens, expected):
+    with pytest.raises(ValueError, match="a row has 6 tokens, the batch is padded to 5"):
+        features().batch(np.array([1, 2]), 5)
     found = features().batch(np.array(rows, np.int64), tokens)
     assert {name: found[name].tolist() for name in expected} == expected
     assert list(found) == [field.name for field in (*INPUTS, LABEL)]
     for field in (*INPUTS, LABEL):
         assert (found[field.name].shape, found[field.name].dtype) == (field.shape(len(rows), tokens), np.int32)
-
-
-def test_longer_example_is_refused():
-    with pytest.raises(ValueError, match="a row has 6 tokens, the batch is padded to 5"):
-        features().batch(np.array([1, 2]), 5)
 
 
 @pytest.mark.parametrize("original", [features(), tagged()], ids=["rows", "tokens and slots"])
@@ -80,7 +77,7 @@ def test_columns_make_the_features_again(original):
     assert {k: v.tolist() for k, v in again.columns().items()} == {k: v.tolist() for k, v in original.columns().items()}
 
 
-def test_values_of_tokens_and_slots_are_padded():
+def test_values_of_tokens_and_slots_are_padded_and_what_lies_beside_batches_stays_out():
     assert tagged().batch(np.array([1, 0]), 7)["tags"].tolist() == [[6, 7, 8, -1, -1, -1, -1], [0, 1, 2, 3, 4, 5, -1]]
     found = tagged().batch(np.array([1, 2, 0]), 6)  # to the row with most slots
     assert found[SLOTS.name].tolist() == [0, 1, 2]
@@ -90,15 +87,20 @@ def test_values_of_tokens_and_slots_are_padded():
     for field in tagged().batch_fields:
         array = tagged().batch(np.array([0, 2]), 8)[field.name]
         assert (array.shape, array.dtype) == (field.shape(2, 8, 2), field.dtype)
+    offsets = Field("offsets", TOKEN, in_batches=False)
+    found = tagged(targets={"tags": np.zeros(15, np.int32), "offsets": np.arange(15, dtype=np.int32)}, fields=(TAGS, offsets))
+    assert "offsets" not in found.batch(np.array([0]), 6)
+    assert offsets not in found.batch_fields
+    assert found.columns()["offsets"].tolist() == list(range(15))
 
 
-def test_a_row_weighs_one_where_nothing_else_is_said():
+def test_a_row_weighs_one_where_nothing_else_is_said_and_examples_that_add_nothing_are_known():
     assert features().weight(np.array([0, 2])) == 2
     weighed = dataclasses.replace(features(), weights=np.array([5, 0, 3], np.int32))
     assert weighed.weight(np.array([0, 1, 2, 2])) == 11
-
-
-def test_rows_are_examples_unless_several_are_of_one():
+    assert features().weightless.tolist() == []
+    weights = np.array([0, 1, 0, 0, 0, 1], np.int32)
+    assert dataclasses.replace(together(), weights=weights).weightless.tolist() == [1]
     assert (len(features()), features().examples, features().first_rows.tolist()) == (3, 3, [0, 1, 2])
     assert "example_ids" not in features().columns()
     windows = features(example_ids=[0, 0, 1])
@@ -155,17 +157,3 @@ def test_units_are_rows_unless_rows_stay_together():
     assert batch["groups"].tolist() == [0, 0, 1, 1, 1, 2, 2]
     assert batch["label_ids"].tolist() == rows.tolist()
     assert [field.name for field in found.batch_fields] == list(batch)
-
-
-def test_what_lies_beside_batches_stays_out_of_them():
-    offsets = Field("offsets", TOKEN, in_batches=False)
-    found = tagged(targets={"tags": np.zeros(15, np.int32), "offsets": np.arange(15, dtype=np.int32)}, fields=(TAGS, offsets))
-    assert "offsets" not in found.batch(np.array([0]), 6)
-    assert offsets not in found.batch_fields
-    assert found.columns()["offsets"].tolist() == list(range(15))
-
-
-def test_examples_that_add_nothing_are_known():
-    assert features().weightless.tolist() == []
-    weights = np.array([0, 1, 0, 0, 0, 1], np.int32)
-    assert dataclasses.replace(together(), weights=weights).weightless.tolist() == [1]

@@ -82,30 +82,24 @@ def test_texts_that_fit_are_the_same_however_long_ones_are_cut(long_text):
     assert (features.truncated, features.targets["label_ids"].tolist()) == (0, [0, 1, 2])
 
 
-def test_windows_of_a_long_text_are_rows_of_its_example():
+def test_windows_of_a_long_text_are_rows_of_its_example_with_the_shorter_text_in_each():
     texts = [("the", None), ("the cat cats sat .", None), ("cat", None)]
     features = build(texts, (LABEL, np.array([1, 2, 0], np.int32)), TOKENIZER, max_seq_length=6, long_text="windows")
     assert rows(features) == [[2, 5, 3], [2, 5, 6, 6, 8, 3], [2, 6, 8, 7, 9, 3], [2, 6, 3]]
     assert features.example_ids.tolist() == [0, 1, 1, 2]
     assert features.targets["label_ids"].tolist() == [1, 2, 2, 0]
     assert features.truncated == 0
-
-
-def test_the_shorter_text_of_a_pair_is_in_every_window():
     features = one("the cat", "sat . sat the", max_seq_length=7, long_text="windows")
     assert rows(features) == [[2, 5, 6, 3, 7, 9, 3], [2, 5, 6, 3, 9, 7, 3], [2, 5, 6, 3, 7, 5, 3]]
     assert features.first_lengths.tolist() == [4, 4, 4]
 
 
-def test_each_text_is_a_row_and_pairs_stay_together():
+def test_each_text_is_a_row_and_pairs_stay_together_and_windows_with_their_side():
     features = build_pairs([("the cat", "sat"), ("sat", ".")], [0.5, 1.0], TOKENIZER, max_seq_length=8)
     assert rows(features) == [[2, 5, 6, 3], [2, 7, 3], [2, 7, 3], [2, 9, 3]]
     assert features.targets["sides"].tolist() == [0, 1, 0, 1]
     assert features.targets["scores"].tolist() == [0.5, 0.5, 1.0, 1.0]
     assert (features.units, features.batch(np.arange(4), 4)["groups"].tolist()) == (2, [0, 0, 1, 1])
-
-
-def test_windows_of_a_long_text_are_rows_of_its_side():
     features = build_pairs([("the cat sat .", "cat")], [1.0], TOKENIZER, max_seq_length=5, long_text=WINDOWS)
     assert features.targets["sides"].tolist() == [0, 0, 1]
     assert features.units == 1
@@ -154,13 +148,10 @@ def sliding(first: int, second: int, limit: int) -> list[tuple[list[int], list[i
     return rows if first > second else [row[::-1] for row in rows]
 
 
-def test_examples_in_the_documentation_hold():
+def test_examples_in_the_documentation_hold_and_the_flag_knows_every_way():
     result = doctest.testmod(long_text)
     assert result.attempted > 0
     assert result.failed == 0
-
-
-def test_the_flag_knows_every_way():
     assert tuple(CUTS) == LONG_TEXTS
 
 

@@ -41,13 +41,10 @@ def test_a_window_starts_every_stride_until_one_ends_with_the_text(text, stride,
     assert len(build()) == 0
 
 
-def test_the_question_is_the_first_segment():
+def test_the_question_is_the_first_segment_cut_if_long():
     features = build(("a?", TEXT), ("b", "c"))
     assert features.first_lengths.tolist() == [4, 4, 4, 3]
     assert features.example_ids.tolist() == [0, 0, 0, 1]
-
-
-def test_a_long_question_is_cut_and_counted_and_leaves_room_for_a_window():
     features = build(("a b c?", "d"), query=2)
     assert (rows(features), features.truncated) == (["[CLS] a b [SEP] d [SEP]"], 1)
     assert build(("a b c d e f g h", "a"), length=11).lengths.tolist() == [6 + 3 + 1]
@@ -57,6 +54,10 @@ def test_each_token_counts_in_the_window_that_shows_most_around_it():
     # c has one word on its poorer side in the first window, and none in the second; d none, and one.
     widest = [[int(one) for one in row] for row in rows(build(("a?", TEXT)), spans.WIDEST)]
     assert widest == [[0] * 4 + [1, 1, 1, 0, 0], [0] * 4 + [0, 1, 1, 0, 0], [0] * 4 + [0, 1, 1, 1, 0]]
+    # Offsets are those of the original text.
+    features = build(("a", "bs  Cafe\u0301."))
+    assert rows(features, spans.FIRST) == [[-1, -1, -1, 0, 1, 4, 9, -1]]
+    assert rows(features, spans.AFTER) == [[-1, -1, -1, 1, 2, 8, 10, -1]]
 
 
 def published_widest(starts_and_lengths, position):
@@ -80,12 +81,6 @@ def test_widest_windows_are_those_of_the_published_rule():
         found = [np.flatnonzero(row) - 3 + start for row, start in zip(rows(features, spans.WIDEST), starts)]
         expected = [[p for p in range(words) if published_widest(spans_of, p) == n] for n in range(len(features))]
         assert [row.tolist() for row in found] == expected
-
-
-def test_offsets_are_those_of_the_original_text():
-    features = build(("a", "bs  Cafe\u0301."))
-    assert rows(features, spans.FIRST) == [[-1, -1, -1, 0, 1, 4, 9, -1]]
-    assert rows(features, spans.AFTER) == [[-1, -1, -1, 1, 2, 8, 10, -1]]
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,18 @@ def rows(features):
     return [(" ".join(VOCABULARY.tokens[i] for i in row), of_row.tolist()) for row, of_row in zip(ids, found)]
 
 
-def test_the_first_piece_of_a_word_has_its_tag():
+def test_the_first_piece_of_a_word_has_its_tag_and_one_that_is_too_long_is_cut_and_counted():
     assert rows(built("ax b", "cxy")) == [
         ("[CLS] a ##x b [SEP]", [-1, 0, -1, 1, -1]),
         ("[CLS] c ##x ##y [SEP]", [-1, 2, -1, -1, -1]),
     ]
+    features = built("a cxyxyxy b", "cxyxyxy cxyxyxy", "a", limit=5)
+    assert rows(features)[1] == ("[CLS] c ##x ##y [SEP]", [-1, 1, -1, -1, -1])
+    assert features.truncated == 2
+    # Words without pieces and sentences without words have a row without tags.
+    features = tags.build([[CONTROL], [], ["a"]], np.zeros(2, np.int32), TOKENIZER, max_seq_length=8)
+    assert rows(features) == [("[CLS] [SEP]", [-1, -1])] * 2 + [("[CLS] a [SEP]", [-1, 0, -1])]
+    assert features.weights.tolist() == [0, 0, 1]
 
 
 def test_a_word_counts_in_the_window_of_most_context():
@@ -52,15 +59,3 @@ def test_every_word_with_pieces_has_one_tag_whatever_the_limit(limit):
     assert sorted(found[found >= 0].tolist()) == [n for n, word in enumerate(words) if word != CONTROL]
     assert features.lengths.max() <= limit
     assert features.weights.sum() == np.sum(found >= 0)
-
-
-def test_a_word_that_is_too_long_is_cut_and_counted():
-    features = built("a cxyxyxy b", "cxyxyxy cxyxyxy", "a", limit=5)
-    assert rows(features)[1] == ("[CLS] c ##x ##y [SEP]", [-1, 1, -1, -1, -1])
-    assert features.truncated == 2
-
-
-def test_words_without_pieces_and_sentences_without_words_have_a_row_without_tags():
-    features = tags.build([[CONTROL], [], ["a"]], np.zeros(2, np.int32), TOKENIZER, max_seq_length=8)
-    assert rows(features) == [("[CLS] [SEP]", [-1, -1])] * 2 + [("[CLS] a [SEP]", [-1, 0, -1])]
-    assert features.weights.tolist() == [0, 0, 1]

@@ -6,15 +6,12 @@ import pytest
 from bert_tf.features import choices, sentences, spans, tags
 from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
 from tests import tokenizer_files
+from tests.features.test_sentences import rows
 
 pytest.importorskip("tokenizers")
 
 # <s> 0, <pad> 1, </s> 2; "w" 5, digits 6 to 15, a blank and "w" 17; a word does not go on behind a digit
 TOKENIZER = tokenizer_of(LibraryVocabulary(tokenizer_files.byte_level()), lower_case=False)
-
-
-def rows(features) -> list[list[int]]:
-    return [part.tolist() for part in np.split(features.token_ids, np.cumsum(features.lengths))[:-1]]
 
 
 @pytest.mark.parametrize(
@@ -33,16 +30,13 @@ def test_sentences(texts, length, row, first_length):
     assert (rows(features), features.first_lengths.tolist()) == ([row], [first_length])
 
 
-def test_a_batch_has_the_second_text_in_segment_1():
-    batch = sentences.build([("w1", "w2")], None, TOKENIZER, max_seq_length=9).batch(np.array([0]), 9)
-    assert batch["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 0]]
-    assert batch["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0]]
-
-
-def test_words_have_the_blank_before_them():
+def test_words_have_the_blank_before_them_and_the_second_text_segment_1():
     features = tags.build([["w1", "w2"]], np.array([0, 1], np.int32), TOKENIZER, max_seq_length=9)
     assert rows(features) == [[0, 17, 7, 17, 8, 2]]
     assert features.targets["tag_ids"].tolist() == [-1, 0, -1, 1, -1, -1]
+    batch = sentences.build([("w1", "w2")], None, TOKENIZER, max_seq_length=9).batch(np.array([0]), 9)
+    assert batch["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 0]]
+    assert batch["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0]]
 
 
 def test_answers_are_behind_both_separators():

@@ -1,8 +1,6 @@
 """Texts of all that a tokenizer may meet, by a seed."""
 # ruff: noqa: RUF001  (letters that look alike are what is tested)
 
-from __future__ import annotations
-
 import random
 import string
 import sys

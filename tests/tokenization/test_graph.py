@@ -1,7 +1,5 @@
 """Word pieces in the graph are those of the reference: ids and offsets, of any text."""
 
-from __future__ import annotations
-
 import functools
 
 import pytest
@@ -53,17 +51,11 @@ def differences(batches, vocabulary: Vocabulary, lower_case: bool):
                 yield data, found, wanted
 
 
+@pytest.mark.parametrize("count", [1000, pytest.param(100_000, marks=pytest.mark.slow)])
 @BOTH_CASES
-def test_any_text_has_the_ids_and_offsets_of_the_reference(lower_case):
-    batches = [text.encode() for text in any_text.texts(1000, 19, PIECES)]
-    assert not list(differences(batches, PIECES, lower_case))
-
-
-@pytest.mark.slow
-@BOTH_CASES
-def test_100_000_texts_have_the_ids_and_offsets_of_the_reference(lower_case):
-    batches = [text.encode() for text in any_text.texts(100_000, 20, PIECES)]
-    assert not list(differences(batches, PIECES, lower_case))
+def test_any_text_has_the_ids_and_offsets_of_the_reference(lower_case, count):
+    texts = any_text.texts(count, 19, PIECES)
+    assert not list(differences([text.encode() for text in texts], PIECES, lower_case))
 
 
 def between_letters(characters) -> list[bytes]:
@@ -87,17 +79,19 @@ def test_bytes_that_are_no_text_vanish_as_where_python_replaces_them(lower_case)
     assert not list(differences(any_text.bytes_of(2000, 21), PIECES, lower_case))
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["", " \0", ""], ["a", "", "b c"]], ids=str)
-def test_texts_without_pieces_have_rows_of_their_own(texts):
+LONG_WORDS = [character * (MAX_WORD_CHARACTERS + more) for character in "aé中-\U0001f600" for more in (-1, 0, 1)]
+LONG_WORDS += ["a" * 100, "a" + "b" * 128, "a" * 101, "-" * 150, "a" + "-" * 201]
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "texts"),
+    [*((PIECES, texts) for texts in ([], [""], ["", " \0", ""], ["a", "", "b c"])), (LONG, LONG_WORDS)],
+    ids=range(5),
+)
+def test_texts_without_pieces_and_long_words_have_rows_of_their_own(vocabulary, texts):
     batch = [text.encode() for text in texts]
-    assert len(cut(PIECES, True)(batch)) == len(texts)
-    assert not list(differences(batch, PIECES, True))
-
-
-def test_long_words_and_long_pieces():
-    words = [character * (MAX_WORD_CHARACTERS + more) for character in "aé中-\U0001f600" for more in (-1, 0, 1)]
-    words += ["a" * 100, "a" + "b" * 128, "a" * 101, "-" * 150, "a" + "-" * 201]
-    assert not list(differences([word.encode() for word in words], LONG, True))
+    assert len(cut(vocabulary, True)(batch)) == len(texts)
+    assert not list(differences(batch, vocabulary, True))
 
 
 def test_a_piece_that_cannot_be_matched_is_refused():
@@ -106,7 +100,7 @@ def test_a_piece_that_cannot_be_matched_is_refused():
 
 
 def test_more_characters_than_two_bytes_can_tell_apart():
-    characters = [c for c in any_text.CHARACTERS[0x4E00:] if c.isalpha()][:3000]
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *(f"##{c}" for c in characters)])
-    assert tables(vocabulary, lower_case=False).width == 3
-    assert not list(differences(between_letters(characters), vocabulary, False))
+    characters = [piece for piece in PIECES.tokens if len(piece) == 1]
+    assert len(characters) > 2000
+    assert tables(PIECES, lower_case=False).width == 3
+    assert not list(differences(between_letters(characters), PIECES, False))

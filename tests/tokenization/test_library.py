@@ -1,13 +1,10 @@
 """Tokenizers of a tokenizer.json beside transformers; `write_library_oracle.py` wrote library_oracle.json."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bert_tf.errors import FlagError, VocabularyError
@@ -16,6 +13,7 @@ from bert_tf.features.long_text import LONGEST_FIRST
 from bert_tf.tokenization import casing, library
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests import tokenizer_files
+from tests.features.test_sentences import rows
 
 pytest.importorskip("tokenizers")
 
@@ -31,10 +29,6 @@ def kind(request):
 @pytest.fixture(scope="module")
 def tokenizer(kind):
     return library.tokenizer_of(library.LibraryVocabulary(ORACLE[kind]["file"]), lower_case=True)
-
-
-def rows(features) -> list[list[int]]:
-    return [part.tolist() for part in np.split(features.token_ids, np.cumsum(features.lengths))[:-1]]
 
 
 def built(texts, tokenizer, length: int) -> list[list[int]]:
@@ -70,26 +64,20 @@ def test_ranges_have_no_blank_before_the_piece(kind, tokenizer):
             assert (text[start:end], end) == (text[first:after].lstrip() or text[first:after], after)
 
 
-def test_lone_surrogates_are_read(tokenizer):
-    """JSON can escape them; of BERT's rules they are characters like others."""
+def test_letters_keep_their_case_and_lone_surrogates_are_read(tokenizer):
+    assert not tokenizer.lower_case
+    assert tokenizer.ids("Mill") != tokenizer.ids("mill")
+    assert casing.find(tokenizer.vocabulary).signs == ()
+    # JSON can escape them; of BERT's rules they are characters like others.
     assert tokenizer.ids("a \ud800 b") == tokenizer.ids("a \ufffd b")
     assert tokenizer.pieces("\udfff mill").ends[-1] == 6
 
 
-def test_letters_keep_their_case_and_nothing_speaks_against_it(tokenizer):
-    assert not tokenizer.lower_case
-    assert tokenizer.ids("Mill") != tokenizer.ids("mill")
-    assert casing.find(tokenizer.vocabulary).signs == ()
-
-
-def test_a_file_of_padding_and_truncation_does_neither(kind, tokenizer):
+def test_other_processes_get_the_same_and_a_file_of_padding_and_truncation_does_neither(kind, tokenizer):
     whole = {**json.loads(ORACLE[kind]["file"])}
     whole["truncation"] = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
     other = library.tokenizer_of(library.LibraryVocabulary(json.dumps(whole)), lower_case=False)
     assert other.ids(TEXTS[3]) == tokenizer.ids(TEXTS[3])
-
-
-def test_other_processes_get_the_same(tokenizer):
     again = pickle.loads(pickle.dumps(tokenizer))  # noqa: S301 of our own
     assert again.ids(TEXTS[3]) == tokenizer.ids(TEXTS[3])
     assert again.vocabulary.fingerprint == tokenizer.vocabulary.fingerprint
@@ -99,6 +87,8 @@ def test_special_tokens_are_found_by_name(tmp_path):
     special = ("</s>", "<mask>", "<unk>", "<s>", "<pad>")
     (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level(special=special))
     vocabulary = library.read(tmp_path / "tokenizer.json")
+    with pytest.raises(VocabularyError, match="only a WordPiece vocabulary will do here"):
+        Vocabulary.from_file(tmp_path / "tokenizer.json")
     assert [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.sep_id, vocabulary.mask_id] == [4, 2, 3, 0, 1]
     assert (len(vocabulary), vocabulary.folder) == (23, tmp_path)
 
@@ -106,6 +96,7 @@ def test_special_tokens_are_found_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
+        (None, ": cannot read the tokenizer: No such file"),
         (b'{"a": 1}', "not a tokenizer that `tokenizers` reads"),
         (b"{", "not a tokenizer that `tokenizers` reads"),
         (b"\xff", "not UTF-8 at byte 0"),
@@ -115,17 +106,13 @@ def test_special_tokens_are_found_by_name(tmp_path):
     ],
 )
 def test_damaged_files_end_in_one_line(content, expected, tmp_path):
-    (tmp_path / "tokenizer.json").write_bytes(content)
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_bytes(content)
     with pytest.raises(VocabularyError) as caught:
         library.read(tmp_path / "tokenizer.json")
     assert expected in str(caught.value)
     assert str(caught.value).startswith(f"{tmp_path}/tokenizer.json")
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(VocabularyError, match="tokenizer.json: cannot read the tokenizer: No such file"):
-        library.read(tmp_path / "tokenizer.json")
 
 
 def test_without_the_library_its_command_is_shown(monkeypatch):
@@ -139,9 +126,3 @@ def test_what_needs_word_pieces_says_so(tokenizer):
         library.word_pieces(tokenizer, "fill-mask")
     own = library.tokenizer_of(Vocabulary([*SPECIAL_TOKENS, "a"]), lower_case=True)
     assert library.word_pieces(own, "fill-mask") is own
-
-
-def test_the_file_is_no_list_of_pieces(tmp_path):
-    (tmp_path / "tokenizer.json").write_text(tokenizer_files.byte_level())
-    with pytest.raises(VocabularyError, match="only a WordPiece vocabulary will do here"):
-        Vocabulary.from_file(tmp_path / "tokenizer.json")

@@ -1,7 +1,5 @@
 """Vocabularies made of a corpus."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 
@@ -31,9 +29,13 @@ def pieces(text, **settings):
     return [piece.token for piece in tokenizer.tokenize(text)]
 
 
-def test_special_pieces_are_in_the_published_order_before_all_others():
+def test_words_are_joined_but_not_those_that_are_too_long_and_special_pieces_come_first():
     tokens = training.train(counted(), size=80, unused=2).tokens
     assert tokens[:8] == ("[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "!")
+    expected = ["naive", "keepers", "keep", "東", "京", "houses", "!"]
+    assert pieces("Naïve KEEPERS keep 東京 houses!", size=200) == expected
+    made = training.train(counted(["ab" * 40] * 9), size=200)
+    assert max(map(len, made.tokens)) == len("[MASK]")
 
 
 def test_neither_threads_nor_the_order_or_the_size_of_the_corpus_matter(monkeypatch):
@@ -45,11 +47,6 @@ def test_neither_threads_nor_the_order_or_the_size_of_the_corpus_matter(monkeypa
     assert training.train(many_words(), size=400).tokens == first
     monkeypatch.setattr(training, "_MOST_FED", many_words().total // 3)
     assert training.train(many_words(), size=400).tokens == first
-
-
-def test_our_tokenizer_finds_the_words_that_were_joined():
-    expected = ["naive", "keepers", "keep", "東", "京", "houses", "!"]
-    assert pieces("Naïve KEEPERS keep 東京 houses!", size=200) == expected
 
 
 @pytest.mark.parametrize("text", [" ".join(TEXTS), "vest"])  # the corpus has a v within words alone
@@ -67,11 +64,6 @@ def test_marks_and_ideographs_are_not_in_the_middle_of_words_and_capitals_stay_w
     tokens = set(training.train(counted(lower_case=False), size=200).tokens)
     assert {"東", "!", ";", "The", "Naïve"} < tokens
     assert not {"##東", "##!", "##;"} & tokens
-
-
-def test_what_is_too_long_to_be_a_word_is_not_learned():
-    made = training.train(counted(["ab" * 40] * 9), size=200)
-    assert max(map(len, made.tokens)) == len("[MASK]")
 
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):

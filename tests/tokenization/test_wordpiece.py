@@ -1,7 +1,5 @@
 """The published rules one by one, with cases written by hand."""
 
-from __future__ import annotations
-
 import copy
 import doctest
 import string
@@ -151,10 +149,8 @@ def test_long_words_are_decomposed_as_unicode_says(text):
 )
 def test_offsets_cover_what_the_piece_was_made_of(text, expected):
     assert spans(text) == expected
-
-
-def test_pieces_of_one_character_share_its_offsets():
-    assert spans("\ud55c", Vocabulary([*SPECIAL_TOKENS, JAMO[0], f"##{JAMO[1]}", f"##{JAMO[2]}"])) == ["\ud55c"] * 3
+    hangul = Vocabulary([*SPECIAL_TOKENS, JAMO[0], f"##{JAMO[1]}", f"##{JAMO[2]}"])
+    assert spans("\ud55c", hangul) == ["\ud55c"] * 3  # pieces of one character share its offsets
 
 
 TOKENIZERS = {lower_case: WordPieceTokenizer(VOCABULARY, lower_case=lower_case) for lower_case in (False, True)}
@@ -171,7 +167,12 @@ def test_columns_hold_what_tokenize_says(text, lower_case):
     assert VOCABULARY.ids(piece.token for piece in tokenizer.tokenize(text)) == tokenizer.ids(text)
 
 
-def test_what_is_remembered_is_bounded_in_characters(monkeypatch):
+def test_what_is_remembered_is_bounded_in_characters_and_goes_to_no_other_process(monkeypatch):
+    tokenizer = WordPieceTokenizer(VOCABULARY, lower_case=False)
+    expected = tokenizer.ids("unaffable B")
+    sent = copy.deepcopy(tokenizer)  # as pickle does it
+    assert len(sent._pieces_of) == 0
+    assert sent.ids("unaffable B") == expected
     long = [f"ab{number:0400}" for number in range(5)]
     expected = [WordPieceTokenizer(VOCABULARY).ids(text) for text in long]
     monkeypatch.setattr(wordpiece, "_REMEMBERED_CHARACTERS", 1000)
@@ -179,11 +180,3 @@ def test_what_is_remembered_is_bounded_in_characters(monkeypatch):
     assert [own.ids(text) for text in long] == expected
     for remembered in (own._ids_of, own._pieces_of):
         assert sum(map(len, remembered)) <= 1000
-
-
-def test_goes_to_another_process_without_what_it_remembers():
-    tokenizer = WordPieceTokenizer(VOCABULARY, lower_case=False)
-    expected = tokenizer.ids("unaffable B")
-    sent = copy.deepcopy(tokenizer)  # as pickle does it
-    assert len(sent._pieces_of) == 0
-    assert sent.ids("unaffable B") == expected

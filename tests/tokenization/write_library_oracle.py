@@ -7,8 +7,6 @@ By kind of tokenizer: the file, and of each text its ids, cut to 16 tokens, thos
 the ids of its words with their numbers, and the character ranges of its tokens.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
