@@ -15,33 +15,32 @@ from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.family import TagFamily
 
 
-def test_a_label_is_wrong_if_another_class_is_as_probable_as_for_its_own_rows():
+def test_a_label_is_wrong_if_another_class_is_surely_as_probable_as_for_its_own_rows():
     given = np.array([0, 0, 0, 1, 1, 1])
     first = np.array(
         [0.9, 0.8, 0.1, 0.2, 0.45, 0.7]
     )  # thresholds: 0.6 of the first, (0.8 + 0.55 + 0.3) / 3 = 0.55 of the other
     assert labels.flagged(given, np.stack([first, 1 - first], axis=1)).tolist() == [False, False, True, False, False, True]
-
-
-def test_an_unsure_disagreement_is_not_flagged():
     given = np.array([0, 0, 1, 1])
     first = np.array([0.9, 0.45, 0.1, 0.1])  # the second leans to a class whose threshold is 0.9
     assert not labels.flagged(given, np.stack([first, 1 - first], axis=1)).any()
-
-
-def test_several_labels_are_judged_one_by_one():
     applies = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
     probabilities = np.array([[0.9, 0.1], [0.9, 0.9], [0.1, 0.9], [0.95, 0.1]])
     # Thresholds of the first label: 0.9 if it applies, (0.9 + 0.05) / 2 if not.
     assert labels.multi_label_issues(applies, probabilities, ("a", "b"), "|") == [labels.Issue(3, pytest.approx(0.05), "a")]
 
 
-def test_a_number_far_from_its_prediction():
+def test_a_number_far_from_its_prediction_and_options_and_answers_by_disagreement():
     given = np.arange(20.0)
     predicted = given + np.tile([0.1, -0.1], 10)
     predicted[7] = 1.0
     (issue,) = labels.number_issues(given, predicted)
     assert (issue.row, issue.suggested) == (7, "1")
+    probabilities = np.array([0.2, 0.8])
+    assert labels.option_issues([0, 1], [probabilities, probabilities]) == [labels.Issue(0, 0.2, "1")]
+    answered = [SpanExample(str(n), "q", "a red fox", (Answer(text, 2),)) for n, text in enumerate(("red", "Red Fox"))]
+    cells = {"answer": "red fox", "probability": "0.75"}
+    assert labels.answer_issues(answered, [cells, cells]) == [labels.Issue(0, 0.25, "red fox")]
 
 
 def test_a_sentence_has_the_score_of_its_worst_word():
@@ -51,15 +50,7 @@ def test_a_sentence_has_the_score_of_its_worst_word():
     assert labels.tag_issues(rows, predicted) == [labels.Issue(1, pytest.approx(0.05), "O O")]
 
 
-def test_options_and_answers_by_disagreement():
-    probabilities = np.array([0.2, 0.8])
-    assert labels.option_issues([0, 1], [probabilities, probabilities]) == [labels.Issue(0, 0.2, "1")]
-    answered = [SpanExample(str(n), "q", "a red fox", (Answer(text, 2),)) for n, text in enumerate(("red", "Red Fox"))]
-    cells = {"answer": "red fox", "probability": "0.75"}
-    assert labels.answer_issues(answered, [cells, cells]) == [labels.Issue(0, 0.25, "red fox")]
-
-
-def test_outputs_of_several_runs_are_averaged():
+def test_outputs_of_several_runs_are_averaged_but_tags_refused():
     options = [ChoiceExample("1", "c", "q", ("x", "y"), 0)]
     runs = [[{"probabilities": "0.4 0.6"}], [{"probabilities": [0.3, 0.7]}]]
     assert labels.from_predictions(ChoiceFamily(), options, runs) == [labels.Issue(0, pytest.approx(0.35), "1")]
@@ -67,9 +58,6 @@ def test_outputs_of_several_runs_are_averaged():
     runs = [[{"score": n + error * (n % 3) + 5 * (n == 4)} for n in range(9)] for error in (0.1, 0.3)]
     (issue,) = labels.from_predictions(SentenceFamily((), kind=REGRESSION), numbers, runs)
     assert (issue.row, issue.suggested) == (4, "9.2")
-
-
-def test_tags_of_several_runs_are_refused():
     with pytest.raises(ValueError, match="only those of one run"):
         labels.from_predictions(TagFamily(("O", "X")), [], [[], []])
 
@@ -109,9 +97,6 @@ def exact(*given):
 @pytest.mark.parametrize("text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...'])
 def test_case_punctuation_blanks_and_forms_do_not_count(text):
     assert duplicates.normalized(text) == "he left"
-
-
-def test_texts_of_symbols_differ():
     assert duplicates.normalized(":-)") != duplicates.normalized(":-(")
 
 
@@ -125,9 +110,6 @@ def test_duplicates_contradictions_and_leaks():
         ("leak", "train:3", "dev:4"),
         ("contradiction", "dev:4", "train:3"),
     ]
-
-
-def test_rows_to_predict_contradict_nothing():
     assert exact(("train", "one", "a"), ("test", "one", None)) == [("leak", "train:0", "test:1")]
 
 
@@ -135,23 +117,17 @@ def share(one, other):
     return [share for _, _, share in duplicates.similar([one, other], 0.01)]
 
 
-def test_overlap_of_words_or_letters():
+def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
     assert share(("aa b c d e f", ""), ("aa b c d e x", "")) == [pytest.approx(5 / 7)]
     assert share(("one two three", ""), ("three one two", "")) == [1.0]
     assert share(("abcdefghijkl", ""), ("abcdefghijklm", "")) == [pytest.approx(11 / 14)]
-
-
-def test_of_two_texts_the_one_that_shares_less_counts():
     assert share(("one two three", "abcdefghijkl"), ("one two three", "abcdefghijklm")) == [pytest.approx(11 / 14)]
     assert share(("one two three", ""), ("one two three", "left")) == []
-
-
-def test_short_texts_share_all_or_nothing():
     assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
     assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
 
 
-def test_near_duplicates_are_leaks_across_splits():
+def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypatch):
     found = rows(
         ("train", "the old man went home at six", "a"),
         ("train", "the old man went home at seven", "a"),
@@ -163,9 +139,6 @@ def test_near_duplicates_are_leaks_across_splits():
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
     ]
-
-
-def test_pairs_are_the_same_in_blocks(monkeypatch):
     texts = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
     whole = list(duplicates.similar(texts, 0.5))
     monkeypatch.setattr(duplicates, "_BLOCK", 100)

@@ -117,17 +117,9 @@ def test_plain_text_has_no_control_characters():
 @pytest.mark.parametrize("changed", [{}, {"checkpoint_sha256": "other"}])
 def test_calibration_is_shown_before_and_after_if_it_is_of_these_weights(tmp_path, changed):
     run = write_run(tmp_path / "run")
-    fitted = {
-        "temperatures": [1.5],
-        "abstain_below": 0.7,
-        "before": QUALITY,
-        "after": {**QUALITY, "ece": 0.0625},
-        "reported_on": 204,
-    }
-    sha256 = digest(str(run / "model.ckpt-7"))
-    example.write_json(
-        run / "decision.json", {"checkpoint_sha256": sha256, "fitted_on": {"examples": 204}, **fitted, **changed}
-    )
+    qualities = {"before": QUALITY, "after": {**QUALITY, "ece": 0.0625}, "fitted_on": {"examples": 204}, "reported_on": 204}
+    decision = {"checkpoint_sha256": digest(str(run / "model.ckpt-7")), "temperatures": [1.5], "abstain_below": 0.7}
+    example.write_json(run / "decision.json", {**decision, **qualities, **changed})
     text = card(run)
     assert ("| ECE | 0.1250 | 0.0625 |" in text, "not calibrated" in text) == (not changed, bool(changed))
     assert ("- `abstain_below`: 0.7\n" in text, "`decision`" in text) == (not changed, False)
@@ -156,16 +148,12 @@ def test_an_edited_card_is_not_replaced(tmp_path):
     assert card(run, overwrite=True) == text
 
 
-def test_it_prints_and_writes_elsewhere(tmp_path, capsys):
+def test_it_prints_and_writes_elsewhere_and_leaves_damaged_files_out(tmp_path, capsys):
     run = write_run(tmp_path / "run")
     bert_tf.write_card(run, output="-")
     assert capsys.readouterr().out.startswith("---\n")
     assert not (run / "MODEL_CARD.md").exists()
     assert 'bert_tf.load("model.ckpt-7")' in card(run / "model.ckpt-7", output=tmp_path / "card.md")
-
-
-def test_damaged_files_of_a_run_are_left_out(tmp_path):
-    run = write_run(tmp_path / "run")
     for name in ("eval_results.json", "timing.json", "metrics.jsonl"):
         (run / name).write_text("{")
     assert "Not measured at step 7." in card(run)

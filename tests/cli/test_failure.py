@@ -86,15 +86,14 @@ def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_pat
     assert f"raise error\n{type(error).__module__}.{type(error).__name__}".replace("builtins.", "") in report.read_text()
 
 
-def test_without_an_output_folder_the_report_is_a_temporary_file(tmp_path, monkeypatch, capsys):
+def test_without_an_output_folder_the_report_is_a_temporary_file_and_where_no_folder_takes_it_the_error_is_shown(
+    tmp_path, monkeypatch, capsys
+):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path / "temporary"))
     failure.reports_go_to(tmp_path / "none")
     assert ending_of(ZeroDivisionError(), capsys)[0] == 70
     assert len(list((tmp_path / "temporary").iterdir())) == 1
-
-
-def test_a_report_that_no_folder_takes_does_not_hide_the_error(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path / "none"))
     failure.reports_go_to(tmp_path / "none")
     status, said = ending_of(ZeroDivisionError("x"), capsys)
@@ -120,11 +119,8 @@ def test_an_error_in_another_thread_is_one_line_too(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("code", "status", "said"), [(None, 0, ""), (3, 3, ""), ("no such runner", 2, "error: no such runner\n")]
 )
-def test_a_library_that_ends_the_process_keeps_its_status(code, status, said, capsys):
+def test_a_library_that_ends_the_process_keeps_its_status_and_ctrl_c_is_one_line(code, status, said, capsys):
     assert ending_of(SystemExit(code), capsys) == (status, said)
-
-
-def test_ctrl_c_is_one_line(capsys):
     assert ending_of(KeyboardInterrupt(), capsys) == (130, "error: stopped\n")
 
 

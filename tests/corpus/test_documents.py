@@ -13,6 +13,7 @@ from bert_tf.corpus.documents import BOOK, PARAGRAPHS, SENTENCES, Corpus, Place,
 from bert_tf.errors import DataError, FlagError
 
 LONG = "word " * module.WRAPPED
+HALF_CHARACTERS = '{"text": "a\\ud800 \\ud83d\\ude00."}\n{"text": ["\\udc00"]}\n'  # are replaced
 
 
 @pytest.fixture
@@ -50,13 +51,7 @@ def read(*paths, form=None):
             None,
             [["One.", "Two."], ["a. b", "c"]],
         ),
-        # half a character is replaced
-        (
-            "x.jsonl",
-            '{"text": "a\\ud800 \\ud83d\\ude00."}\n{"text": ["\\udc00"]}\n',
-            None,
-            [["a\ufffd \U0001f600."], ["\ufffd"]],
-        ),
+        ("x.jsonl", HALF_CHARACTERS, None, [["a\ufffd \U0001f600."], ["\ufffd"]]),
     ],
     ids=range(7),
 )
@@ -85,13 +80,6 @@ def test_lines_that_do_not_look_like_sentences_are_warned_of_unless_asked_for(fi
         caplog.clear()
         warn_of_lines(dataclasses.replace(corpus, form=asked))
         assert caplog.messages == ([f"{corpus.files[1]}: lines look {look}, {advice}"] if look and not asked else [])
-
-
-def test_a_pipe_is_read(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    threading.Thread(target=path.write_bytes, args=(b"a\n\nb\n",), daemon=True).start()
-    assert read(str(path)) == [["a"], ["b"]]
 
 
 BOOK_OF_WINDOWS = "One two\r\nthree. Four\r\nfive.\r\n\r\nSix\r\nseven.\r\n", [["One two three.", "Four five.", "Six seven."]]
@@ -144,8 +132,12 @@ def test_what_cannot_be_read_is_named(file, tmp_path, monkeypatch, data, name, m
         read(str(tmp_path / name) if data is None else file(data, name))
 
 
-def test_finds_files_by_patterns_once(file, tmp_path):
+def test_finds_files_by_patterns_once_and_reads_a_pipe(file, tmp_path):
     first, second = file("a", "1.txt"), file("b", "2.txt")
     assert find(f"{tmp_path}/*.txt,{second},-") == (first, second, "-")
     with pytest.raises(FlagError, match="no file matches"):
         find(f"{tmp_path}/*.gz")
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=(b"a\n\nb\n",), daemon=True).start()
+    assert read(str(path)) == [["a"], ["b"]]

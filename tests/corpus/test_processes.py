@@ -37,27 +37,21 @@ def test_an_error_of_a_worker_is_that_of_the_work(workers):
         list(mapped(_refuse, [3, 5], workers=workers))
 
 
-def test_few_tasks_are_read_ahead():
+def test_few_tasks_are_read_ahead_and_one_needs_no_other_process():
     read = []
     with pytest.raises(TypeError):  # abs(None)
         next(mapped(abs, map(read.append, range(100)), workers=1))
     assert len(read) == 1
-
-
-def test_a_worker_that_is_gone_is_one_line():
-    with pytest.raises(BertError, match="a worker process died, perhaps out of memory; try"):
-        list(mapped(os._exit, [1, 2], workers=2))
-
-
-def test_one_task_needs_no_other_process():
     assert list(mapped(_process, [1], workers=4)) == [os.getpid()]
 
 
-def test_an_error_ends_tasks_that_take_long():
+def test_an_error_ends_tasks_that_take_long_and_a_worker_that_is_gone_is_one_line():
     begun = time.monotonic()
     with pytest.raises(TypeError):
         list(mapped(time.sleep, ["no number", 500], workers=2))
     assert time.monotonic() - begun < 100
+    with pytest.raises(BertError, match="a worker process died, perhaps out of memory; try"):
+        list(mapped(os._exit, [1, 2], workers=2))
 
 
 def test_a_script_is_not_run_again_by_each_worker(tmp_path):

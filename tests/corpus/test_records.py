@@ -113,10 +113,18 @@ def test_names_a_row_that_cannot_be_used(shard, opened, second, said):
         records.read(np.array([1]))
 
 
-def test_names_a_shard_that_is_damaged_or_missing(shard, opened, tmp_path):
+def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(shard, opened, tmp_path, tokenizer):
     path = tmp_path / "x.tfrecord"
     with pytest.raises(DataError, match="cannot read the file: No such file"):
         opened(str(path))
+    for data, message in (
+        (b"one two three four", "row 1 does not begin at byte 0; is it a TFRecord file"),
+        (gzip.compress(bytes(99), mtime=0), "it is compressed; unpack it"),
+        (b"", "there are no rows"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=message):
+            opened(str(path))
     shard()
     whole = path.read_bytes()
     for cut in (1, 5, 300):
@@ -126,24 +134,6 @@ def test_names_a_shard_that_is_damaged_or_missing(shard, opened, tmp_path):
     path.write_bytes(whole[:-10] + bytes([whole[-10] ^ 1]) + whole[-9:])
     with pytest.raises(DataError, match="row 2: its checksum is wrong"):
         opened(str(path)).read(np.array([1]))
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"one two three four", "row 1 does not begin at byte 0; is it a TFRecord file"),
-        (gzip.compress(bytes(99), mtime=0), "it is compressed; unpack it"),
-        (b"", "there are no rows"),
-    ],
-)
-def test_names_a_file_of_another_kind(opened, tmp_path, data, said):
-    path = tmp_path / "x"
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=said):
-        opened(str(path))
-
-
-def test_refuses_shards_of_another_vocabulary(shard, opened, tokenizer):
     path = shard(name="x-00000-of-00002.tfrecord")
     manifest = manifest_of(path)
     assert manifest.name == "x.tfrecord.json"

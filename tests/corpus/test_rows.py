@@ -54,7 +54,7 @@ def test_b_begins_where_a_ends_and_no_row_is_too_long_or_empty(tmp_path, tokens)
     assert np.isin(ends, tokens.sentence_starts).all()
 
 
-def test_half_of_the_pairs_follow_each_other(tmp_path, tokens):
+def test_half_of_the_pairs_follow_each_other_and_documents_that_are_held_out_are_in_none(tmp_path, tokens):
     rows = build(tmp_path / "rows", tokens, RowSettings(64, duplicates=20), workers=1)
     a, b = rows.table["a_start"], rows.table["b_start"]
     same = document_of(tokens, a) == document_of(tokens, b)
@@ -64,6 +64,10 @@ def test_half_of_the_pairs_follow_each_other(tmp_path, tokens):
     assert not same[is_random].any()
     alone = np.diff(tokens.document_starts)[document_of(tokens, a)] == 1
     assert is_random[alone].all()
+    used = np.arange(0, tokens.documents, 2)
+    rows = build(tmp_path / "used", tokens, RowSettings(32, duplicates=5), documents=used, workers=1)
+    found = np.concatenate([document_of(tokens, rows.table[name]) for name in ("a_start", "b_start")])
+    assert set(found) == set(used)
 
 
 def test_every_sentence_of_the_other_document_can_be_a_random_b(tmp_path, tokenizer):
@@ -101,13 +105,6 @@ def test_full_sentences_hold_each_token_once(tmp_path, tokens):
     assert rows.lengths().max() == 8
     short = build(tmp_path / "short", tokens, RowSettings(5, 0.5, next_sentence=False, duplicates=50), workers=1)
     assert set(short.table["a_length"]) == {1, 2, 3}  # a share of the rows
-
-
-def test_documents_that_are_held_out_are_in_no_row(tmp_path, tokens):
-    used = np.arange(0, tokens.documents, 2)
-    rows = build(tmp_path / "rows", tokens, RowSettings(32, duplicates=5), documents=used, workers=1)
-    found = np.concatenate([document_of(tokens, rows.table[name]) for name in ("a_start", "b_start")])
-    assert set(found) == set(used)
 
 
 @pytest.mark.parametrize(("a", "b", "most"), [(9, 3, 8), (3, 9, 8), (6, 6, 7), (10, 9, 2), (2, 3, 5)])

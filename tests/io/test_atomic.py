@@ -24,7 +24,7 @@ def names(folder) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def through(path, content=b"new") -> None:
+def through(path, content=b"new"):
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -37,7 +37,7 @@ def fail_halfway(path, error) -> None:
         raise error
 
 
-def test_a_file_takes_the_place_of_the_old_one_at_the_end_of_the_block(tmp_path):
+def test_a_file_or_folder_takes_the_place_of_the_old_one_at_the_end_of_the_block(tmp_path):
     path = tmp_path / "a" / "b" / "results.txt"  # missing parents are made
     for text, before in (("old", None), ("new", "old")):
         with replacing(path) as temporary:
@@ -46,6 +46,13 @@ def test_a_file_takes_the_place_of_the_old_one_at_the_end_of_the_block(tmp_path)
             # A rename is atomic within one file system only.
             assert (temporary.parent, temporary.name[:13]) == (path.parent, ".results.txt.")
     assert (path.read_text(), names(path.parent)) == ("new", ["results.txt"])
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "old").touch()
+    with replacing(folder) as temporary:
+        temporary.mkdir()
+        (temporary / "new").touch()
+    assert (names(folder), names(tmp_path)) == (["new"], ["a", "model"])
 
 
 @pytest.mark.parametrize("part", ["results.txt", "model/weights"])  # a file, and one in a folder that is written
@@ -62,16 +69,6 @@ def test_a_failing_block_leaves_what_is_there_alone(tmp_path, error, part):
         assert str(caught.value) == f"{path}: cannot write: {why}"
 
 
-def test_folder_takes_the_place_of_the_old_one(tmp_path):
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "old").touch()
-    with replacing(folder) as temporary:
-        temporary.mkdir()
-        (temporary / "new").touch()
-    assert (names(folder), names(tmp_path)) == (["new"], ["model"])
-
-
 def test_what_is_in_the_place_of_a_folder_or_file_is_kept(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -84,9 +81,11 @@ def test_what_is_in_the_place_of_a_folder_or_file_is_kept(tmp_path):
     assert names(tmp_path) == ["file", "folder"]
 
 
-def test_text_is_written_as_utf8_with_its_line_ends_kept(tmp_path):
+def test_text_is_written_as_utf8_and_a_reader_that_leaves_is_not_a_mistake(tmp_path):
     write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n\udcff")  # the last is a byte of a name
     assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n\\udcff"
+    with pytest.raises(BrokenPipeError), atomic.replacing(tmp_path / "x"):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
 def test_make_folder_makes_the_parents_too_and_keeps_what_is_there(tmp_path, monkeypatch):
@@ -154,11 +153,6 @@ def test_the_longest_name_has_room_for_a_temporary_one_and_leftovers_are_told_ap
     assert list(tmp_path.iterdir()) == rests[1:]
 
 
-def test_a_reader_that_leaves_is_not_a_mistake(tmp_path):
-    with pytest.raises(BrokenPipeError), atomic.replacing(tmp_path / "x"):
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-
 HOLD = (
     "import sys; from bert_tf.io import lock\n"
     "with lock.writing_folder(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
@@ -191,7 +185,7 @@ def test_a_process_that_is_killed_holds_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_stays_empty_is_deleted_with_its_parents_and_what_was_written_stays(tmp_path):
+def test_a_folder_that_stays_empty_is_deleted_with_its_parents_and_files_of_one_have_their_own_writers(tmp_path):
     for _ in range(2):  # a failure gives the folder free
         with pytest.raises(KeyError, match="True"), lock.writing_folder(tmp_path / "a" / "b"):
             raise KeyError(str((tmp_path / "a" / "b").is_dir()))
@@ -199,21 +193,27 @@ def test_a_folder_that_stays_empty_is_deleted_with_its_parents_and_what_was_writ
     with lock.writing_folder(tmp_path / "a"):
         (tmp_path / "a" / "x").touch()
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["x"]
+    shutil.rmtree(tmp_path / "a")
+    refusal = pytest.raises(OutputError, match="x: process .*; wait until it ends, or name another output$")
+    with lock.writing_file(tmp_path / "x"), lock.writing_file(tmp_path / "y"), refusal, lock.writing_file(tmp_path / "x"):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_deleted_meanwhile_spoils_nothing(tmp_path):
+def test_a_folder_that_is_deleted_meanwhile_spoils_nothing_and_made_anew_belongs_to_its_new_writer(tmp_path):
     with lock.writing_folder(tmp_path / "a"):
         (tmp_path / "a" / ".writer.json").write_text("[")  # as of a holder that has not yet said so
         assert refused(tmp_path / "a").startswith(f"{tmp_path / 'a'}: another process is writing to it; wait")
         shutil.rmtree(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_files_of_one_folder_have_their_own_writers(tmp_path):
-    refusal = pytest.raises(OutputError, match="x: process .*; wait until it ends, or name another output$")
-    with lock.writing_file(tmp_path / "x"), lock.writing_file(tmp_path / "y"), refusal, lock.writing_file(tmp_path / "x"):
-        pass
-    assert list(tmp_path.iterdir()) == []
+    folder = tmp_path / "out"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(lock.writing_folder(folder))
+        shutil.rmtree(folder)
+        second.enter_context(lock.writing_folder(folder))
+        first.close()
+        assert "wait until it ends" in refused(folder)
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EACCES])
@@ -230,17 +230,6 @@ def test_a_file_system_without_locks_is_written_to_with_a_warning(tmp_path, monk
             pass
     why = "this file system does not support locks; do not start a second command that writes to it"
     assert caplog.messages == [f"{tmp_path}: {why}"]
-
-
-def test_a_folder_that_was_deleted_and_made_anew_belongs_to_its_new_writer(tmp_path):
-    folder = tmp_path / "out"
-    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
-        first.enter_context(lock.writing_folder(folder))
-        shutil.rmtree(folder)
-        second.enter_context(lock.writing_folder(folder))
-        first.close()
-        assert "wait until it ends" in refused(folder)
-    assert not folder.exists()
 
 
 def test_a_lock_file_that_its_last_holder_deletes_meanwhile_locks_nothing(tmp_path, monkeypatch):

@@ -49,13 +49,11 @@ def test_says_why_a_path_is_no_file(odd, name, why):
         files.read_bytes(odd / name)
 
 
-def test_says_why_a_path_is_no_folder(odd):
+def test_says_why_a_path_is_no_folder_or_denied(odd, monkeypatch):
     loop = "Too many levels of symbolic links; a link leads to itself"
     expected = {"none": "no such folder", "file": "it is not a folder", "loop": loop, "folder": None}
     assert {name: files.missing_folder(odd / name) for name in expected} == expected
 
-
-def test_permission_denied_is_called_so(odd, monkeypatch):
     def refuse(path, *_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
@@ -63,14 +61,11 @@ def test_permission_denied_is_called_so(odd, monkeypatch):
     assert files.missing(odd / "file").startswith("Permission denied; grant this user access")
 
 
-def test_reads_what_there_is_up_to_a_limit(odd):
+def test_reads_what_there_is_up_to_a_limit_and_takes_what_is_not_there_yet_for_a_file(odd):
     (odd / "file").write_bytes(b"\xef\xbb\xbfa\r\nb")
     assert files.read_text(odd / "file") == "a\nb"
     with pytest.raises(OSError, match="it is larger than 0 MB; is it the right file?"):
         files.read_bytes(odd / "file", most=3)
-
-
-def test_what_is_not_there_yet_is_as_good_as_a_file(odd):
     assert [name for name in ("file", "none", "folder", "pipe", "/dev/null") if files.is_plain(odd / name)] == ["file", "none"]
 
 

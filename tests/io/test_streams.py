@@ -37,13 +37,10 @@ def test_results_that_cannot_be_written_are_an_error_once(redirection, reason):
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
 
 
-def test_a_closed_number_goes_to_no_other_file(tmp_path):
+def test_a_closed_number_goes_to_no_other_file_and_is_an_error_where_it_is_read(tmp_path):
     code = f'import os; f = open("{tmp_path}/weights", "w"); os.write(2, b"log"); print(f.fileno() > 2)'
     assert shell(code, "<&- 2>&-").stdout == "True\n"
     assert (tmp_path / "weights").read_bytes() == b""
-
-
-def test_a_closed_input_is_an_error_where_it_is_read():
     assert "Bad file descriptor" in shell("sys.stdin.read()", "<&-").stderr
 
 

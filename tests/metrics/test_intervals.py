@@ -143,15 +143,12 @@ def test_shares_have_the_interval_of_wilson(name):
     assert confidence_intervals([name], *shares(263, 81))[name] == pytest.approx((0.2553, 0.3662), abs=5e-5)
 
 
-def test_f1_follows_from_the_share_of_what_is_right():
+def test_f1_follows_from_the_share_of_what_is_right_and_sums_have_the_interval_of_the_metric_that_they_make():
     """2 of 3 that are of class 1 or predicted so."""
     labels, predictions = np.array([1, 1, 0, 0, 0]), np.array([1, 1, 1, 0, 0])
     low, high = confidence_intervals(["accuracy"], *shares(3, 2))["accuracy"]
     expected = pytest.approx((2 * low / (1 + low), 2 * high / (1 + high)))
     assert confidence_intervals(["f1"], labels, predictions)["f1"] == expected
-
-
-def test_sums_have_the_interval_of_the_metric_that_they_make():
     labels, predictions = sets(80)
     sums = np.stack([(labels * predictions).sum(axis=1), labels.sum(axis=1), predictions.sum(axis=1)], axis=1)
     found = intervals.of_sums(lambda of: 2 * of[:, 0] / (of[:, 1] + of[:, 2]), sums)

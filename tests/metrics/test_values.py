@@ -179,7 +179,7 @@ def test_the_best_temperature_is_a_minimum():
     assert all(loss(found) <= loss(found * factor) for factor in (0.9, 0.999, 1.001, 1.1))
 
 
-def test_quality_by_hand():
+def test_quality_by_hand_of_parts_with_more_or_fewer_classes_too():
     """Shares of the second class: 0.8, 0.6, 0.5 and 0.9; the first and the last are right, the others wrong."""
     shares = np.array([0.8, 0.6, 0.4999, 0.9])
     found = labelled(np.stack([np.zeros(4), np.log(shares / (1 - shares))], axis=-1), [1, 0, 1, 1])
@@ -190,6 +190,11 @@ def test_quality_by_hand():
     assert [(row.accuracy, row.size) for row in two] == [(0.0, 2), (1.0, 2)]
     assert [row.confidence for row in two] == pytest.approx([0.55, 0.85], rel=1e-3)
     assert error(two) == pytest.approx((0.55 + 0.15) / 2, rel=1e-3)
+    parts = [labelled([[0.0, 1.0]], [1]), labelled([[0.0, 1.0, -np.inf], [2.0, 0.0, 1.0]], [1, 0])]
+    alone = [measure([labelled(part.logits[[n]], part.labels[[n]])]) for part in parts for n in range(len(part.labels))]
+    together = measure(parts)
+    assert together.nll == pytest.approx(np.mean([one.nll for one in alone]))
+    assert together.brier == pytest.approx(np.mean([one.brier for one in alone]))
 
 
 def test_the_error_by_chance_is_that_of_a_binomial_distribution():
@@ -198,14 +203,6 @@ def test_the_error_by_chance_is_that_of_a_binomial_distribution():
     found = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
     assert found == pytest.approx(expected, rel=0.15)
     assert chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_parts_with_more_or_fewer_classes_are_measured_together():
-    parts = [labelled([[0.0, 1.0]], [1]), labelled([[0.0, 1.0, -np.inf], [2.0, 0.0, 1.0]], [1, 0])]
-    alone = [measure([labelled(part.logits[[n]], part.labels[[n]])]) for part in parts for n in range(len(part.labels))]
-    together = measure(parts)
-    assert together.nll == pytest.approx(np.mean([one.nll for one in alone]))
-    assert together.brier == pytest.approx(np.mean([one.brier for one in alone]))
 
 
 def test_bins_are_of_equal_size_and_few_decisions_make_few():
