@@ -8,6 +8,7 @@ import pytest
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS, SLOT, SLOTS, TOKEN, Field
 
+LONGEST = [2, 15, 16, 3, 17, 3]
 LABEL = Field("label_ids")
 TAGS = Field("tags", TOKEN, padding=-1)
 PLACES, HOT = Field("places", SLOT), Field("hot", SLOT, np.float32, width=2)
@@ -16,7 +17,7 @@ PLACES, HOT = Field("places", SLOT), Field("hot", SLOT, np.float32, width=2)
 def features(**changes) -> Features:
     """Three examples: a pair, a single text, and a pair again."""
     columns = {
-        "token_ids": [*(2, 11, 3, 12, 13, 3), *(2, 14, 3), *(2, 15, 16, 3, 17, 3)],
+        "token_ids": [*(2, 11, 3, 12, 13, 3), *(2, 14, 3), *LONGEST],
         "lengths": [6, 3, 6],
         "first_lengths": [3, 3, 4],
         "label_ids": [1, 0, 2],
@@ -51,11 +52,7 @@ def tagged(**changes) -> Features:
             },
         ),
         # Rows come in the order asked for and as often.
-        (
-            [2, 1, 2],
-            6,
-            {"input_ids": [[2, 15, 16, 3, 17, 3], [2, 14, 3, 0, 0, 0], [2, 15, 16, 3, 17, 3]], "label_ids": [2, 0, 2]},
-        ),
+        ([2, 1, 2], 6, {"input_ids": [LONGEST, [2, 14, 3, 0, 0, 0], LONGEST], "label_ids": [2, 0, 2]}),
         ([1], 3, {"input_ids": [[2, 14, 3]]}),  # as long as the longest example
         ([], 4, {"input_ids": [], "label_ids": []}),
     ],

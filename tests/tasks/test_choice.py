@@ -46,11 +46,15 @@ def written(tmp_path):
     return write
 
 
-def test_columns_of_swag_and_test_splits_without_labels(written):
+def test_columns_of_swag_test_splits_without_labels_and_bad_rows_that_can_be_left_out(written):
     path = written("a.csv", SWAG + 'x,A dog barks.,It,"runs, fast.",sleeps.,,1\n')
     assert read(path, id_column="id") == [ChoiceExample("x", "A dog barks.", "It", ("runs, fast.", "sleeps."), 1)]
     path = written("a.tsv", "sent1\tending0\tending1\nHe sat.\tup\tdown\n")
     assert read(path, "test") == [ChoiceExample("test-2", "He sat.", "", ("up", "down"))]
+    path = written("a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\ny,A.,It,runs.,sleeps.,,1\n")
+    task, problems = get_task("custom", of_values({"problem": "choice", "train_file": str(path)})), []
+    assert [example.label for example in task.stream(text_lines.Once(path), "train", problems.append)] == [1]
+    assert len(problems) == 1
 
 
 @pytest.mark.parametrize("answer", [1, "1", "B", "b", "Hail"])
@@ -111,13 +115,6 @@ def test_what_cannot_be_read_is_one_line_with_file_and_row(tmp_path, written, na
         read(path)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_bad_rows_can_be_left_out(written):
-    path = written("a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\ny,A.,It,runs.,sleeps.,,1\n")
-    task, problems = get_task("custom", of_values({"problem": "choice", "train_file": str(path)})), []
-    assert [example.label for example in task.stream(text_lines.Once(path), "train", problems.append)] == [1]
-    assert len(problems) == 1
 
 
 def test_rows_become_the_logits_of_each_question_and_those_of_windows_are_averaged():

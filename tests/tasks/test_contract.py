@@ -79,9 +79,11 @@ def whole(kind):
     return family, examples, predicted(family, examples)
 
 
-def test_every_kind_has_a_family_and_a_head():
+def test_every_kind_has_a_family_and_a_head_and_a_job_knows_the_rules_of_all():
     assert {kind for kind, row in KINDS.items() if row.family} == set(families._FAMILIES) == set(KINDS) - {VECTORS}
     assert {families._FAMILIES[kind].kind for kind in (*OUTPUTS, CHOICE)} == {*OUTPUTS, CHOICE}
+    known = {name for family in families._FAMILIES.values() for name in family.rules}
+    assert {field.name for field in dataclasses.fields(job.Rules)} == known
 
 
 def test_a_family_comes_back_from_its_record(kind):
@@ -174,8 +176,3 @@ def test_other_rules_leave_what_is_learned_as_it_is(kind):
 def test_rules_of_other_families_are_refused(kind, instead):
     with pytest.raises(FlagError, match=f"--n_best_size: a model of {kind} does not take it; {instead}"):
         with_rules(ROWS[kind][0], {"n_best_size": 3})
-
-
-def test_a_job_knows_the_rules_of_all_families():
-    known = {name for family in families._FAMILIES.values() for name in family.rules}
-    assert {field.name for field in dataclasses.fields(job.Rules)} == known

@@ -216,15 +216,13 @@ def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplo
     assert caplog.messages == [f"{said}; the first: {path}:{problem}"]
 
 
-def test_too_many_broken_rows_are_refused_and_of_a_test_split_any(tmp_path):
+def test_too_many_broken_rows_are_refused_and_of_a_test_split_any_but_those_with_empty_texts(tmp_path, caplog):
     for row in QQP_BROKEN:
         path = write(tmp_path, "train", QQP_HEADER, *["7\t1\t2\tOne?\tTwo?\t0"] * 900, row)
         assert message_of("QQP", tmp_path).startswith(f"{path}:902: ")
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?")
     assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells, expected 3")
-
-
-def test_empty_texts_of_a_test_split_are_examples_as_the_server_wants_every_row(tmp_path, caplog):
+    # The server wants every row.
     path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
     examples = TASKS["QQP"].examples(tmp_path, "test")
     assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]

@@ -167,15 +167,13 @@ def test_labels_are_those_of_training_and_iterators_are_read_once(problem, found
         task.splits("", "dev")
 
 
-def test_a_label_that_may_be_a_mistake_is_named(caplog):
+def test_labels_that_are_given_keep_their_order_and_those_that_may_be_mistakes_are_named(caplog):
+    for labels in ((1, 0), ["1", "0"], np.array([1, 0]), iter([" 1", "0 "])):
+        family = SentenceTask(train=[("a", 0), ("b", "1 ")], labels=labels).family
+        assert (family.labels, family.metrics) == (("1", "0"), ("accuracy", "f1"))
+    caplog.clear()
     SentenceTask(train=[("a", "Technical"), ("b", "Billing")] * 9 + [("c", "Techncal")])
     assert [message.partition(":")[0] for message in caplog.messages] == ["train", "train"]
-
-
-@pytest.mark.parametrize("labels", [(1, 0), ["1", "0"], np.array([1, 0]), iter([" 1", "0 "])])
-def test_labels_that_are_given_keep_their_order(labels):
-    family = SentenceTask(train=[("a", 0), ("b", "1 ")], labels=labels).family
-    assert (family.labels, family.metrics) == (("1", "0"), ("accuracy", "f1"))
 
 
 # Columns with names of their own
@@ -188,16 +186,13 @@ QUEUES = [
 COLUMNS = {"text_a": "title, body", "label_column": "queue"}
 
 
-def test_columns_are_named_as_on_the_command_line():
+def test_columns_are_named_as_on_the_command_line_and_read_by_a_trained_model_as_are_the_usual_ones():
     task = SentenceTask(train=QUEUES, test=[{"title": "a", "body": "b"}], **COLUMNS)
     assert task.family.labels == ("shop", "web")
     assert [example.text_a for example in task.examples("", "train")] == ["Late again", "Slow", "Off x"]
     assert task.examples("", "test")[0].text_a == "a b"
     task = SentenceTask(train=QUEUES[::2], text_a="title", text_b="body", label_column="queue", id_column="id")
     assert [(one.guid, *one.texts) for one in task.examples("", "train")] == [("7", "Late", "again"), ("9", "Off", "x")]
-
-
-def test_a_trained_model_reads_the_columns_of_its_training_and_the_usual_ones():
     trained = SentenceFamily.from_record({"labels": ["shop", "web"], "kind": "classification", **COLUMNS})
     rows = [QUEUES[0], {"text": "usual", "label": "web"}]
     found = [(one.text_a, one.label) for one in trained.from_rows(rows, "rows", labelled=True)]
@@ -206,7 +201,8 @@ def test_a_trained_model_reads_the_columns_of_its_training_and_the_usual_ones():
         trained.from_rows([{"body": "a"}], "rows", labelled=False)
 
 
-_SAME = {"train": [("a", "x"), ("b", "x")]}
+_SAME, _OF_O = {"train": [("a", "x"), ("b", "x")]}, {"train": [(["a"], ["O"])]}
+_OF_BODDY = {"train": QUEUES, "text_a": "boddy"}
 
 
 @pytest.mark.parametrize(
@@ -222,21 +218,13 @@ _SAME = {"train": [("a", "x"), ("b", "x")]}
         (SentenceTask, {"train": []}, "train: no row of train has a label"),
         (SentenceTask, {"problem": "regresion"}, "problem: unknown problem 'regresion'; did you mean regression"),
         (SentenceTask, {"labels": ("a",), "problem": REGRESSION}, "labels: with problem=regression labels are numbers"),
-        (
-            SentenceTask,
-            {"train": QUEUES, "text_a": "boddy"},
-            "train: row 0: no 'boddy', 'label'; there are id, title, body, queue",
-        ),
+        (SentenceTask, _OF_BODDY, "train: row 0: no 'boddy', 'label'; there are id, title, body, queue"),
         (SentenceTask, {"train": QUEUES, "text_a": "title"}, "train: row 0: no 'label'; there are"),
         (SentenceTask, {"train": [("a", "b")], "text_a": "title"}, "train: row 0: is a tuple; named columns require"),
         *((SentenceTask, {"label_column": name}, "^label_column=.*: give the name of") for name in ("", 3, ["a"])),
         (SentenceTask, {"train": QUEUES, "text_b": "body"}, "text_b names the second text; name the first with text_a"),
         (SpanTask, {"train": [QUESTION], "doc_stride": 0}, "--doc_stride=0: expected at least 1"),
-        (
-            TagTask,
-            {"train": [(["a"], ["O"])]},
-            "train: every word has the tag 'O'; at least two tags are required: give labels=",
-        ),
+        (TagTask, _OF_O, "train: every word has the tag 'O'; at least two tags are required: give labels="),
         (TagTask, {"train": [(["a"], ["B-X"]), (["a", "b"], ["O"])]}, "train: row 1: 2 words and 1 tags"),
         (TagTask, {"train": [(["a"], ["B-X"])], "labels": "O,B-X"}, "labels='O,B-X': give a list of names"),
         (SimilarityTask, {"highest_score": 0}, "--highest_score=0: expected at least 0.001"),
@@ -274,20 +262,6 @@ def test_an_answer_has_to_be_where_it_is_said(start, answer, expected, is_mispla
     assert SpanTask(train=[QUESTION], doc_stride=64).family == SpanFamily(doc_stride=64)
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [("a b", ("a", "b")), (["a b", "c"], ("a b", "c")), ({"text": "a"}, ("a",)), ({"tokens": ("a",)}, ("a",)), ([], ())],
-)
-def test_words_to_predict_are_texts_or_lists(row, words):
-    assert TagFamily(("O", "B-X", "I-X")).from_rows([row], "test", labelled=False)[0].words == words
-
-
-def test_pairs_have_scores_or_belong_together():
-    assert SimilarityTask(train=[("He left.", "He went.", 4.5)], highest_score=5).examples("", "train")[0].label == 4.5
-    together = ContrastiveTask(train=[("Who left?", "Ann did.")], temperature=0.1)
-    assert (together.examples("", "train")[0].label, together.family.temperature) == (BELONG, 0.1)
-
-
 def test_tags_are_those_of_training_in_iob2():
     rows = [(["Ann", "left", "Rome"], ["I-PER", "O", "U-LOC"])]
     task = TagTask(train=iter(rows), dev=rows)
@@ -296,9 +270,13 @@ def test_tags_are_those_of_training_in_iob2():
     assert TagTask(train=[(["a", "b", "c"], ["X", "Y", "Y"])]).family.labels == ("Y", "X")
     (example,) = task.family.from_rows([{"words": ["a", "b"], "ner_tags": ["U-PER", "O"], "id": 3}], "dev", labelled=True)
     assert (example.guid, example.label) == ("3", ("B-PER", "O"))
+    # Words to predict are texts or lists.
+    rows = ["a b", ["a b", "c"], {"text": "a"}, {"tokens": ("a",)}, []]
+    words = [("a", "b"), ("a b", "c"), ("a",), ("a",), ()]
+    assert [example.words for example in task.family.from_rows(rows, "test", labelled=False)] == words
 
 
-def test_options_are_numbered_lettered_or_named():
+def test_pairs_have_scores_or_belong_together_and_options_are_numbered_lettered_or_named():
     rows = [{**OPTIONS, "answer": answer} for answer in (1, np.int64(1), "B", "We stay in.")]
     assert [example.label for example in ChoiceTask(train=rows).examples("", "train")] == [1, 1, 1, 1]
     rows = [
@@ -309,3 +287,6 @@ def test_options_are_numbered_lettered_or_named():
     found = ChoiceFamily().from_rows(rows, "train", labelled=True)
     assert [(example.guid, example.label) for example in found] == [("7", 1), ("train-1", 0), ("train-2", 1)]
     assert ChoiceFamily().from_rows([("", "Who?", ("a", "b"))], "test", labelled=False)[0].context == "Who?"
+    assert SimilarityTask(train=[("He left.", "He went.", 4.5)], highest_score=5).examples("", "train")[0].label == 4.5
+    together = ContrastiveTask(train=[("Who left?", "Ann did.")], temperature=0.1)
+    assert (together.examples("", "train")[0].label, together.family.temperature) == (BELONG, 0.1)

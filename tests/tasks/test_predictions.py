@@ -20,6 +20,8 @@ CLASSES, NUMBER = SentenceFamily(("no", "yes")), SentenceFamily((), REGRESSION)
 SETS = SentenceFamily(("no", "yes", "so"), MULTI_LABEL)
 LOG_3 = np.float32(np.log(3))
 LOW = str(scores.scores(MULTI_LABEL, np.float32([[-100]]))[0, 0])
+P = [f"probability_{name}" for name in SETS.labels]
+OF_SETS, NONE_APPLIES = [[100, 0, -100], [-100, -100, -100]], f"b  {LOW} {LOW} {LOW}"
 ODD = ('say "hi", twice', "two\nlines", "\ttab\r\nand more", " plain ", "=1+1", "\u2028")
 
 
@@ -34,12 +36,7 @@ def text(family, form, ids, logits):
     [
         (CLASSES, [[LOG_3, 0], [0, 0]], "id label probability_no probability_yes", ["a no 0.75 0.25", "b no 0.5 0.5"]),
         (NUMBER, [[0.1], [-2]], "id label score", ["a 0.1 0.1", "b -2.0 -2.0"]),
-        (
-            SETS,
-            [[100, 0, -100], [-100, -100, -100]],
-            "id label probability_no probability_yes probability_so",
-            [f"a no,yes 1.0 0.5 {LOW}", f"b  {LOW} {LOW} {LOW}"],
-        ),
+        (SETS, OF_SETS, "id label probability_no probability_yes probability_so", [f"a no,yes 1.0 0.5 {LOW}", NONE_APPLIES]),
     ],
 )
 def test_rows_of_sentences(family, logits, header, rows):
@@ -81,11 +78,7 @@ def test_csv_is_read_back_whatever_is_in_it(label):
     [
         (SentenceFamily(("nö", "y")), [[LOG_3, 0]], {"label": "nö", "probability_nö": 0.75, "probability_y": 0.25}),
         (NUMBER, [[-0.1]], {"label": -0.1, "score": -0.1}),
-        (
-            SETS,
-            [[100, 100, 0]],
-            {"label": ["no", "yes", "so"], "probability_no": 1, "probability_yes": 1, "probability_so": 0.5},
-        ),
+        (SETS, [[100, 100, 0]], {"label": ["no", "yes", "so"], **dict.fromkeys(P[:2], 1), P[2]: 0.5}),
     ],
 )
 def test_json_lines_hold_values_of_their_kind(family, logits, expected):

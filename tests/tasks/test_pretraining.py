@@ -119,15 +119,12 @@ def test_shards_are_read_as_they_were_masked_and_can_be_held_out_as_a_file(shard
     assert words(opened(tmp_path, DEV, input_file=text, held_out_file=shards)) >= NUMBERS
 
 
-def test_a_pattern_finds_shards_and_not_what_is_written_beside_them(shards, text, tmp_path, monkeypatch):
+def test_shards_of_single_texts_have_no_next_sentences_and_a_pattern_finds_shards_alone(shards, text, tmp_path, monkeypatch):
     make_shards(text, tmp_path, num_shards=2)
     (tmp_path / "vocab.txt").unlink()
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".tfrecord", ".tfrecord"]
     monkeypatch.chdir(tmp_path)
     assert len(opened(tmp_path / "a", TRAIN, input_file="./*")) == len(opened(tmp_path / "b", TRAIN, input_file=shards))
-
-
-def test_shards_of_single_texts_have_no_next_sentences(text, tmp_path):
     singles = make_shards(text, tmp_path, nsp=False)
     assert opened(tmp_path, TRAIN, input_file=singles, nsp=False)[0].label is None
     with pytest.raises(DataError, match="its rows are single texts, .* add --nsp=false"):

@@ -41,7 +41,7 @@ def test_labels_as_numbers_and_back(kind, labels, encoded, dtype, unknown):
     assert encode([], HEADS[kind], NAMES).shape == (0, *found.shape[1:])
 
 
-def test_balanced_weights_are_scikit_learn_s_and_of_several_labels_the_odds_against_them():
+def test_balanced_weights_are_scikit_learn_s_and_logits_of_an_example_the_mean_of_its_rows():
     label_ids = np.array([0, 0, 0, 2, 2, 1], np.int32)
     expected = compute_class_weight("balanced", classes=np.arange(3), y=label_ids)
     assert balanced_weights(label_ids, HEADS[CLASSIFICATION]) == pytest.approx(expected)
@@ -49,9 +49,6 @@ def test_balanced_weights_are_scikit_learn_s_and_of_several_labels_the_odds_agai
     hot = np.float32([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]])
     assert balanced_weights(hot, HEADS[MULTI_LABEL]) == pytest.approx((3.0, 1 / 3, 1.0))
     assert balanced_weights(hot[:1], HEADS[MULTI_LABEL]) == (1.0, 1.0, 1.0)  # two always apply
-
-
-def test_logits_of_an_example_are_the_mean_of_its_rows():
     logits = np.array([[1, 2], [3, 6], [5, 7], [1, 1], [2, 2], [6, 6]], np.float32)
     means = scores.averaged(logits, np.array([0, 0, 1, 2, 2, 2], np.int32))
     assert (means.tolist(), means.dtype) == ([[2, 4], [5, 7], [3, 3]], np.float32)

@@ -55,14 +55,11 @@ def test_the_best_answer_comes_first_and_what_may_be_one():
     assert texts([1, 0, 0, 0], [1, 0, 0, 0], text="") == []  # no pieces
 
 
-def test_equal_texts_are_one_candidate_and_an_accent_belongs_to_it():
+def test_equal_texts_are_one_candidate_that_begins_in_the_widest_window_of_its_first_token():
     of_same = found([0, 0, 0, 3, 0, 4, 0], [0, 0, 0, 3, 0, 4, 0], text="a b a").candidates
     assert [candidate.start for candidate in of_same if candidate.text == "a"] == [4]
     best = found([0, 0, 0, 9, 0, 0], [0, 0, 0, 9, 0, 0], text="e\u0301 b").candidates[0]
     assert (best.text, best.end) == ("e\u0301", 2)
-
-
-def test_an_answer_begins_in_the_widest_window_of_its_first_token():
     # Rows: [CLS] h [SEP] a b c d [SEP] and [CLS] h [SEP] c d e f [SEP]; c is poorer in the second.
     second, windows = [0, 0, 0, 9, 0, 0, 0, 0], {"text": "a b c d e f", "length": 8, "stride": 2}
     one = found([0] * 8 + second, [0] * 8 + second, **windows)
@@ -220,7 +217,7 @@ def test_means_over_questions_and_panels_by_length_and_first_word():
     }
 
 
-def test_questions_without_an_answer_are_also_measured_alone_with_the_best_threshold():
+def test_questions_without_an_answer_are_also_measured_alone_and_a_model_that_answers_nothing_has_collapsed():
     examples = [example("1", "a", "fox"), example("2", "b", "red"), example("3", "c"), example("4", "d")]
     answers = [
         *(predicted("1", "fox", odds=-4.0), predicted("2", "", best="red", odds=1.0)),
@@ -232,9 +229,6 @@ def test_questions_without_an_answer_are_also_measured_alone_with_the_best_thres
     assert found.details()["best_thresholds"] == {"best_f1": -4.0, "best_exact_match": -4.0}
     assert found.lines[0] == "best_f1 with the best --null_score_diff_threshold=-4.0000: 0.7500"
     assert [list(row) for row in found.panels[0].rows] == [["with an answer", 2, 0.5, 0.5], ["without an answer", 2, 0.5, 0.5]]
-
-
-def test_where_nothing_can_be_chosen_no_threshold_is_odd_and_a_model_that_answers_nothing_has_collapsed():
     found = evaluated([example("1", "a", "fox"), example("2", "b")], [predicted("1", ""), predicted("2", "")], may_be_none=True)
     assert abs(found.more["best_thresholds"]["best_f1"]) <= 1.0
     assert found.collapsed == "no question has an answer"
@@ -258,13 +252,10 @@ def test_intervals_draw_articles_and_paragraphs_of_few_articles():
 EXAMPLES = [SpanExample(guid, "h", "a b", answers) for guid, answers in zip("123", ((Answer("b", 2),), (Answer("b", 0),), ()))]
 
 
-def test_rules_are_no_part_of_a_record_and_those_of_the_training_are_kept():
+def test_rules_are_no_part_of_a_record_and_the_loss_is_a_mean_over_the_windows_that_count():
     assert SpanFamily(n_best_size=3, max_answer_length=9, null_score_diff_threshold=-1.5).record() == SpanFamily().record()
     found = SpanFamily().as_trained({"doc_stride": 64, "n_best_size": 3, "version_2_with_negative": True})
     assert found == SpanFamily(doc_stride=64, n_best_size=3)
-
-
-def test_loss_is_a_mean_over_the_windows_that_count():
     # [CLS] h [SEP] a b [SEP], three times; the answer of the first is the fifth token, of the third [CLS].
     features = SpanFamily().features(EXAMPLES, TOKENIZER, Limits(16))
     assert features.weights.tolist() == [1, 0, 1]  # the second answer is elsewhere

@@ -244,24 +244,26 @@ def test_wrong_json_is_the_problem_of_its_row(write, line, problem):
 # Formats and sources
 
 
-def test_another_suffix_needs_the_format(write):
+def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(write):
     path = write(b"x,y\n1,2\n", "a.data")
     assert message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl"
     assert cells(path, "y", form="csv") == [["2"]]
     assert cells(write(gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
+    for data in (b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9):
+        path = write(data, "a.tsv.gz")
+        assert message_of(path, "x").startswith(f"{path}: cannot read the file: ")
 
 
-@pytest.mark.parametrize("data", [b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9], ids=["other", "cut", "torn"])
-def test_damaged_gzip_is_named(write, data):
-    path = write(data, "a.tsv.gz")
-    assert message_of(path, "x").startswith(f"{path}: cannot read the file: ")
-
-
-def test_standard_input_is_read_and_left_open(monkeypatch):
+def test_standard_input_is_read_and_left_open_and_lines_are_all_lines_blank_ones_too(monkeypatch, write):
     pipe = io.BytesIO(b"x\n1\n\xff\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
     assert message_of("-", "x", form="tsv") == f"standard input:3: not UTF-8: byte 1 of the line is 0xff{LATIN1}"
     assert not pipe.closed
+    found = list(text_lines.lines(write(BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
+    assert [line.text for line in found if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]
+    assert isinstance(found[3], DataError)
+    with pytest.raises(DataError, match="the file is empty"):
+        list(text_lines.lines(write(b"\n\n")))
 
 
 @pytest.mark.parametrize(("name", "row"), [("a.tsv", "{}\tb\n"), ("a.csv", '{},"b"\n'), ("a.jsonl", '["{}", "b"]\n')])
@@ -295,11 +297,3 @@ def test_what_has_no_end_is_refused_and_a_pipe_read_where_it_is_read_once_alone(
     writer.start()
     assert list(open_table(text_lines.Once(path)).read(["text"], lambda _, row: row[0])) == ["one", "two"]
     writer.join()
-
-
-def test_lines_are_all_lines_blank_ones_too(write):
-    found = list(text_lines.lines(write(BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
-    assert [line.text for line in found if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]
-    assert isinstance(found[3], DataError)
-    with pytest.raises(DataError, match="the file is empty"):
-        list(text_lines.lines(write(b"\n\n")))

@@ -87,13 +87,17 @@ def test_labels_are_those_of_the_files_or_listed_in_any_scheme(tmp_path, text, d
     assert family.metrics[0] == ("entity_f1" if "O" in family.labels else "token_accuracy")
 
 
-def test_to_predict_lines_are_kept_and_tags_not_needed(tmp_path):
+def test_to_predict_lines_are_kept_and_a_row_that_is_skipped_takes_its_sentence_along(tmp_path):
     task, path = own(tmp_path, CONLL)
     path.write_text("\n\nEU NNP\n\n-DOCSTART- x\n\nhi there\n\n\n")
     first, second, rest = task.stream(path, "test")
     assert (first.before, first.lines, first.after) == (("", ""), ("EU NNP",), ("",))
     assert (second.before, second.words, second.label) == (("-DOCSTART- x", ""), ("hi",), None)
     assert (rest.words, rest.before) == ((), ("",))
+    path.write_bytes(b"a x\n\nb x\n\xff x\nc x\n\nd x\n")
+    problems = []
+    assert [example.words for example in task.stream(path, "test", problems.append)] == [("a",), ("d",)]
+    assert [str(problem).partition(": not UTF-8")[0] for problem in problems] == [f"{path}:4"]
 
 
 def test_texts_to_predict_become_words_with_their_characters(tmp_path):
@@ -142,14 +146,6 @@ def test_bad_files_end_in_one_line(tmp_path, text, settings, problem):
     assert "\n" not in str(caught.value)
 
 
-def test_a_row_that_is_skipped_takes_its_sentence_along(tmp_path):
-    task, path = own(tmp_path, CONLL)
-    path.write_bytes(b"a x\n\nb x\n\xff x\nc x\n\nd x\n")
-    problems = []
-    assert [example.words for example in task.stream(path, "test", problems.append)] == [("a",), ("d",)]
-    assert [str(problem).partition(": not UTF-8")[0] for problem in problems] == [f"{path}:4"]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -188,26 +184,15 @@ def test_every_scheme_becomes_iob2_and_is_known_by_what_occurs(scheme):
     assert seen.scheme == scheme
 
 
-def test_a_mixture_is_called_so():
+def test_types_end_entities_and_may_be_missing_and_plain_tags_are_no_entities():
     seen = schemes.Seen()
     for tags in (("B-PER", "O"), ("I-PER", "O")):
         seen.add(tags, schemes.to_iob2(tags))
     assert (seen.scheme, seen.changed) == ("a mixture of IOB1 and IOB2", 1)
-
-
-@pytest.mark.parametrize(
-    ("tags", "converted"),
-    [("I-PER I-LOC", "B-PER B-LOC"), ("B I O B", "B I O B"), ("I-A-B I-A-B", "B-A-B I-A-B"), ("", "")],
-)
-def test_types_end_entities_and_may_be_missing(tags, converted):
-    assert schemes.to_iob2(tags.split()) == tuple(converted.split())
-
-
-@pytest.mark.parametrize(
-    ("tags", "are"), [("O B-PER", True), ("B I O", True), ("O", False), ("NN IN", False), ("O I-PER NN", False)]
-)
-def test_plain_tags_are_no_entities(tags, are):
-    assert schemes.are_of_entities(tags.split()) is are
+    converted = {"I-PER I-LOC": "B-PER B-LOC", "B I O B": "B I O B", "I-A-B I-A-B": "B-A-B I-A-B", "": ""}
+    assert {tags: " ".join(schemes.to_iob2(tags.split())) for tags in converted} == converted
+    are_of_entities = {"O B-PER": True, "B I O": True, "O": False, "NN IN": False, "O I-PER NN": False}
+    assert {tags: schemes.are_of_entities(tags.split()) for tags in are_of_entities} == are_of_entities
 
 
 # Legal sequences
@@ -375,15 +360,12 @@ def test_figures_are_those_of_seqeval():
     assert values["entity_f1_strict"] == pytest.approx(f1_score(there, found, mode="strict", scheme=STRICT))
 
 
-def test_plain_tags_have_accuracy_and_macro_f1():
+def test_plain_tags_have_accuracy_and_macro_f1_and_intervals_narrow_with_more_sentences():
     there, found = ["NN DT VB VB", "DT"], ["NN DT VB NN", "NN"]
     evaluation = measured(there, found, PLAIN)
     expected = of_classes(" ".join(there).split(), " ".join(found).split(), average="macro")
     assert evaluation.metrics == {"token_accuracy": pytest.approx(3 / 5), "macro_f1": pytest.approx(expected)}
     assert [panel.title for panel in evaluation.panels] == ["Most frequent confusions", "By length of sentence"]
-
-
-def test_intervals_hold_the_value_and_narrow_with_more_sentences():
     few, many = (measured(THERE * times, FOUND * times).intervals["entity_f1"] for times in (5, 50))
     assert few[0] < many[0] < 1 / 3 < many[1] < few[1]
 
