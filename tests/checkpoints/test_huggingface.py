@@ -43,17 +43,18 @@ def assert_original(weights):
         np.testing.assert_array_equal(weights[name], value, err_msg=name)
 
 
-def with_header(content, header):
-    """Returns a file with another header before the same data: bytes, or something to be written as JSON."""
+def with_header(content, change):
+    """Returns a file with what `change` makes of its header before the same data."""
     length = struct.unpack("<Q", content[:8])[0]
-    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    header = change(content[8 : 8 + length])
     return struct.pack("<Q", len(header)) + header + content[8 + length :]
 
 
-def with_entry(content, **fields):
-    """Returns a file whose header says something else of one tensor."""
-    header = json.loads(content[8 : 8 + struct.unpack("<Q", content[:8])[0]])
-    return with_header(content, {**header, BIAS: {**header[BIAS], **fields}})
+def of_float8(header):
+    """Says that a tensor has a type that NumPy lacks."""
+    entries = json.loads(header)
+    entries[BIAS] |= {"dtype": "F8_E4M3", "shape": [32]}
+    return json.dumps(entries).encode()
 
 
 def test_a_model_without_pooler_gets_a_new_one(folder, caplog):
@@ -77,21 +78,17 @@ def test_a_head_with_word_vectors_of_its_own_is_left_out(folder, caplog, changed
     assert ("has other word vectors in its head" in caplog.text) != kept
 
 
-DAMAGES = {
-    "empty": (lambda c: c[:0], "header too small"),
-    "cut in the data": (lambda c: c[:-1], "incomplete metadata, file not fully covered; fetch them again"),
-    "huge header": (lambda c: struct.pack("<Q", 2**60) + c[8:], "header too large"),
-    "no JSON": (lambda c: with_header(c, b"weights"), "invalid JSON in header"),
-    "no offsets": (lambda c: with_entry(c, data_offsets=None), "invalid type: null, expected a tuple"),
-    "offsets beyond the file": (lambda c: with_entry(c, data_offsets=[0, 10**9]), "invalid offset for tensor"),
-    "unknown type": (lambda c: with_entry(c, dtype="F99"), "unknown variant `F99`"),
-    "type that NumPy lacks": (lambda c: with_entry(c, dtype="F8_E4M3", shape=[32]), "float8"),
-}
+DAMAGES = [
+    (lambda c: c[:0], "header too small"),
+    (lambda c: c[:-1], "incomplete metadata, file not fully covered; fetch them again"),
+    (lambda c: struct.pack("<Q", 2**60) + c[8:], "header too large"),
+    (lambda c: with_header(c, lambda _: b"weights"), "invalid JSON in header"),
+    (lambda c: with_header(c, of_float8), "float8"),
+]
 
 
-@pytest.mark.parametrize("name", [*DAMAGES])
-def test_a_damaged_file_ends_in_one_line(folder, name):
-    damage, message = DAMAGES[name]
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_a_damaged_file_ends_in_one_line(folder, damage, message):
     path = folder / "model.safetensors"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match=rf"\A{re.escape(str(path))}: damaged weights: [^\n]*{message}[^\n]*\Z"):

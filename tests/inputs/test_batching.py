@@ -78,9 +78,12 @@ def test_evaluation_begins_with_the_longest_and_keeps_ties_in_order(lengths):
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 4, 50, 1000])
-def test_evaluation_sees_every_example_once(batch_size):
-    found = padded(make_features(LENGTHS), batch_size)
-    assert seen(found) == list(eval_order(LENGTHS))
+def test_evaluation_sees_every_example_once_and_ends_with_the_rest(batch_size):
+    batches = padded(make_features(LENGTHS), batch_size)
+    assert seen(batches) == list(eval_order(LENGTHS))
+    if batch_size is not None:
+        starts = range(0, len(LENGTHS), batch_size)
+        assert [len(batch["label_ids"]) for batch in batches] == [min(batch_size, len(LENGTHS) - start) for start in starts]
 
 
 @pytest.mark.parametrize("budget", [1, 99, 100, 500, 2048, 10**6])

@@ -87,13 +87,6 @@ def test_training_input_follows_the_rows_from_where_it_is_told_and_can_be_read_a
         assert [int(label) for batch in found for label in batch["label_ids"]] == labels[drawn].tolist()
 
 
-@pytest.mark.parametrize(("examples", "batch_size", "sizes"), [(13, 1, [1] * 13), (13, 4, [4, 4, 4, 1]), (8, 4, [4, 4])])
-def test_evaluation_sees_equal_lengths_in_the_given_order_and_ends_with_the_rest(examples, batch_size, sizes):
-    found = padded(make_features([2] * examples), batch_size)
-    assert seen(found) == list(range(examples))
-    assert [len(batch["label_ids"]) for batch in found] == sizes
-
-
 def test_a_schedule_of_fewer_examples_than_there_are_rows_is_refused():
     """Windows of long texts are rows, and examples of training."""
     with pytest.raises(ValueError, match="the schedule is of 6 rows, the features have 9 rows"):

@@ -15,7 +15,7 @@ from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, 
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import LossOptions, divergence
+from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.modeling.heads.distillation import LABELLED, STATES, Lesson, Observed, Taught, observed
 from tests.graphs import evaluate
 
@@ -107,13 +107,6 @@ def test_vectors_of_other_sizes_are_compared_by_their_cosines():
     cosines = [unit(vectors) @ unit(vectors).T for vectors in (found, teacher)]
     of_rows = np.mean((cosines[0] - cosines[1]) ** 2, axis=1)
     np.testing.assert_allclose(evaluate(losses), np.repeat(of_rows.reshape(2, 2).mean(axis=1) / 2, 2), rtol=1e-4)
-
-
-def test_the_divergence_by_hand():
-    # The teacher says 3/4 and 1/4 at a temperature of 2, the student a half each.
-    teacher = [[2 * math.log(3.0), 0.0]]
-    expected = 4 * (0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5))
-    assert evaluate(lambda: divergence(tf.zeros([1, 2]), tf.constant(teacher), 2.0)) == pytest.approx(expected, rel=1e-6)
 
 
 CONFIG = BertConfig.tiny(vocab_size=30)

@@ -12,27 +12,18 @@ from bert_tf.errors import OutputError
 from bert_tf.native import build
 from bert_tf.native.compiler import Compiler
 
-WRITES = """#!/bin/sh
-echo called >> {calls}
-cat > /dev/null
+WRITES = """cat > /dev/null
 while [ "$1" != "-o" ]; do shift; done
 echo library > "$2"
 """
-FAILS = """#!/bin/sh
-echo called >> {calls}
-echo 'norm.cc:3:1: error: no such thing' >&2
+FAILS = """echo 'norm.cc:3:1: error: no such thing' >&2
 echo 'compilation terminated.' >&2
 exit 1
 """
-FULL = """#!/bin/sh
-echo called >> {calls}
-echo 'error writing to kernels.s: No space left on device' >&2
+FULL = """echo 'error writing to kernels.s: No space left on device' >&2
 exit 1
 """
-HANGS = """#!/bin/sh
-echo called >> {calls}
-sleep 60
-"""
+HANGS = "sleep 60\n"
 
 
 class Script:
@@ -41,7 +32,7 @@ class Script:
     def __init__(self, folder, text):
         self.calls = folder / "calls"
         path = folder / "compiler"
-        path.write_text(text.format(calls=self.calls))
+        path.write_text(f"#!/bin/sh\necho called >> {self.calls}\n{text}")
         path.chmod(0o755)
         self.compiler = Compiler((str(path),), "script 1")
 

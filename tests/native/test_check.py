@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import tensorflow as tf
 
@@ -47,14 +49,7 @@ WRONG = {function.__name__: function for function in (kept, kept_weights, gelu, 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_notices_what_is_wrong(kernels, monkeypatch, name):
-    right = Right(**{function: getattr(kernels, function) for function in WRONG})
+    right = SimpleNamespace(**{function: getattr(kernels, function) for function in WRONG})
     monkeypatch.setattr(check.ops, name, lambda *inputs, **options: WRONG[name](right, *inputs, **options))
     with pytest.raises(check.WrongError):
         check.check(tf.float32)
-
-
-class Right:
-    """The operations as they are."""
-
-    def __init__(self, **functions):
-        self.__dict__.update(functions)

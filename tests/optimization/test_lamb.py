@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.optimizers import OPTIMIZERS, Lamb, trust_ratio
 from bert_tf.training import settings
 from tests import reference
 from tests.graphs import evaluate
+from tests.optimization import updates
 
-tf1 = tf.compat.v1
 STEPS = 5
 KERNEL, BIAS, GAMMA, WORD_BIAS = "dense/kernel", "dense/bias", "output/LayerNorm/gamma", "cls/predictions/output_bias"
 RANDOM = np.random.default_rng(0)
@@ -19,20 +18,9 @@ GRADIENTS = {name: RANDOM.normal(0, [0.01, 1, 100], size=[STEPS, 2, 3]).astype(n
 RATES = np.linspace(2e-2, 1e-3, STEPS, dtype=np.float32)
 
 
-def train(starts, gradients, *, factors=None, config=AdamWConfig()):  # noqa: B008 (it is frozen)
-    """Returns every variable by name after an update for each gradient."""
-    with tf.Graph().as_default(), tf1.Session() as session:
-        step = tf1.train.get_or_create_global_step()
-        variables = [tf1.get_variable(name, initializer=value) for name, value in starts.items()]
-        now = step.read_value()
-        of_step = [tf.gather(gradients[name], now) for name in starts]
-        update = Lamb(variables, tf.gather(RATES, now), now, config, factors=factors).apply(of_step)
-        with tf.control_dependencies([update]):
-            train_op = step.assign_add(1, read_value=False)
-        session.run(tf1.global_variables_initializer())
-        for _ in next(iter(gradients.values())):
-            session.run(train_op)
-        return session.run({variable.op.name: variable for variable in tf1.global_variables()})
+def train(starts, gradients, factors=None):
+    steps = len(next(iter(gradients.values())))
+    return updates.train(Lamb, starts, gradients, RATES[:steps], factors=factors)
 
 
 def test_a_step_counted_by_hand():

@@ -41,15 +41,7 @@ def test_the_others_fall_from_the_peak_where_warm_up_ends(options, rates):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_without_warm_up_starts_at_the_peak(schedule):
+def test_there_may_be_no_warm_up_nothing_else_and_no_step(schedule):
     assert rate(0, warmup=0, schedule=schedule) == 2.0
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_warm_up_as_long_as_the_run_only_rises(schedule):
-    assert [rate(step, warmup=4, total=4, schedule=schedule) for step in range(4)] == [0.0, 0.5, 1.0, 1.5]
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_a_run_of_no_steps_has_a_rate(schedule):
+    assert rate([0, 1, 2, 3], warmup=4, total=4, schedule=schedule).tolist() == [0.0, 0.5, 1.0, 1.5]
     assert rate(0, warmup=0, total=0, schedule=schedule) == 2.0
