@@ -237,16 +237,6 @@ def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_threads_that_are_given_stay():
-    found = with_threads(read(MachineSettings, {"intra_op_threads": 3}), 2).devices
-    assert (found.intra_op_threads, found.inter_op_threads) == (3, 2)
-
-
-def test_a_runner_that_does_not_exist_is_one_line():
-    with pytest.raises(FlagError, match="^--beam: Unexpected pipeline runner: NoSuchRunner"):
-        beam.transfer([], None, None, ["--runner=NoSuchRunner"])
-
-
 @pytest.mark.parametrize(
     "server", ["--job_endpoint=127.0.0.1:1", "--flink_master=http://127.0.0.1:1", "--spark_master_url=spark://127.0.0.1:1"]
 )
@@ -343,3 +333,5 @@ def test_options_of_a_runner(monkeypatch):
     assert beam_options.threads([*processes, "--direct_num_workers=2"]) == 4
     assert beam_options.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
     assert beam_options.threads(["--runner=DirectRunner"]) is None
+    found = with_threads(read(MachineSettings, {"intra_op_threads": 3}), 2).devices
+    assert (found.intra_op_threads, found.inter_op_threads) == (3, 2)  # what is given stays

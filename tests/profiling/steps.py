@@ -56,14 +56,21 @@ def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
 
 
 def traced(
-    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, *, count: int = 1, head: HeadSpec = CLASSIFIER
+    model: BertConfig,
+    tokens: int,
+    batch_size: int,
+    options: ComputeOptions,
+    *,
+    count: int,
+    head: HeadSpec = CLASSIFIER,
+    in_turn: bool = False,
 ) -> tuple[list[Any], int]:
     """Trains for a step, then for others that are recorded; returns their `RunMetadata`, and the bytes of all variables.
 
     Of all sequences but the longest a share of `options.padding` is padding.
     """
     features = _features(model, tokens, batch_size, options, head)
-    with training(model, features, batch_size, options, head) as (session, train_op):
+    with training(model, features, batch_size, options, head, in_turn=in_turn) as (session, train_op):
         session.run(train_op)
         recorded = [tf1.RunMetadata() for _ in range(count)]
         for metadata in recorded:
@@ -74,7 +81,13 @@ def traced(
 
 @contextlib.contextmanager
 def training(
-    model: BertConfig, features: Features, batch_size: int, options: ComputeOptions, head: HeadSpec = CLASSIFIER
+    model: BertConfig,
+    features: Features,
+    batch_size: int,
+    options: ComputeOptions,
+    head: HeadSpec = CLASSIFIER,
+    *,
+    in_turn: bool = False,
 ) -> Iterator[tuple[tf1.Session, tf.Operation]]:
     """Builds training from initial weights; gives the session, whose variables are there, and the operation of a step."""
     execution = Execution(
@@ -96,7 +109,10 @@ def training(
         average=MovingAverage(0.999) if options.averages else None,
         optimizer="lamb" if options.lamb else "adamw",
     )
-    with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
+    settings = session_config()
+    if in_turn:
+        settings.inter_op_parallelism_threads = -1  # in the thread that calls: what is alive at once is no chance
+    with tf.Graph().as_default(), tf1.Session(config=settings) as session:
         pipeline = train_input_fn(features, Schedule(features.units, batch_size // int(features.unit_rows[0]), 10), seed=1)
         batch = tf1.data.make_one_shot_iterator(pipeline()).get_next()
         spec = make_model_fn(Model(model, head, execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
@@ -106,14 +122,15 @@ def training(
 
 
 def memory_of(
-    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec = CLASSIFIER
+    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec, *, in_turn: bool
 ) -> tuple[LiveMemory, int]:
     """Returns the memory of a step of training, and the bytes of all variables.
 
-    Of nine steps that with the median peak: threads that the machine holds up change which tensors are alive at once.
+    Unless operations run in turn, it is of nine steps that with the median peak: threads that the machine holds up change which
+    tensors are alive at once.
     """
-    recorded, state = traced(model, tokens, batch_size, options, count=9, head=head)
-    return sorted((whole_step(metadata) for metadata in recorded), key=lambda memory: memory.peak)[4], state
+    recorded, state = traced(model, tokens, batch_size, options, count=1 if in_turn else 9, head=head, in_turn=in_turn)
+    return sorted((whole_step(metadata) for metadata in recorded), key=lambda memory: memory.peak)[len(recorded) // 2], state
 
 
 def _features(model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec) -> Features:

@@ -15,6 +15,12 @@ from tests.report.drawn import picture, texts
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
 
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch):
+    """Forests that are grown in a moment, and see what matters all the same."""
+    monkeypatch.setattr(importance, "_TREES", 10)
+
+
 def write(folder, name, score=None, *, task="MRPC", metric="accuracy", error=None, pruned=False, **varying):
     metrics = {} if score is None else {"eval_accuracy": 0.5, f"eval_{metric}": score, "eval_loss": 0.9}
     content = {"name": name, "task": task, "varying": varying, "metrics": metrics, "error": error, "pruned": pruned}

@@ -13,6 +13,7 @@ from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGI
 
 CPU, GPU = ("/device:CPU:0",), ("/device:GPU:0",)
 CPUS, GPUS = tuple(f"/device:CPU:{n}" for n in range(2)), tuple(f"/device:GPU:{n}" for n in range(2))
+NCCL, RING = {"cross_device_ops": "nccl"}, {"all_reduce_alg": "ring"}
 TWO_MACHINES = cluster.read({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'})
 
 
@@ -45,18 +46,8 @@ def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, se
     [
         (GPUS, None, {"device": "/GPU:1", "strategy": "mirrored"}, "--device=/GPU:1 goes with --strategy=one_device (one"),
         (GPUS, None, {"place": "head:/GPU:1", "strategy": "mirrored"}, "goes with --strategy=one_device (parts of"),
-        (
-            GPU,
-            None,
-            {"cross_device_ops": "nccl"},
-            "--cross_device_ops=nccl goes with --strategy=mirrored (it sets how replicas",
-        ),
-        (
-            GPUS,
-            None,
-            {"all_reduce_alg": "ring"},
-            "--all_reduce_alg=ring goes with --strategy=multi_worker (it sets how machines",
-        ),
+        (GPU, None, NCCL, "--cross_device_ops=nccl goes with --strategy=mirrored (it sets how replicas"),
+        (GPUS, None, RING, "--all_reduce_alg=ring goes with --strategy=multi_worker (it sets how machines"),
         (GPUS, None, {"check_replicas_every_n_steps": 3, "strategy": "central_storage"}, "=mirrored and multi_worker (else"),
         (GPUS, None, {"device": "/GPU:0", "place": "head:/GPU:1"}, "--device puts the whole model on one device, --place its"),
         (
@@ -71,20 +62,10 @@ def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, se
             {"strategy": "mirrored"},
             "--strategy=mirrored: TF_CONFIG names 2 machines, each of which would train",
         ),
-        (CPUS, None, {"cross_device_ops": "nccl", "virtual_devices": 2}, "between GPUs, but there is no GPU to compute on"),
-        (
-            CPU,
-            TWO_MACHINES,
-            {"all_reduce_alg": "nccl"},
-            "--all_reduce_alg=nccl: NCCL works between GPUs, but there is no GPU",
-        ),
-        (GPUS, None, {"cross_device_ops": "nccl", "virtual_devices": 2}, "but it cannot serve two devices on one GPU"),
-        (
-            (*GPUS, "GPU:2"),
-            None,
-            {"cross_device_ops": "hierarchical"},
-            "sums two halves of the replicas, but there are 3; use",
-        ),
+        (CPUS, None, {**NCCL, "virtual_devices": 2}, "between GPUs, but there is no GPU to compute on"),
+        (CPU, TWO_MACHINES, {"all_reduce_alg": "nccl"}, "--all_reduce_alg=nccl: NCCL works between GPUs, but there is no GPU"),
+        (GPUS, None, {**NCCL, "virtual_devices": 2}, "but it cannot serve two devices on one GPU"),
+        ((*GPUS, "GPU:2"), None, {"cross_device_ops": "hierarchical"}, "sums two halves of the replicas, but there are 3; use"),
         (CPUS, TWO_MACHINES, {"virtual_devices": 2}, "--virtual_devices: the CPU of a machine is one replica of --strategy="),
     ],
 )
@@ -111,12 +92,9 @@ def test_one_model_needs_no_strategy(name, devices):
     ],
 )
 def test_how_replicas_add_up(monkeypatch, devices, settings, kind):
-    made = {}
-    monkeypatch.setattr(
-        tf.distribute, "MirroredStrategy", lambda names, cross_device_ops: made.update({tuple(names): cross_device_ops})
-    )
-    distribution.make("mirrored", DeviceSettings(**settings), devices)
-    assert type(made[devices]) is kind
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda names, cross_device_ops: (tuple(names), cross_device_ops))
+    names, operations = distribution.make("mirrored", DeviceSettings(**settings), devices)
+    assert (names, type(operations)) == (devices, kind)
 
 
 @pytest.mark.parametrize("name", [None, *ALL_REDUCE_ALGS])

@@ -182,8 +182,6 @@ def test_a_driver_that_was_updated_and_not_started_again(machine):
 OLD_DRIVER = "0, NVIDIA A100, GPU-1, 00000000:01:00.0, 40960, 40000, 470.82.01, 8.0"
 K80 = "0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7"
 GTX_970 = "0, NVIDIA GeForce GTX 970, GPU-1, 00000000:01:00.0, 4096, 4000, 550.54, 5.2"
-
-
 OLD_GPU = "its compute capability is {}, TensorFlow {} needs {} or higher"
 
 
@@ -281,14 +279,11 @@ def test_an_old_driver_without_nvidia_smi(machine):
 
 
 @pytest.fixture
-def _gpu(machine):
-    """A GPU whose driver and libraries are there."""
+def answers(machine, monkeypatch):
+    """Says what cuInit answers, on a machine with a GPU whose driver and libraries are there."""
     machine.smi(*SMI_RTX[:1])
     machine.loads([DRIVER, *CUDA_12])
 
-
-@pytest.fixture
-def answers(monkeypatch):
     def answer(number):
         libraries = {DRIVER: SimpleNamespace(cuInit=lambda _: number)}
         monkeypatch.setattr(ctypes, "CDLL", lambda name: libraries.get(name, name))
@@ -309,7 +304,6 @@ def report(environment=None):
         (711, "error 711", "no reason is known", "CUresult 711"),
     ],
 )
-@pytest.mark.usefixtures("_gpu")
 def test_an_error_is_named_for_people_and_programs(answers, number, name, meaning, remedy):
     answers(number)
     said, data = str(report()), json.loads(devices.as_json(report()))
@@ -322,7 +316,6 @@ def test_an_error_is_named_for_people_and_programs(answers, number, name, meanin
     assert remedy in cause["remedy"]
 
 
-@pytest.mark.usefixtures("_gpu")
 def test_a_driver_that_starts_is_no_cause(answers):
     answers(0)
     assert "cuInit" not in str(report())
@@ -333,7 +326,6 @@ def test_a_driver_that_starts_is_no_cause(answers):
     ("value", "code"),
     [("-1", "hidden_by_environment"), *((shown, "driver_does_not_start") for shown in ("MIG-1111", "0", "GPU-aaaa"))],
 )
-@pytest.mark.usefixtures("_gpu")
 def test_a_hidden_gpu_is_no_fault_of_the_driver_but_a_shown_one_is(answers, value, code):
     """A part of a GPU (MIG) counts as shown: which belong to which is unknown."""
     answers(100)

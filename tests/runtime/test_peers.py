@@ -76,13 +76,15 @@ def server():
 
 @pytest.fixture
 def watching():
-    """Makes watches that are stopped after the test."""
+    """Makes watches that are stopped after the test; `meets`: all peers have come."""
     with contextlib.ExitStack() as stack:
 
-        def start(*ports, **settings):
+        def start(*ports, meets=True, **settings):
             record = recorded(*ports, **settings)
             record.watch.start()
             stack.callback(record.watch.stop)
+            if meets:
+                wait_until(lambda: met(record.watch))
             return record
 
         yield start
@@ -111,7 +113,6 @@ def met(watch):
 
 def test_a_peer_that_is_gone_ends_the_process_with_one_line(server, watching):
     record = watching(server.port, patience=peers.USUAL)
-    wait_until(lambda: met(record.watch))
     began = time.monotonic()
     server.close()
     wait_until(lambda: record.ends)
@@ -129,8 +130,7 @@ def test_once_a_peer_has_come_no_name_server_is_asked(server, watching, monkeypa
 
     known = socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", spy)
-    record = watching(Worker("worker", 1, "localhost", server.port, f"localhost:{server.port}"))
-    wait_until(lambda: met(record.watch))
+    watching(Worker("worker", 1, "localhost", server.port, f"localhost:{server.port}"))
     server.hang_up()
     wait_until(lambda: len(asked) > 1)
     assert asked[:2] == ["localhost", "127.0.0.1"]
@@ -167,7 +167,6 @@ def process():
 def test_a_peer_that_stands_still_is_not_lost_and_one_that_is_killed_is(process, watching):
     started, port = process
     record = watching(port)
-    wait_until(lambda: met(record.watch))
     started.send_signal(signal.SIGSTOP)
     time.sleep(10 * QUICK.misses * QUICK.again)
     assert record.ends == []
@@ -182,7 +181,7 @@ def test_a_machine_that_answers_no_more_is_gone(watching):
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
         place = listener.getsockname()
-        record = watching(place[1])
+        record = watching(place[1], meets=False)
         line, _ = listener.accept()
         line.sendall(b"SETTINGS")
         wait_until(lambda: met(record.watch))
@@ -226,7 +225,7 @@ def test_a_watch_that_is_stopped_hangs_up(server):
 
 def test_who_does_not_come_is_named_and_ends_the_process(server, watching):
     absent = [free_port(), free_port()]
-    record = watching(absent[0], server.port, absent[1], patience=Patience(first=0.35, report=0.1, again=0.02))
+    record = watching(absent[0], server.port, absent[1], meets=False, patience=Patience(first=0.35, report=0.1, again=0.02))
     wait_until(lambda: record.ends)
     listed = ", ".join(f"worker {i} (127.0.0.1:{port}): Connection refused" for i, port in ((1, absent[0]), (3, absent[1])))
     assert set(record.log) == {f"waiting for {listed}"}
@@ -235,7 +234,7 @@ def test_who_does_not_come_is_named_and_ends_the_process(server, watching):
 
 def test_who_comes_late_is_watched_from_then_on(watching):
     port = free_port()
-    record = watching(port, patience=Patience(first=LONG, report=0.05, again=0.02))
+    record = watching(port, meets=False, patience=Patience(first=LONG, report=0.05, again=0.02))
     wait_until(lambda: record.log)
     late = Server(port)
     wait_until(lambda: met(record.watch))
@@ -247,7 +246,7 @@ def test_who_comes_late_is_watched_from_then_on(watching):
 
 def test_who_answers_for_a_peer_and_says_nothing_is_no_peer(watching):
     proxy = Server(says=b"")
-    record = watching(proxy.port, patience=Patience(first=0.2, report=0.1))
+    record = watching(proxy.port, meets=False, patience=Patience(first=0.2, report=0.1))
     wait_until(lambda: record.ends)
     proxy.close()
     assert record.ends[0].startswith(f"waited 0 s in vain for worker 1 (127.0.0.1:{proxy.port}): no answer yet; check")
@@ -255,11 +254,9 @@ def test_who_answers_for_a_peer_and_says_nothing_is_no_peer(watching):
 
 def test_an_error_waits_for_the_end_of_a_peer_that_goes(server, watching):
     record = watching(server.port)
-    wait_until(lambda: met(record.watch))
     record.watch.settle()  # soon, since nobody is gone
     assert record.ends == []
     record = watching(server.port, patience=Patience(again=0.02, settle=LONG))
-    wait_until(lambda: met(record.watch))
     threading.Timer(0.1, server.close).start()
     record.watch.settle()
     assert len(record.ends) == 1
@@ -273,7 +270,6 @@ def test_what_keeps_us_from_calling_does_not_make_a_peer_lost(server, watching, 
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     record = watching(server.port, patience=Patience(again=0.01, answer=0.01))
-    wait_until(lambda: met(record.watch))
     monkeypatch.setattr(peers, "call", no_file_left)
     server.hang_up()
     wait_until(lambda: len(calls) > 3 * QUICK.misses)
@@ -339,8 +335,7 @@ def tensorflow_server(tmp_path_factory):
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
 def test_the_server_of_tensorflow_is_a_peer_and_loses_no_file_by_it(tensorflow_server, watching):
     process, port = tensorflow_server
-    record = watching(port)
-    wait_until(lambda: met(record.watch))
+    watching(port)
     files = Path(f"/proc/{process.pid}/fd")
 
     def call(times):

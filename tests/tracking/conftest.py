@@ -15,15 +15,19 @@ RESULTS = {"global_step": 20, "splits": {"dev": {"accuracy": 0.8, "loss": 0.7, "
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A double of MLflow with a server; returns what it holds."""
+
+    def imported():
+        return [name for name in sys.modules if name.partition(".")[0] == "mlflow"]
+
     store = tmp_path / "server" / "store.json"
     store.parent.mkdir()
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mlflow"]:
+    for name in imported():
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(PACKAGES)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(store))
     monkeypatch.setenv("PYTHONPATH", str(PACKAGES))
     yield lambda: json.loads(store.read_text())
-    for name in [name for name in sys.modules if name.partition(".")[0] == "mlflow"]:
+    for name in imported():
         del sys.modules[name]
 
 

@@ -19,7 +19,7 @@ from bert_tf.tracking import follow, trackers
 from bert_tf.training.fine_tune_config import configured
 from tests import classifier
 from tests.report import example
-from tests.tiny import held, write_project
+from tests.tiny import held
 from tests.tracking.conftest import write_lines, write_results
 
 
@@ -97,13 +97,8 @@ def test_ends_if_the_folder_holds_another_run(server, folder, training, monkeypa
     assert len(server()["runs"]) == 1
 
 
-@pytest.fixture
-def project(tmp_path):
-    return write_project(tmp_path / "project", layers=1)
-
-
 def train(project, output, capfd, **flags):
-    assert classifier.run(*project.flags(output, num_train_steps=4, do_train=True, **flags)) == 0
+    assert classifier.run(*project.flags(output, num_train_steps=2, do_train=True, **flags)) == 0
     return capfd.readouterr().err
 
 
@@ -112,6 +107,7 @@ def process_of(log):
     return psutil.Process(int(line[0])), Path(line[1])
 
 
+@pytest.mark.usefixtures("_pictures_drawn_once")
 def test_training_does_not_depend_on_a_tracker_that_cannot_be_reached(server, project, tmp_path, capfd, monkeypatch):
     del server
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "/nowhere/store.json")
@@ -127,7 +123,7 @@ def test_training_does_not_depend_on_a_tracker_that_cannot_be_reached(server, pr
         assert os.getsid(process.pid) == process.pid
     finally:
         process.send_signal(signal.SIGKILL)
-    weights = [held(tmp_path / name / "model.ckpt-4") for name in ("plain", "tracked")]
+    weights = [held(tmp_path / name / "model.ckpt-2") for name in ("plain", "tracked")]
     assert weights[0].keys() == weights[1].keys()
     assert all((weights[0][name] == weights[1][name]).all() for name in weights[0])
     records = [json.loads((tmp_path / name / "run_config.json").read_text()) for name in ("plain", "tracked")]
@@ -136,12 +132,13 @@ def test_training_does_not_depend_on_a_tracker_that_cannot_be_reached(server, pr
     assert "no server" not in log
 
 
+@pytest.mark.usefixtures("_pictures_drawn_once")
 def test_a_tracked_training_arrives_after_it_has_ended(server, project, tmp_path, capfd):
     process, path = process_of(train(project, tmp_path / "out", capfd, tracker="mlflow"))
     process.wait(60)
     assert path.read_text().endswith("all is sent to mlflow, run remote-0\n")
     (run,) = server()["runs"].values()
-    assert (run["status"], max(step for _, step, _ in run["metrics"])) == ("FINISHED", 4)
+    assert (run["status"], max(step for _, step, _ in run["metrics"])) == ("FINISHED", 2)
 
 
 def test_a_process_that_cannot_be_started_is_a_warning(folder, caplog):

@@ -28,19 +28,19 @@ def summaries(folder):
                 yield event.step, value
 
 
-def test_tensorboard_gets_scalars_once(folder):
+def scalars(folder):
+    return [(value.tag, step, value.simple_value) for step, value in summaries(folder) if not value.HasField("tensor")]
+
+
+def test_tensorboard_gets_scalars_once_and_its_files_are_written_anew_without_a_state(folder):
     for expected in (POINTS, 0):
         assert bert_tf.track(folder, tracker="tensorboard")[0].points == expected
-    found = [(value.tag, step, value.simple_value) for step, value in summaries(folder) if not value.HasField("tensor")]
+    found = scalars(folder)
     assert len(found) == len(set(found)) == POINTS
     assert ("train/loss", 20, 0.5) in found
-
-
-def test_tensorboard_s_files_are_written_anew_without_a_state(folder):
-    bert_tf.track(folder, tracker="tensorboard")
     (folder / "tracking" / "tensorboard.json").unlink()
     bert_tf.track(folder, tracker="tensorboard")
-    assert len([value for _, value in summaries(folder) if not value.HasField("tensor")]) == POINTS
+    assert len(scalars(folder)) == POINTS
 
 
 def test_tensorboard_gets_settings_as_hyperparameters(folder):
@@ -74,22 +74,33 @@ def test_tensorboard_has_settings_metrics_and_status_of_each_run_of_a_sweep(tmp_
         assert tf.make_ndarray(found["bert_tf.sweep"].tensor) == tmp_path.name.encode()
 
 
-@pytest.mark.parametrize("marker", ["sweep.tsv", "sweep.json"])
-def test_a_run_of_a_sweep_has_its_name_as_group_and_tag(folder, server, monkeypatch, marker):
-    (folder.parent / marker).touch()
-    inits = []
+@pytest.fixture
+def wandb(tmp_path, monkeypatch):
+    """A double of wandb: the settings and the session of each run that began."""
+    begun = []
 
     def init(**settings):
-        inits.append(settings)
-        return Session(folder.parent)
+        begun.append((settings, Session(tmp_path)))
+        return begun[-1][1]
 
-    package = SimpleNamespace(init=init, Settings=lambda **_: None)
-    bert_tf.track(folder, tracker="mlflow")
-    assert next(iter(server()["runs"].values()))["tags"]["bert_tf.sweep"] == folder.parent.name
-    monkeypatch.setattr(replay, "connect", lambda _, place: to_wandb.Wandb(package, place))
+    package, connect = SimpleNamespace(init=init, Settings=lambda **_: None), replay.connect
+    doubles = {"wandb": lambda _, place: to_wandb.Wandb(package, place)}
+    monkeypatch.setattr(replay, "connect", lambda name, place: doubles.get(name, connect)(name, place))
+    return begun
+
+
+def send(folder):
     with replay.opened(folder, "wandb") as sender:
         sender.send()
-    assert inits[0]["group"] == folder.parent.name
+
+
+@pytest.mark.parametrize("marker", ["sweep.tsv", "sweep.json"])
+def test_a_run_of_a_sweep_has_its_name_as_group_and_tag(folder, server, wandb, marker):
+    (folder.parent / marker).touch()
+    bert_tf.track(folder, tracker="mlflow")
+    assert next(iter(server()["runs"].values()))["tags"]["bert_tf.sweep"] == folder.parent.name
+    send(folder)
+    assert wandb[0][0]["group"] == folder.parent.name
 
 
 class Session:
@@ -114,21 +125,12 @@ class Session:
         self.ended = exit_code
 
 
-def test_wandb_gets_a_row_for_each_step_once(folder, tmp_path, monkeypatch):
-    sessions = []
-
-    def init(**settings):
-        assert settings["id"]
-        assert "group" not in settings  # of a run that belongs to no sweep
-        sessions.append(Session(tmp_path))
-        return sessions[-1]
-
-    package = SimpleNamespace(init=init, Settings=lambda **_: None)
-    monkeypatch.setattr(replay, "connect", lambda _, place: to_wandb.Wandb(package, place))
+def test_wandb_gets_a_row_for_each_step_once(folder, wandb):
     for _ in range(2):
-        with replay.opened(folder, "wandb") as sender:
-            sender.send()
-    (session,) = sessions  # the second has nothing to send
+        send(folder)
+    ((settings, session),) = wandb  # the second has nothing to send
+    assert settings["id"]
+    assert "group" not in settings  # of a run that belongs to no sweep
     assert [row["step"] for row in session.rows] == [10, 20]
     assert sum(len(row) - 1 for row in session.rows) == POINTS
     assert session.summary["config"]["seed"] == "1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import subprocess
 import sys
@@ -117,27 +118,33 @@ def test_replicas_share_the_batch_and_add_up_gradients():
 _ACTIVATIONS = (("gelu_erf", True), ("gelu_erf", False), ("relu", True), ("tanh", False))
 
 
+def check(forecast, state, live):
+    assert forecast.weights + forecast.slots == pytest.approx(state, rel=1e-3)
+    assert forecast.peak == pytest.approx(state + live, rel=0.15)
+    assert forecast.of_step == pytest.approx(live, rel=0.2)  # without the variables
+
+
+@pytest.mark.parametrize(("cell", "sizes"), [*((cell, {}) for cell in GRID), *HEADS])
+def test_forecasts_the_live_peak_of_operations_in_turn(cell, sizes):
+    check(*cell.compare(in_turn=True, **sizes))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "sizes"),
     [
-        *((cell, {}) for cell in GRID),
+        *((cell, {}) for cell in (*GRID, *WIDER)),
         *HEADS,
-        *(pytest.param(cell, {}, marks=pytest.mark.slow) for cell in WIDER),
-        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in MORE_HEADS),
-        *(
-            pytest.param(Cell(128, 4, 128, 16, {"custom_gradients": custom}), {"hidden_act": act}, marks=pytest.mark.slow)
-            for act, custom in _ACTIVATIONS
-        ),
+        *MORE_HEADS,
+        *((Cell(128, 4, 128, 16, {"custom_gradients": custom}), {"hidden_act": act}) for act, custom in _ACTIVATIONS),
     ],
 )
 def test_forecasts_the_live_peak_of_real_steps(cell, sizes):
-    for _ in range(4):  # on a busy machine threads wait for each other, and other tensors are alive at once
-        found, state, live = cell.compare(**sizes)
-        close = (pytest.approx(state + live, rel=0.15), pytest.approx(live, rel=0.2))  # the second without the variables
-        if (found.peak, found.of_step) == close:
-            break
-    assert found.weights + found.slots == pytest.approx(state, rel=1e-3)
-    assert (found.peak, found.of_step) == close
+    for _ in range(3):  # on a busy machine threads wait for each other, and other tensors are alive at once
+        with contextlib.suppress(AssertionError):
+            check(*cell.compare(**sizes))
+            return
+    check(*cell.compare(**sizes))
 
 
 @pytest.mark.slow
