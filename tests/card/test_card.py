@@ -108,9 +108,6 @@ def test_labels_do_not_break_the_page(tmp_path):
         assert f"<td>{shown}</td>" in page
     assert "Labels: a|b, x --- # y, `c` *d*, &lt;script&gt;" in page
     assert ("<script>" in page, "<b>" in page) == (False, False)
-
-
-def test_plain_text_has_no_control_characters():
     assert plain("a\0b\u202ec\ud800\r\nd") == "a\ufffdb\ufffdc\ufffd d"
 
 

@@ -2,8 +2,6 @@
 
 import dataclasses
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +18,6 @@ from bert_tf.training.fine_tune_config import SETTINGS, configured
 from tests import classifier
 from tests.classifier import mrpc as parse
 from tests.toy_tags import TagTask
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def values(found) -> dict[str, object]:
@@ -46,10 +42,14 @@ PUBLISHED = {
 }
 
 
-def test_published_defaults():
+def test_published_defaults_and_what_is_done_if_nothing_is_asked_for():
     found = values(parse())
     assert {name: found[name] for name in PUBLISHED} == PUBLISHED
     assert all(type(found[name]) is type(default) for name, default in PUBLISHED.items())
+    for wanted in ("do_train", "do_eval", "do_predict"):
+        assert parse(f"--{wanted}").actions == settings.ActionSettings(**{wanted: True})
+    assert parse().actions == settings.ActionSettings(do_train=True, do_eval=True)
+    assert parse("--learning_rate=5e-5", "--do_eval").given == {"task_name", "learning_rate", "do_eval"}
 
 
 EXACT = {
@@ -115,7 +115,15 @@ def test_reads_every_spelling(argument, name, value):
     assert type(found) is type(value)
 
 
-def test_parses_the_published_gtx_1060_run():
+# Flags of google-research/bert run_classifier.py that are not among ours, as command lines for machines without TPU have them.
+WITHOUT_TPU = (
+    "--use_tpu=false --nouse_tpu --tpu_name=mine --tpu_zone=us-central1-b --gcp_project=mine --master= --num_tpu_cores=8"
+    " --iterations_per_loop=1000"
+)
+
+
+def test_parses_the_published_gtx_1060_run_and_flags_of_tpus_that_ask_for_none():
+    assert parse(*WITHOUT_TPU.split()) == parse()
     line = (
         "--task_name=MRPC --do_train=true --do_eval=true --data_dir=glue/MRPC --vocab_file=base/vocab.txt"
         " --bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt --max_seq_length=64"
@@ -127,13 +135,6 @@ def test_parses_the_published_gtx_1060_run():
     assert (found.train.train_batch_size, found.train.learning_rate, found.train.num_train_epochs) == (12, 2e-5, 3.0)
     assert found.actions == settings.ActionSettings(do_train=True, do_eval=True)
     assert found.output.output_dir == "./out/"
-
-
-def test_does_what_is_asked_for_else_trains_and_evaluates():
-    for wanted in ("do_train", "do_eval", "do_predict"):
-        assert parse(f"--{wanted}").actions == settings.ActionSettings(**{wanted: True})
-    assert parse().actions == settings.ActionSettings(do_train=True, do_eval=True)
-    assert parse("--learning_rate=5e-5", "--do_eval").given == {"task_name", "learning_rate", "do_eval"}
 
 
 def test_a_program_makes_the_same_configuration():
@@ -229,12 +230,6 @@ def test_refuses_what_a_program_gives(given, message):
     assert str(caught.value).startswith(message)
 
 
-def test_task_is_required_and_every_task_is_listed():
-    with pytest.raises(FlagError, match="^--task_name is required") as caught:
-        classifier.parse(["run_classifier.py"])
-    assert all(name in str(caught.value) for name in TASKS)
-
-
 def test_help_explains_every_flag_and_every_task_and_fits_a_terminal_of_132_columns():
     for argument in ("--help", "-h", "-help"):
         with pytest.raises(HelpAsked):
@@ -249,38 +244,13 @@ def test_help_explains_every_flag_and_every_task_and_fits_a_terminal_of_132_colu
     [line] = [line for line in text.splitlines() if "--task_name " in line]
     assert all(name in line for name in TASKS)
     assert max(map(len, text.splitlines())) <= 132
-
-
-def test_help_is_quick_and_leaves_tensorflow_out():
-    code = (
-        "import sys, time\n"
-        "from bert_tf.__main__ import main\n"
-        "status = main(['', 'fine-tune', '--help'])\n"
-        "print('tensorflow' in sys.modules, time.process_time(), file=sys.stderr)\n"
-        "sys.exit(status)"
-    )
-    for _ in range(5):  # the machine is in use: it is enough that one of them is quick
-        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-        imported, seconds = done.stderr.split()
-        assert imported == "False"
-        if float(seconds) < 1.0:
-            return
-    raise AssertionError(f"{seconds} s of a processor")
+    with pytest.raises(FlagError, match="^--task_name is required") as caught:
+        classifier.parse(["run_classifier.py"])
+    assert all(name in str(caught.value) for name in TASKS)
 
 
 def test_each_text_is_parsed_in_one_place():
     """`freeze`, `place` and the like: who needs their values asks the settings."""
     for call in ("parts.parse_frozen(", "placement.parse(", "StepRange.parse("):
-        files = (ROOT / "bert_tf").rglob("*.py")
+        files = (Path(__file__).resolve().parents[2] / "bert_tf").rglob("*.py")
         assert [path.name for path in files if call in path.read_text(encoding="utf-8")] == ["settings.py"]
-
-
-# Flags of google-research/bert run_classifier.py that are not among ours, as command lines for machines without TPU have them.
-WITHOUT_TPU = (
-    "--use_tpu=false --nouse_tpu --tpu_name=mine --tpu_zone=us-central1-b --gcp_project=mine --master= --num_tpu_cores=8"
-    " --iterations_per_loop=1000"
-)
-
-
-def test_flags_of_tpus_that_ask_for_none_are_read():
-    assert parse(*WITHOUT_TPU.split()) == parse()

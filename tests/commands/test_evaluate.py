@@ -20,16 +20,13 @@ def rows(folder):
     return json.loads((folder / "results.json").read_text())["rows"]
 
 
-def test_the_table_is_printed_and_written(project, run, tmp_path, capsys):
+def test_the_table_is_printed_and_written_and_the_status_says_that_a_checkpoint_is_broken(project, run, tmp_path, capsys):
     assert main(task_name="mrpc", data_dir=project.data_dir, checkpoints=f"{run}:all", output_dir=tmp_path) == 0
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split()[:8] == ["checkpoint", "step", "task", "split", "accuracy", "95", "%", "f1"]
     assert lines[0].startswith("*  ")
     assert [row["step"] for row in rows(tmp_path)] == [20, 40, 100]
     assert {row["examples"] for row in rows(tmp_path)} == {SIZES["dev"]}
-
-
-def test_the_status_says_that_a_checkpoint_is_broken(project, run, tmp_path, capsys):
     folder = torn(tmp_path / "torn", run, 40)
     assert main(task_name="MRPC", data_dir=project.data_dir, checkpoints=f"{folder}:all", output_dir=tmp_path / "e") == 3
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"error: {folder}/model.ckpt-40: damaged at ")

@@ -55,12 +55,6 @@ def test_flags_become_settings(line, name, expected):
     assert operator.attrgetter(name)(parse(line).settings) == expected
 
 
-def test_what_follows_two_hyphens_is_for_beam():
-    assert parse(PREDICT).beam is None
-    assert parse(f"{PREDICT} --beam").beam.arguments == ()
-    assert parse(f"{PREDICT} --beam -- --runner=FlinkRunner --x=2").beam.arguments == ("--runner=FlinkRunner", "--x=2")
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -70,10 +64,7 @@ def test_what_follows_two_hyphens_is_for_beam():
         (f"{PREDICT} -- --runner=DirectRunner", "'--runner=DirectRunner' after -- is for Apache Beam; add --beam"),
         (f"{PREDICT} --check_replicas_every_n_steps=1", "--help lists all flags"),
         ("evaluate --checkpoints=a --output_dir=b", "--task_name is required, or --job=FILE"),
-        (
-            "evaluate --checkpoints=a --output_dir=b --data_dir=d",
-            "--data_dir is the folder of a task: add --task_name",
-        ),
+        ("evaluate --checkpoints=a --output_dir=b --data_dir=d", "--data_dir is the folder of a task: add --task_name"),
         ("evaluate --task_name=MRPC --output_dir=b", "--checkpoints is required"),
         ("evaluate --task_name=MRPC --checkpoints=a", "--output_dir is required"),
         (f"{EVALUATE} --strategy=mirrored", "--help lists all flags"),
@@ -107,7 +98,7 @@ def test_mistakes_are_one_line(line, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_job_file_has_lists_and_entries(tmp_path):
+def test_a_job_file_has_lists_and_entries_and_what_follows_two_hyphens_is_for_beam(tmp_path):
     tasks = ["MRPC", {"name": "custom", "file": "more.csv", "text_a": 2, "label_column": "mood"}]
     keys = {**TASKS, "checkpoints": ["a:all", "b"], "tasks": tasks, "max_seq_length": 64, "eval_batch_size": 8}
     job = parse(f"evaluate {stored(tmp_path, keys)}").settings
@@ -122,6 +113,9 @@ def test_a_job_file_has_lists_and_entries(tmp_path):
     assert job.rules.given() == {"n_best_size": 3, "null_score_diff_threshold": -1.0}
     job = parse(f"predict {stored(tmp_path, keys)} --input=d --output=e --noskip_bad_rows").settings
     assert (job.files, job.skip_bad_rows) == ((FilePair("d", "e"),), False)
+    assert parse(PREDICT).beam is None
+    assert parse(f"{PREDICT} --beam").beam.arguments == ()
+    assert parse(f"{PREDICT} --beam -- --runner=FlinkRunner --x=2").beam.arguments == ("--runner=FlinkRunner", "--x=2")
 
 
 @pytest.mark.parametrize(

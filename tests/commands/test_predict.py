@@ -170,18 +170,16 @@ def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run, t
     assert (status, read, capsys.readouterr().err) == (141, [HEADER], "")
 
 
+PAIR, SINGLE = "text_a,text_b\nrain,soup\n", "two texts, but the model was trained on single ones"
+
+
 @pytest.mark.parametrize(
     ("record", "text", "number"),
     [
-        ({"task_name": "SST-2"}, "text_a,text_b\nrain,soup\n", "two texts, but the model was trained on single ones"),
-        (
-            {"task_name": "custom", "texts": 1},
-            "text_a,text_b\nrain,soup\n",
-            "two texts, but the model was trained on single ones",
-        ),
+        *((task, PAIR, SINGLE) for task in ({"task_name": "SST-2"}, {"task_name": "custom", "texts": 1})),
         ({"task_name": "MRPC"}, "text\nrain\n", "one text, but the model was trained on pairs"),
         ({"task_name": "custom", "text_a": "q", "text_b": "a"}, "q,a\nrain,soup\n", None),
-        ({"task_name": "custom"}, "text_a,text_b\nrain,soup\n", None),  # a run of before it was recorded
+        ({"task_name": "custom"}, PAIR, None),  # a run of before it was recorded
     ],
 )
 def test_rows_have_as_many_texts_as_those_of_the_training(tmp_path, project, capfd, record, text, number):

@@ -13,6 +13,7 @@ from bert_tf.corpus.documents import BOOK, PARAGRAPHS, SENTENCES, Corpus, Place,
 from bert_tf.errors import DataError, FlagError
 
 LONG = "word " * module.WRAPPED
+OBJECTS = '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n'
 HALF_CHARACTERS = '{"text": "a\\ud800 \\ud83d\\ude00."}\n{"text": ["\\udc00"]}\n'  # are replaced
 
 
@@ -45,12 +46,7 @@ def read(*paths, form=None):
         ("x.txt", "One. Two?\n\nThree.\n", PARAGRAPHS, [["One.", "Two?"], ["Three."]]),
         ("x.txt", "It is\nlong. It\nends.\n\nA new one.\n", BOOK, [["It is long.", "It ends.", "A new one."]]),
         ("x.txt", f"{LONG}\nNext\n", BOOK, [[LONG.strip(), "Next"]]),  # long lines of a book are paragraphs
-        (
-            "x.jsonl",
-            '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n',
-            None,
-            [["One.", "Two."], ["a. b", "c"]],
-        ),
+        ("x.jsonl", OBJECTS, None, [["One.", "Two."], ["a. b", "c"]]),
         ("x.jsonl", HALF_CHARACTERS, None, [["a\ufffd \U0001f600."], ["\ufffd"]]),
     ],
     ids=range(7),

@@ -166,16 +166,13 @@ def refused(folder) -> str:
     return str(caught.value)
 
 
-def test_a_second_writer_is_told_who_writes_and_since_when(tmp_path):
+def test_a_second_writer_is_told_who_writes_and_a_process_that_is_killed_holds_nothing(tmp_path):
     with lock.writing_folder(tmp_path):
         said = refused(tmp_path)
     host = re.escape(os.uname().nodename)
     since = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
     who = rf"process {os.getpid()} on {host} has been writing to it since {since}"
     assert re.fullmatch(rf"{re.escape(str(tmp_path))}: {who}; wait until it ends, or name another folder", said)
-
-
-def test_a_process_that_is_killed_holds_nothing(tmp_path):
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"held\n"
         assert f"process {process.pid} on " in refused(tmp_path)

@@ -115,17 +115,14 @@ def test_a_bar_stays_below_the_lines(capsys, monkeypatch):
     assert "1/2" in redrawn
 
 
-def test_where_tensorflow_was_imported_before_its_lines_appear_once(capsys, monkeypatch):
+def test_lines_of_tensorflow_appear_once_and_the_lock_of_bars_is_of_threads_alone(capsys, monkeypatch):
     of_tensorflow = logging.getLogger("tensorflow")
     monkeypatch.setattr(of_tensorflow, "handlers", [logging.StreamHandler(), logging.NullHandler()])
     log_form.set_up(log_form.PUBLISHED, 0)
     of_tensorflow.warning("heard")
     assert len(lines(capsys)) == 1
     assert len(of_tensorflow.handlers) == 1  # another's stays
-
-
-def test_the_lock_of_bars_is_of_threads_alone(monkeypatch):
-    """Where processes are spawned, Python says at the end of each command that tqdm's own has leaked."""
+    # Where processes are spawned, Python says at the end of each command that tqdm's own has leaked.
     monkeypatch.setattr(tqdm, "_lock", TqdmDefaultWriteLock(), raising=False)
     log_form.set_up(log_form.SHORT, 0)
     assert not isinstance(tqdm.get_lock(), TqdmDefaultWriteLock)

@@ -137,14 +137,10 @@ def test_few_examples_have_an_interval_or_none(examples):
         assert {"accuracy", "subset_accuracy"} & set(names) <= found.keys()
 
 
-@pytest.mark.parametrize("name", ["accuracy", "micro_f1", "subset_accuracy"])
-def test_shares_have_the_interval_of_wilson(name):
-    """As in Newcombe (1998), table I: 81 of 263."""
-    assert confidence_intervals([name], *shares(263, 81))[name] == pytest.approx((0.2553, 0.3662), abs=5e-5)
-
-
-def test_f1_follows_from_the_share_of_what_is_right_and_sums_have_the_interval_of_the_metric_that_they_make():
-    """2 of 3 that are of class 1 or predicted so."""
+def test_shares_have_the_interval_of_wilson_from_which_that_of_f1_follows_and_sums_that_of_their_metric():
+    for name in ("accuracy", "micro_f1", "subset_accuracy"):  # as in Newcombe (1998), table I: 81 of 263
+        assert confidence_intervals([name], *shares(263, 81))[name] == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    # 2 of 3 that are of class 1 or predicted so.
     labels, predictions = np.array([1, 1, 0, 0, 0]), np.array([1, 1, 1, 0, 0])
     low, high = confidence_intervals(["accuracy"], *shares(3, 2))["accuracy"]
     expected = pytest.approx((2 * low / (1 + low), 2 * high / (1 + high)))

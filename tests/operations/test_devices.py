@@ -60,7 +60,7 @@ with these flags: strategy one_device, 1 replica on /device:GPU:0
 """
 
 
-def test_the_report_for_people_and_for_programs():
+def test_the_report_for_people_and_for_programs_says_why_there_is_no_gpu():
     assert str(LAPTOP) == PRINTED
     found = json.loads(as_json(LAPTOP))
     assert found.pop("environment") == {"CUDA_VISIBLE_DEVICES": "0"}
@@ -69,9 +69,6 @@ def test_the_report_for_people_and_for_programs():
     assert found.keys() == {field.name for field in dataclasses.fields(Inventory)}
     assert found["physical_devices"][1]["memory_free_mb"] == 40000
     assert found["unusable_gpus"][0]["causes"][0]["reason"] == "cannot load libcudnn.so.8"
-
-
-def test_a_machine_without_gpu_says_why_and_what_is_missing_has_no_lines():
     head = "TensorFlow 2.15.1, built without CUDA\nCPU cores  1 granted, 1 present\n"
     end = "with these flags: strategy mirrored, 2 replicas on /device:CPU:0, /device:CPU:1\n"
     said = "no GPU is used\n  cannot load libcudnn.so.8\n    -> pip install the wheels\n\n"

@@ -54,7 +54,7 @@ def test_profile_prints_all_tables_or_one_in_part(call, folder):
     assert (row["name"], row["scope"], float(row["time_us"]), row["uses"]) == (recorded.PRODUCT, "bert/pooler/dense", 20, "")
 
 
-def test_a_trace_is_summed_and_two_are_compared(call, trace):
+def test_a_trace_is_summed_and_two_are_compared_and_the_peak_of_a_step_found(call, trace, live):
     status, out, err = call("memory", "report", trace)
     assert (status, err) == (0, "")
     assert out.startswith("18 operations, 17 outputs")
@@ -66,9 +66,6 @@ def test_a_trace_is_summed_and_two_are_compared(call, trace):
     assert json.loads(call("memory", "diff", trace, trace, "--json")[1])["only_b"]["count"] == 0
     assert "outputs of another size: 0" in call("memory", "diff", trace, trace)[1]
     assert bert_tf.memory_diff(trace, trace).value["only_b"]["count"] == 0
-
-
-def test_the_peak_of_a_step(call, live):
     head = "step 8, cpu: 210 MB at the peak, 2.0 ms after the first allocation"
     assert call("memory", "peak", live)[1].startswith(head)
     status, out, err = call("memory", "peak", live, "--json", "--top=1", "--allocator=cpu")

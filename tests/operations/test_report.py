@@ -106,14 +106,11 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call):
     assert call("report", begun, "--explain=1") == (2, "", expected)
 
 
-def test_a_run_that_ends_leaves_its_page_and_does_not_fail_without(tmp_path, caplog):
+def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_path, caplog, monkeypatch):
     results.write_page(tmp_path)  # holds no run
     assert "no report.html" in caplog.text
     results.write_page(example.begun(tmp_path))
     assert (tmp_path / "report.html").is_file()
-
-
-def test_a_library_that_cannot_be_started_ahead_is_not_missed_before_the_page(monkeypatch):
     failed = []
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     monkeypatch.setattr(threading, "excepthook", failed.append)

@@ -176,7 +176,7 @@ def test_a_larger_gpu_gets_the_memory_of_the_published_one_unless_a_limit_is_giv
     assert training(system, gpu_memory_limit_mb=9000).devices.gpu_memory_limit_mb == 9000
 
 
-def test_trains_as_published_or_fewer_steps():
+def test_trains_as_published_or_fewer_steps_with_the_distribution_of_seeds():
     settings = training(seeds="1-5", published_layout=True)
     train = settings.train
     assert (train.train_batch_size, train.learning_rate, train.num_train_epochs) == (12, 2e-5, 3.0)
@@ -188,9 +188,6 @@ def test_trains_as_published_or_fewer_steps():
     settings = training(num_train_steps=20)
     assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)
     assert settings.output.log_form == "published"
-
-
-def test_distribution_of_five_seeds():
     losses = (0.4, 0.5, 0.6, 0.7, 0.8)
     results = [SeedResult(n, f"seed-{n}", 917, {"eval_accuracy": 0.8, "eval_loss": x}, None) for n, x in enumerate(losses)]
     found = job.distributions(GTX1060, results)["eval_loss"]

@@ -96,13 +96,7 @@ def test_files_patterns_compressed_ones_and_a_pipe_are_one_corpus(corpus, tmp_pa
     assert (tmp_path / "piped").read_bytes() == whole.output.read_bytes()
 
 
-def test_the_form_of_the_text_decides_what_a_sentence_is(model, tmp_path):
-    (tmp_path / "rows.jsonl").write_text('{"body": ["The storm fell.", "Rain."]}\n')
-    found = bert_tf.show_vocabulary(model, text=tmp_path / "rows.jsonl", text_key="body").fertility
-    assert (found.texts, found.words) == (2, 6)
-
-
-def test_show_says_what_is_in_a_vocabulary(model, call):
+def test_show_says_what_is_in_a_vocabulary_and_the_form_of_the_text_decides_what_a_sentence_is(model, call, tmp_path):
     status, out, _ = call("show", model)
     assert status == 0
     assert out.splitlines()[:4] == [
@@ -112,6 +106,9 @@ def test_show_says_what_is_in_a_vocabulary(model, call):
         "longest: [unused0]",
     ]
     assert f"sha256 of the pieces {Vocabulary(TOKENS).fingerprint}" in out
+    (tmp_path / "rows.jsonl").write_text('{"body": ["The storm fell.", "Rain."]}\n')
+    found = bert_tf.show_vocabulary(model, text=tmp_path / "rows.jsonl", text_key="body").fertility
+    assert (found.texts, found.words) == (2, 6)
 
 
 def test_new_words_take_unused_rows_and_then_new_ones_and_leave_vectors_of_other_texts(extended, model, tmp_path):
@@ -144,32 +141,26 @@ def test_new_words_take_unused_rows_and_then_new_ones_and_leave_vectors_of_other
     assert not np.array_equal(vectors[0][1], vectors[1][1])
 
 
-def test_fertility_is_shown_before_and_after(model, corpus, tmp_path, call):
+def test_fertility_is_shown_before_and_after_and_one_word_with_those_that_it_begins(model, corpus, tmp_path, call):
     status, out, _ = call("extend", model, f"--from={corpus}", "--top=1", "--min_frequency=3", f"--output={tmp_path / 'out'}")
     assert status == 0
     assert "words, and how often each occurs in --from (added_words.tsv has all): storm 3\n" in out
     rows = [line.split() for line in out.splitlines()[-2:]]
     assert [row[:4] for row in rows] == [["before", "20", "43", "2.1500"], ["after", "20", "31", "1.5500"]]
+    (tmp_path / "words").write_text("thunder\n")
+    corpus.write_text("The thunders.", encoding="utf-8")
+    _, out, _ = call("extend", model, f"--add={tmp_path / 'words'}", f"--text={corpus}", f"--output={tmp_path / 'two'}")
+    assert "two: 1 word added, 1 in unused rows\n" in out
+    assert "other words that are split differently, since they begin with a new one: 1 (thunders)\n" in out
 
 
-def test_rare_words_are_not_added(extended, caplog):
+def test_rare_words_are_not_added_and_listed_ones_come_before_those_of_a_text(extended, caplog, model, tmp_path):
     assert [new.word for new in extended(min_frequency=2).words] == ["storm"]
     assert "--top=3: only 1 word to add occur 2 times or more" in caplog.text
     with pytest.raises(
         DataError, match=r"no word of several pieces occurs 5 times or more \(--min_frequency\); nothing was written"
     ):
         extended(min_frequency=None, overwrite=True)
-
-
-def test_one_word_is_printed_with_those_that_it_begins(model, corpus, tmp_path, call):
-    (tmp_path / "words").write_text("thunder\n")
-    corpus.write_text("The thunders.", encoding="utf-8")
-    _, out, _ = call("extend", model, f"--add={tmp_path / 'words'}", f"--text={corpus}", f"--output={tmp_path / 'out'}")
-    assert "out: 1 word added, 1 in unused rows\n" in out
-    assert "other words that are split differently, since they begin with a new one: 1 (thunders)\n" in out
-
-
-def test_listed_words_come_before_those_of_a_text_and_need_none(extended, model, tmp_path, caplog):
     (tmp_path / "words").write_text("snowy\nthunder\n")
     done = extended(top=2, add=tmp_path / "words", overwrite=True)
     assert [(new.word, new.times) for new in done.words] == [("snowy", 0), ("thunder", 0), ("storm", 3), ("uber", 1)]

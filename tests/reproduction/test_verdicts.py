@@ -132,31 +132,21 @@ def test_a_difference_between_comparable_runs(changes, what, expected, reason):
 
 
 STEPS_AND_TOKENS = {"steps", "dev-1 input_ids", "dev-2 tokens", "dev-1 label"}
+OTHER_DATA = "other data: train 20, dev 8 examples, published train 40, dev 8"
+NARROW, SHORT = BertConfig(50, hidden_size=384), {"num_train_steps": 4, **with_outcome(steps=4)}
 RESULTS = {"eval_accuracy", "eval_loss", "examples/s", "steps/s"}
 
 
 @pytest.mark.parametrize(
     ("changes", "expected", "reason"),
     [
-        (
-            {"examples": {"train": 20, "dev": 8}},
-            STEPS_AND_TOKENS | RESULTS,
-            "other data: train 20, dev 8 examples, published train 40, dev 8",
-        ),
+        ({"examples": {"train": 20, "dev": 8}}, STEPS_AND_TOKENS | RESULTS, OTHER_DATA),
         ({"vocabulary": "w"}, {*RESULTS, "dev-1 input_ids", "dev-2 tokens", "shapes of variables"}, "other vocabulary"),
-        (
-            {"config": BertConfig(50, hidden_size=384)},
-            RESULTS | {"shapes of variables"},
-            "other weights (hidden_size 384, not 768)",
-        ),
+        ({"config": NARROW}, RESULTS | {"shapes of variables"}, "other weights (hidden_size 384, not 768)"),
         ({"device": ("GPU", "NVIDIA H200", 5175)}, {"examples/s", "steps/s"}, "other hardware: NVIDIA H200"),
         ({"device": ("CPU", "Xeon", None)}, {"examples/s", "steps/s", "GPU memory, MB"}, "other hardware: Xeon"),
         ({"device": ("GPU", "GTX 1060", None)}, {"GPU memory, MB"}, "--gpu_memory_limit_mb=5175 sets it"),
-        (
-            {"num_train_steps": 4, **with_outcome(steps=4)},
-            {"steps", "eval_accuracy", "eval_loss"},
-            "other length: --num_train_steps=4, published 10",
-        ),
+        (SHORT, {"steps", "eval_accuracy", "eval_loss"}, "other length: --num_train_steps=4, published 10"),
     ],
 )
 def test_what_another_run_leaves_comparable(changes, expected, reason):
