@@ -11,3 +11,11 @@ from tests.estimator import toy
 def pretrained(tmp_path_factory):
     """Where trainings of the toy's model begin."""
     return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory, pretrained):
+    """A run of 18 steps, never interrupted; not to be changed."""
+    folder = tmp_path_factory.mktemp("finished")
+    toy.train(folder, restore=pretrained)
+    return folder

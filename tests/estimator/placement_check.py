@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf import run_layout
@@ -74,7 +73,7 @@ def travelling_gradients(graph: tf1.GraphDef) -> Iterator[str]:
             yield node.name
 
 
-def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | None, *, soft: bool = True, **optimization: Any):
+def train(folder: Path, pretrained: Path, function: placement.DeviceFunction, **optimization: Any) -> dict[str, list]:
     """Trains in a folder; returns what ran where."""
     model = Model(
         CONFIG,
@@ -83,39 +82,24 @@ def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | N
         optimization=Optimization(learning_rate=0.01, warmup_steps=2, total_steps=SCHEDULE.steps, **optimization),
         restore=plan_restore(CheckpointReader(pretrained), CONFIG, HEAD_VARIABLES),
     )
-    config = tf1.ConfigProto(allow_soft_placement=soft, device_count={"CPU": CPUS})
+    config = tf1.ConfigProto(allow_soft_placement=True, device_count={"CPU": CPUS})
     estimator = run.make_estimator(model, folder, Machine(config, Plan(device_function=function)))
     watch = Watch()
-    saves = tf1.train.CheckpointSaverHook(str(folder), save_steps=SCHEDULE.steps)
     data = train_input_fn(toy.features(SCHEDULE.rows), SCHEDULE, seed=1)
-    estimator.train(data, hooks=[PlacementHook(folder), watch, saves])
+    estimator.train(data, hooks=[PlacementHook(folder), watch])
     _, *lines = (folder / run_layout.PLACEMENT).read_text(encoding="utf-8").splitlines()
     return {"rows": [line.split("\t") for line in lines], **vars(watch)}
-
-
-def largest_difference(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> float:
-    return max(float(np.abs(left[name] - right[name]).max()) for name in right)
 
 
 def main() -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * CPUS)
-    existing = [device.name for device in tf.config.list_logical_devices()]
-    by_part = placement.device_function(placement.parse(PLACE), existing)
+    by_part = placement.device_function(placement.parse(PLACE), [device.name for device in tf.config.list_logical_devices()])
     start = random_weights(CONFIG)
-    report = {}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_checkpoint(folder / "start", start)
-        for variant, optimization in VARIANTS.items():
-            here, there = folder / variant / "one", folder / variant / "placed"
-            train(here, folder / "start", None, **optimization)
-            found = train(there, folder / "start", by_part, **optimization)
-            alone, placed = (toy.entries(place, SCHEDULE.steps) for place in (here, there))
-            distances = {"difference": largest_difference(alone, placed), "change": largest_difference(placed, start)}
-            report[variant] = {**found, **distances, "variables": sorted(start)}
-        report["whole"] = train(folder / "whole", folder / "start", placement.whole("/CPU:1", existing), soft=False)
-    json.dump(report, sys.stdout)
+        write_checkpoint(Path(name, "start"), start)
+        runs = {key: train(Path(name, key), Path(name, "start"), by_part, **ways) for key, ways in VARIANTS.items()}
+    json.dump({key: {**ran, "variables": sorted(start)} for key, ran in runs.items()}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.estimator import kept, run
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import POOLER
-from bert_tf.run_layout import AVERAGE, EMA
+from bert_tf.run_layout import EMA
 from tests.estimator import toy
 from tests.estimator.test_hooks import FailAfter
 from tests.tiny import held
@@ -91,14 +91,3 @@ def test_a_kill_before_the_last_average_is_listed_is_made_up_for(runs, tmp_path)
     (folder / EMA / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-17"\n')
     toy.train(folder, training=EVERY_STEP, average=MovingAverage(DECAY))
     assert (folder / EMA / "checkpoint").read_text().startswith(f'model_checkpoint_path: "model.ckpt-{LAST}"')
-
-
-def test_the_mean_of_checkpoints_is_a_model_of_its_own(runs):
-    folder = runs["word vectors put off"]
-    name = kept.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 6, 16)], 16)
-    assert kept.checkpoint(folder, AVERAGE) == name == str(folder / AVERAGE / "model.ckpt-16")
-    found, parts = held(name), [toy.entries(folder, step) for step in (2, 6, 16)]
-    for variable in found.keys() - {"global_step"}:
-        mean = np.mean([part[variable] for part in parts], axis=0, dtype=np.float64).astype(np.float32)
-        np.testing.assert_allclose(found[variable], mean, rtol=2e-7)
-    assert found["global_step"] == 16

@@ -152,46 +152,44 @@ def test_several_devices_change_no_bit(forward, on_three_devices, checkpoints, b
         assert found.tobytes() == expected.tobytes()
 
 
+def together(monkeypatch, count, action):
+    """Lets towers compute when as many are about to, and each has done something."""
+    barrier, compute = threading.Barrier(count, timeout=60), _Tower.outputs
+
+    def outputs(tower, batch):
+        barrier.wait()
+        action(tower)
+        return compute(tower, batch)
+
+    monkeypatch.setattr(_Tower, "outputs", outputs)
+
+
 def test_a_cpu_computes_two_batches_at_a_time_which_changes_no_bit(forward, checkpoints, monkeypatch):
     forward.load(checkpoints[1])
     rows = toy.features(12, seed=1)  # an even number
     alone = forward.outputs(rows, batch_size=1)["logits"]
-    both, compute = threading.Barrier(2, timeout=60), _Tower.outputs
-
-    def compute_when_both_are_there(tower, batch):
-        both.wait()
-        return compute(tower, batch)
-
-    monkeypatch.setattr(_Tower, "outputs", compute_when_both_are_there)
-    found = forward.outputs(rows, batching=Batching(eval_tokens=1))["logits"]
-    np.testing.assert_array_equal(found, alone)
+    together(monkeypatch, 2, lambda _: None)
+    np.testing.assert_array_equal(forward.outputs(rows, batching=Batching(eval_tokens=1))["logits"], alone)
 
 
 def test_each_device_computes_with_weights_of_its_own(on_three_devices, checkpoints, monkeypatch):
-    together, plain = threading.Barrier(len(CPUS), timeout=60), _Tower.outputs
     asked = []
 
-    def outputs(tower, batch):
+    def note(tower):
         asked.append({op.device for op in tower._graph.get_operations() if op.type in ("MatMul", "VarHandleOp")})
-        together.wait()  # for batches of all devices
-        return plain(tower, batch)
 
     on_three_devices.load(checkpoints[0])
-    monkeypatch.setattr(_Tower, "outputs", outputs)
+    together(monkeypatch, len(CPUS), note)
     on_three_devices.outputs(EXAMPLES, batch_size=5)
     assert sorted(asked, key=sorted) == [{device} for device in CPUS]
 
 
 def test_a_device_that_fails_ends_what_all_compute(on_three_devices, checkpoints, monkeypatch):
-    together, plain = threading.Barrier(len(CPUS), timeout=60), _Tower.outputs
-
-    def outputs(tower, batch):
-        together.wait()
+    def fail(tower):
         if tower is on_three_devices._towers[2]:
             raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
-        return plain(tower, batch)
 
     on_three_devices.load(checkpoints[0])
-    monkeypatch.setattr(_Tower, "outputs", outputs)
+    together(monkeypatch, len(CPUS), fail)
     with pytest.raises(TrainingError, match="^out of memory; lower --eval_batch_size"):
         on_three_devices.outputs(EXAMPLES, batch_size=5)

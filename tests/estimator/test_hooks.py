@@ -56,15 +56,28 @@ def take_steps(hooks, *, until=6, start=0, on_step=lambda _: None, build=lambda 
     return taken
 
 
-class Saved(tf1.train.CheckpointSaverListener):
-    """Hears of checkpoints."""
+def listener(action):
+    """Does something with the step of each checkpoint."""
+    hears = tf1.train.CheckpointSaverListener()
+    hears.after_save = lambda _, step: action(step)
+    return hears
 
-    def __init__(self):
-        self.steps = []
 
-    def after_save(self, session, global_step_value):
-        del session
-        self.steps.append(global_step_value)
+def signals(after, *numbers):
+    """Sends signals to this process after a step."""
+
+    def send(step):
+        for number in numbers if step == after else ():
+            os.kill(os.getpid(), number)
+
+    return send
+
+
+@pytest.fixture
+def _two_seconds_a_look(monkeypatch):
+    """A clock that has gone on by two seconds whenever somebody looks."""
+    ticks = itertools.count(0.0, 2.0)
+    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
 
 
 def progress(folder, *, every=1, total=6):
@@ -112,21 +125,19 @@ def test_skipped_steps_are_reported_where_there_are_any(tmp_path, caplog):
     assert caplog.messages[-1].endswith(f", skipped steps = {line['skipped_steps']:.0f}")
 
 
-def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
-    ticks = itertools.count(0.0, 2.0)
-    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+@pytest.mark.usefixtures("_two_seconds_a_look")
+def test_the_rate_counts_examples_since_the_last_report(tmp_path):
     take_steps([progress(tmp_path, every=3)])
     # 3 steps of 4 examples in 2 seconds; the start and each report look at the clock once.
     assert [line["examples_per_second"] for line in toy.metrics_lines(tmp_path)] == [6.0, 6.0]
 
 
+@pytest.mark.usefixtures("_two_seconds_a_look")
 @pytest.mark.parametrize(
     ("every", "expected"),
     [(1, ["global_step/sec: 0.5", "examples/sec: 4"] * 4), (3, ["global_step/sec: 1.5", "examples/sec: 12"])],
 )
-def test_rates_are_logged_as_the_published_script_does(monkeypatch, caplog, every, expected):
-    ticks = itertools.count(0, 2)
-    monkeypatch.setattr("bert_tf.estimator.progress_hook.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+def test_rates_are_logged_as_the_published_script_does(caplog, every, expected):
     log_form.choose(log_form.PUBLISHED)
     hook = RatesHook(8, every_n_steps=every)
     hook.after_create_session(None, None)
@@ -167,9 +178,9 @@ def test_close_ends_the_line_of_the_bar_of_a_failed_run(tmp_path, capsys, monkey
     ids=["at the end", "due for two reasons", "a run that continues", "not before the first step"],
 )
 def test_checkpoints_are_saved_on_the_way_and_at_the_end(tmp_path, every, settings, expected):
-    saved = Saved()
-    take_steps([*saver(tmp_path, *every, listeners=[saved])], **settings)
-    assert saved.steps == steps_on_disk(tmp_path) == expected
+    steps = []
+    take_steps([*saver(tmp_path, *every, listeners=[listener(steps.append)])], **settings)
+    assert steps == steps_on_disk(tmp_path) == expected
 
 
 def test_the_list_of_checkpoints_survives_a_move_of_the_folder_and_tensorboard_gets_the_graph(tmp_path):
@@ -185,9 +196,8 @@ def test_the_list_of_checkpoints_survives_a_move_of_the_folder_and_tensorboard_g
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(number):
     hook, before = StopOnSignalHook(), signal.getsignal(number)
-    send = {3: lambda: os.kill(os.getpid(), number)}
     # The signal comes between two steps; the next step still ends.
-    assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
+    assert take_steps([hook], on_step=signals(3, number)) == 4
     hook.release()
     assert hook.stopped_by is number
     assert signal.getsignal(number) is before
@@ -199,14 +209,8 @@ def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(numbe
 
 @pytest.mark.parametrize("step", [3, 6])
 def test_a_signal_while_the_last_checkpoint_is_saved_does_not_cut_it_off(tmp_path, step):
-    class Signalled(tf1.train.CheckpointSaverListener):
-        def after_save(self, session, global_step_value):
-            del session
-            if global_step_value == 6:
-                os.kill(os.getpid(), signal.SIGTERM)
-
     hook = StopOnSignalHook()
-    take_steps([hook, *saver(tmp_path, step, listeners=[Signalled()])])
+    take_steps([hook, *saver(tmp_path, step, listeners=[listener(signals(6, signal.SIGTERM))])])
     hook.release()
     assert hook.stopped_by is signal.SIGTERM
     assert (tmp_path / "model.ckpt-6.index").exists()
@@ -256,16 +260,11 @@ def test_one_machine_ends_early_at_once_and_of_several_one_tells_the_others_with
 
 
 def test_a_second_interrupt_is_not_caught():
-    def interrupt(step):
-        if step == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-
     # A shell that starts the tests in the background has them ignore SIGINT; this is what Python does otherwise.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            take_steps([StopOnSignalHook()], on_step=interrupt)
+            take_steps([StopOnSignalHook()], on_step=signals(3, signal.SIGINT, signal.SIGINT))
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -273,14 +272,8 @@ def test_a_second_interrupt_is_not_caught():
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_sigterm_leaves_time_to_save(first):
     """As of a scheduler, which sends it to all processes of a job, and of their leader, which passes it on."""
-
-    def end(step):
-        if step == 3:
-            os.kill(os.getpid(), first)
-            os.kill(os.getpid(), signal.SIGTERM)
-
     hook = StopOnSignalHook()
-    assert take_steps([hook], on_step=end) == 4
+    assert take_steps([hook], on_step=signals(3, first, signal.SIGTERM)) == 4
     hook.release()
     assert hook.stopped_by is signal.SIGTERM
 
@@ -301,8 +294,7 @@ class Watch(tf1.train.SessionRunHook):
 @pytest.mark.parametrize(("left", "signal_after", "expected"), [(6, None, 6), (4, None, 4), (6, 2, 3)])
 def test_the_watch_ends_with_the_last_step_or_a_stop(left, signal_after, expected):
     watch, stop = Watch(), StopOnSignalHook()
-    send = {signal_after: lambda: os.kill(os.getpid(), signal.SIGTERM)}
-    take_steps([watch, stop, WatchHook(watch, left)], on_step=lambda step: send.get(step, lambda: None)())
+    take_steps([watch, stop, WatchHook(watch, left)], on_step=signals(signal_after, signal.SIGTERM))
     stop.release()
     assert watch.stopped_after == expected
 

@@ -93,9 +93,7 @@ def published(bias_correction):
 
 
 # What an encoder computes in each of its ways is compared in tests/modeling/test_encoder.py.
-PADDED = ("pack_tokens", "pad_to_longest")
 CASES = [((), False), (("native", "fused"), True), (("defer_embeddings",), True)]
-CASES += [((*PADDED, "native"), False), (("last_layer_cls_only", "native", "custom_gradients"), False)]
 
 
 def in_words(value):

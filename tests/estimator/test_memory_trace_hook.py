@@ -11,6 +11,7 @@ from bert_tf.estimator import run
 from bert_tf.estimator.trace_hooks import MemoryTraceHook
 from bert_tf.profiling.memory import implied_sizes, live_memory, peak_report, trace_file, trace_report
 from tests.estimator import toy
+from tests.estimator.test_hooks import take_steps
 
 tf1 = tf.compat.v1
 
@@ -31,17 +32,6 @@ def train(folder, pretrained, hooks):
     estimator = toy.make_estimator(folder, schedule=schedule, restore=pretrained)
     training = run.Training(schedule, log_every_n_steps=1, keep_optimizer_slots=True)
     run.train(estimator, toy.features(24), training, seed=1, hooks=hooks)
-
-
-def steps_from(start, steps, hook):
-    """Steps of a graph that only counts."""
-    with tf.Graph().as_default():
-        step = tf1.train.get_or_create_global_step()
-        update = step.assign_add(1)
-        scaffold = tf1.train.Scaffold(init_fn=lambda _, session: step.load(start, session))
-        with tf1.train.MonitoredSession(tf1.train.ChiefSessionCreator(scaffold), hooks=[hook]) as session:
-            for _ in range(steps):
-                session.run(update)
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +117,6 @@ def test_training_is_the_same_with_a_trace(traced, tmp_path, pretrained):
 @pytest.mark.parametrize(("start", "asked", "why"), [(0, 9, "the run ended with step 6"), (6, 3, "the run starts with step 7")])
 def test_says_why_there_is_no_trace_of_a_step_that_is_not_taken(tmp_path, caplog, start, asked, why):
     with caplog.at_level(standard_logging.WARNING, "absl"):
-        steps_from(start, 6, MemoryTraceHook(tmp_path, asked))
+        take_steps([MemoryTraceHook(tmp_path, asked)], start=start, until=start + 6)
     assert f"--memory_trace_step={asked}: no trace, {why}" in caplog.text
     assert list(tmp_path.iterdir()) == []

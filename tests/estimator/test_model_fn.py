@@ -116,9 +116,10 @@ def test_the_loss_has_weights_and_smoothing(graph, loss_of):
         {"adamw": AdamWConfig(fused=False), "average": MovingAverage(0.9)},
         {"adamw": NATIVE},
         {"optimizer": "lamb", "micro_batches": 2},
+        {"loss_scaling": True},  # which another scale would not mend
         {"frozen": frozenset(part_of(name) for name in encoder_shapes(toy.CONFIG))},
     ],
-    ids=["fused", "operation by operation", "native", "LAMB", "head alone"],
+    ids=["fused", "operation by operation", "native", "LAMB", "loss scaling", "head alone"],
 )
 def test_an_update_with_a_loss_that_is_no_number_changes_no_weight(optimization, request):
     if optimization.get("adamw") is NATIVE:
@@ -127,7 +128,8 @@ def test_an_update_with_a_loss_that_is_no_number_changes_no_weight(optimization,
     poison = tf1.trainable_variables()[-1].assign([np.nan, 0.0])
     with session() as opened:
         opened.run(poison)
-        state = tf1.global_variables()
+        # Where the step fails, the scale may have been halved before: nobody saves it.
+        state = tf1.trainable_variables() if "loss_scaling" in optimization else tf1.global_variables()
         before = opened.run(state)
         with pytest.raises(tf.errors.InvalidArgumentError, match="the loss or its gradient is not a finite number"):
             opened.run(spec.train_op)
@@ -137,18 +139,12 @@ def test_an_update_with_a_loss_that_is_no_number_changes_no_weight(optimization,
 
 @pytest.mark.usefixtures("_without_update")
 def test_dropout_depends_on_seed_and_step_alone():
-    found = values_at(build(TRAIN).loss, 4, 9, 4)
-    assert found[0] == found[2] != found[1]
-
-
-@pytest.mark.usefixtures("_without_update")
-def test_another_seed_drops_others():
     losses = []
     for seed in (1, 2):
-        with tf.Graph().as_default():
-            # With the same weights: `build` sets the seed of the graph.
-            losses += values_at(build(TRAIN, seed=seed).loss, 0)
-    assert losses[0] != losses[1]
+        with tf.Graph().as_default():  # with the same weights: `build` sets the seed of the graph
+            losses.append(values_at(build(TRAIN, seed=seed).loss, 4, 9, 4))
+    assert [first == again for first, _, again in losses] == [True, True]
+    assert len({*losses[0], *losses[1]}) == 4
 
 
 def test_strategies_build_the_graph_as_it_is_written(monkeypatch):

@@ -86,7 +86,7 @@ def test_matrix_products_forward_and_backward_run_on_the_device_of_their_layer(r
 
 @APART
 @VARIANT
-def test_nothing_large_runs_or_travels_where_nobody_placed_it_and_weights_are_those_of_one_device(report, variant):
+def test_nothing_large_runs_or_travels_where_nobody_placed_it(report, variant):
     found = report[variant]
     elsewhere = [row for row in computing(found["rows"]) if row.device == "/CPU:0"]
     of_updates = ("Apply", "Scatter", "Square")
@@ -94,8 +94,6 @@ def test_nothing_large_runs_or_travels_where_nobody_placed_it_and_weights_are_th
     assert len([row for row in elsewhere if row.type == "Mul"]) < len(found["variables"])  # as many scale gradients
     assert found["travelling"] == []  # gradients are scaled and used where they are made
     assert found["graphs_of_steps"] == [4, 0, 0, 0, 0, 0]  # the first step alone is asked for its graphs
-    assert found["change"] > 0.01
-    assert found["difference"] < 1e-6
 
 
 @APART
@@ -104,14 +102,6 @@ def test_deferred_rows_are_made_current_on_the_device_of_the_table(report):
     in_loop = [row for row in rows if row.name.startswith("while/body/")]
     assert len(in_loop) > 50
     assert {row.device for row in in_loop} == {"/CPU:1"}
-
-
-@APART
-def test_without_soft_placement_one_device_computes_everything_but_the_input(report):
-    rows = computing(report["whole"]["rows"])
-    elsewhere = {row.type for row in rows if row.device != "/CPU:1"}
-    rows_of_tokens = {"Cast", "Cumsum", "GatherV2", "Greater", "Maximum", "OneHot", "Shape", "Sub", "Sum", "Unpack", "Where"}
-    assert elsewhere - HOSTED - rows_of_tokens == {"IteratorV2", "IteratorGetNext", "Assert"}
 
 
 def run_steps(folder: Path, steps: int = 1, *, device: str | None = None) -> list[int]:

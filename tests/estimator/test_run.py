@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +20,6 @@ from bert_tf.io import files
 from tests.estimator import toy
 
 LAST = toy.SCHEDULE.steps
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, pretrained):
-    """A run of 18 steps, never interrupted; tests that change it take a `copy`."""
-    folder = tmp_path_factory.mktemp("finished")
-    toy.train(folder, restore=pretrained)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -169,25 +160,26 @@ def test_checkpoints_whose_list_is_damaged_are_gone_on_from(copy, finished, cont
     assert (copy / "checkpoint").read_bytes() == (finished / "checkpoint").read_bytes()
 
 
-class Starting:
-    """Trains nothing.
+class StandIn:
+    """Takes the place of an estimator; training is an action."""
 
-    Attributes:
-      begins_at: the checkpoint that TensorFlow would have gone on from.
-    """
-
-    def __init__(self, folder):
+    def __init__(self, folder, action):
         self.model_dir = str(folder)
+        self._action = action
 
     def train(self, *_, **__):
-        self.begins_at = tf.train.latest_checkpoint(self.model_dir)
+        self._action()
+
+
+def train_by(folder, action, schedule=toy.SCHEDULE):
+    return run.train(StandIn(folder, action), toy.features(24), run.Training(schedule), seed=1)
 
 
 def start(folder):
     """Returns the checkpoint that a run goes on from, by number."""
-    estimator = Starting(folder)
-    outcome = run.train(estimator, toy.features(24), run.Training(toy.SCHEDULE), seed=1)
-    assert estimator.begins_at == f"{folder}/model.ckpt-{outcome.step}"
+    begins_at = []  # the one that TensorFlow would have gone on from
+    outcome = train_by(folder, lambda: begins_at.append(tf.train.latest_checkpoint(str(folder))))
+    assert begins_at == [f"{folder}/model.ckpt-{outcome.step}"]
     return outcome.step
 
 
@@ -257,12 +249,12 @@ def test_whole_weights_that_training_does_not_go_on_from_are_kept_under_another_
     weights = {name: value for name, value in toy.entries(copy).items() if not name.endswith(("adam_m", "adam_v"))}
     write_checkpoint(copy / f"model.ckpt-{LAST}", weights)
     schedule = dataclasses.replace(toy.SCHEDULE, epochs=4)  # at its last step a run needs no moments
-    run.train(Starting(copy), toy.features(24), run.Training(schedule), seed=1)
+    train_by(copy, lambda: None, schedule)
     assert saved.newest(copy).prefix == f"{copy}/model.ckpt-15"
     assert f"kept as model.ckpt-{LAST}-set-aside" in caplog.text
     kept = CheckpointReader(copy / f"model.ckpt-{LAST}-set-aside")
     assert {name: kept[name].tolist() for name in kept.shapes} == {name: value.tolist() for name, value in weights.items()}
-    run.train(Starting(copy), toy.features(24), run.Training(schedule), seed=1)  # nor does the next command delete it
+    train_by(copy, lambda: None, schedule)  # nor does the next command delete it
     assert (copy / f"model.ckpt-{LAST}-set-aside.index").is_file()
     assert not saved.is_listed(f"{copy}/model.ckpt-{LAST}-set-aside")
 
@@ -304,22 +296,16 @@ def test_a_run_that_diverges_names_the_step_and_keeps_what_is_finite(tmp_path):
     assert all(np.isfinite(value).all() for value in toy.entries(tmp_path, newest).values())
 
 
-class FailingEstimator:
+def fail_with(folder, error):
     """Fails where TensorFlow would."""
 
-    def __init__(self, model_dir, error):
-        self.model_dir = str(model_dir)
-        self.error = error
+    def train():
+        (folder / "model.ckpt-1_temp").mkdir()
+        (folder / "model.ckpt-1_temp" / "part-00000.data").touch()
+        (folder / "model.ckpt-1.index.tempstate42").touch()
+        raise error
 
-    def train(self, *_, **__):
-        Path(self.model_dir, "model.ckpt-1_temp").mkdir()
-        Path(self.model_dir, "model.ckpt-1_temp", "part-00000.data").touch()
-        Path(self.model_dir, "model.ckpt-1.index.tempstate42").touch()
-        raise self.error
-
-
-def fail_with(folder, error):
-    run.train(FailingEstimator(folder, error), toy.features(24), run.Training(toy.SCHEDULE), seed=1)
+    train_by(folder, train)
 
 
 def op_error(kind, message):
@@ -365,13 +351,12 @@ def test_only_the_thread_that_writes_event_files_fails_in_silence(tmp_path, monk
     seen = []
     monkeypatch.setattr(threading, "excepthook", lambda failure: seen.append(str(failure.exc_value)))
 
-    class Estimator(FailingEstimator):
-        def train(self, *_, **__):
-            thread = type(name, (threading.Thread,), {"run": lambda _: raise_bug()})()
-            thread.start()
-            thread.join()
+    def train():
+        thread = type(name, (threading.Thread,), {"run": lambda _: raise_bug()})()
+        thread.start()
+        thread.join()
 
-    run.train(Estimator(tmp_path, None), toy.features(24), run.Training(toy.SCHEDULE), seed=1)
+    train_by(tmp_path, train)
     assert seen == shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 
@@ -11,6 +12,7 @@ import pytest
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
+from bert_tf.estimator import run
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.parts import LayerDecay
 from tests.estimator import toy, wide
@@ -30,10 +32,10 @@ def train(tmp_path_factory):
     write_checkpoint(folder / "bert_model.ckpt", random_weights(wide.CONFIG))
     restore = plan_restore(CheckpointReader(folder / "bert_model.ckpt"), wide.CONFIG, HEAD_VARIABLES)
 
-    def train(folder, *, keep=False, **model):
-        training = {"save_checkpoints_steps": 7, "keep_optimizer_slots": keep}
+    def train(folder, *, schedule=wide.SCHEDULE, **model):
+        training = {"save_checkpoints_steps": 7, "keep_optimizer_slots": True}
         settings = {"config": wide.CONFIG, "restore": restore, "learning_rate": 0.001, **model}
-        toy.train(folder, schedule=wide.SCHEDULE, data=wide.features(), training=training, **settings)
+        toy.train(folder, schedule=schedule, data=wide.features(), training=training, **settings)
         return folder
 
     return train
@@ -41,12 +43,12 @@ def train(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def deferred(tmp_path_factory, train):
-    return train(tmp_path_factory.mktemp("deferred"), keep=True)
+    return train(tmp_path_factory.mktemp("deferred"))
 
 
 @pytest.fixture(scope="module")
 def at_once(tmp_path_factory, train):
-    return train(tmp_path_factory.mktemp("at_once"), keep=True, defer_embeddings=False)
+    return train(tmp_path_factory.mktemp("at_once"), defer_embeddings=False)
 
 
 @pytest.mark.parametrize("step", [7, 14, 28, LAST])
@@ -74,23 +76,25 @@ def test_checkpoints_hold_what_is_trained_under_published_names_and_moments_on_r
         assert toy.entries(deferred, step).keys() == {*WEIGHTS, *MOMENTS, "global_step"}
 
 
+def go_on(train, whole, folder, step, **settings):
+    """Returns the last checkpoints of a run and of its copy that goes on from a step."""
+    shutil.copytree(whole, folder)
+    (folder / "checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-{step}"\n')
+    last = run.last_step(whole)
+    train(folder, **settings)
+    return toy.entries(whole, last), toy.entries(folder, last)
+
+
 def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred):
-    folder = shutil.copytree(deferred, tmp_path / "copy")
-    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-14"\n')
-    train(folder, keep=True)
-    assert {path.stem for path in folder.glob("*.index")} == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}
-    found, expected = toy.entries(folder, LAST), toy.entries(deferred, LAST)
-    assert [name for name in expected if found[name].tobytes() != expected[name].tobytes()] == []
+    expected, entries = go_on(train, deferred, tmp_path / "copy", 14)
+    assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []
+    steps = {path.stem for path in (tmp_path / "copy").glob("*.index")}
+    assert steps == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}
 
 
 def test_a_run_by_lamb_continues_bit_for_bit(tmp_path, train):
-    settings = {"optimizer": "lamb", "average": MovingAverage(0.9), "layer_decay": LayerDecay(0.9, 1)}
-    whole = train(tmp_path / "whole", keep=True, **settings)
-    folder = shutil.copytree(whole, tmp_path / "copy")
-    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-14"\n')
-    for entry in folder.glob(f"model.ckpt-{LAST}*"):
-        entry.unlink()
-    train(folder, keep=True, **settings)
-    found, expected = toy.entries(folder, LAST), toy.entries(whole, LAST)
+    short = dataclasses.replace(wide.SCHEDULE, epochs=1)  # 12 steps
+    settings = {"schedule": short, "optimizer": "lamb", "average": MovingAverage(0.9), "layer_decay": LayerDecay(0.9, 1)}
+    expected, entries = go_on(train, train(tmp_path / "whole", **settings), tmp_path / "copy", 7, **settings)
     assert expected.keys() >= {*WEIGHTS, *MOMENTS}
-    assert [name for name in expected if found[name].tobytes() != expected[name].tobytes()] == []
+    assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []

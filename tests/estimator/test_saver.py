@@ -13,7 +13,7 @@ from bert_tf.estimator.saver import CheckpointHook, Pace, SaverHook, Saving
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.optimization.deferred import DEFERRED
 from tests.estimator import toy
-from tests.estimator.test_hooks import FailAfter, steps_on_disk, take_steps
+from tests.estimator.test_hooks import FailAfter, listener, steps_on_disk, take_steps
 
 tf1 = tf.compat.v1
 
@@ -49,9 +49,7 @@ def beside(folder):
 
 def test_checkpoints_hold_weights_and_step_alone_and_the_newest_moments_until_the_last_step(tmp_path):
     seen = []
-    listener = tf1.train.CheckpointSaverListener()
-    listener.after_save = lambda *_: seen.append(beside(tmp_path))
-    train(tmp_path, listeners=[listener])
+    train(tmp_path, listeners=[listener(lambda _: seen.append(beside(tmp_path)))])
     assert seen == [["moments-2"], ["moments-4"], []]
     assert not (tmp_path / "optimizer").exists()
     assert all(set(toy.entries(tmp_path, step)) == {"weight", "global_step"} for step in (2, 4, 6))
@@ -158,21 +156,17 @@ def test_what_was_set_aside_is_deleted_when_training_has_come_as_far_again(tmp_p
 def test_a_run_that_begins_has_nothing_in_its_graph_that_restores_and_saves_the_same(tmp_path):
     assigned = {}
     for restores in (True, False):
-        count = Count()
+        count = tf1.train.SessionRunHook()
+        count.end = lambda session, restores=restores: assigned.update({restores: assignments(session.graph)})
         train(tmp_path / str(restores), until=4, saver={"restores": restores}, others=[count])
-        assigned[restores] = count.assigned
     assert assigned[False] < assigned[True]
     assert toy.entries(tmp_path / "False", 4) == toy.entries(tmp_path / "True", 4)
     with pytest.raises(tf.errors.InvalidArgumentError, match="began without a checkpoint"):
         train(tmp_path / "False", saver={"restores": False})
 
 
-class Count(tf1.train.SessionRunHook):
-    """Counts the operations that set variables."""
-
-    def after_create_session(self, session, coord):
-        del coord
-        self.assigned = sum(operation.type == "AssignVariableOp" for operation in session.graph.get_operations())
+def assignments(graph):
+    return sum(operation.type == "AssignVariableOp" for operation in graph.get_operations())
 
 
 def listed(folder):

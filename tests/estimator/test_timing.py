@@ -66,14 +66,17 @@ def test_a_large_model_makes_a_run_device_bound(tmp_path):
     assert found["kind"] == COMPUTE_BOUND, found["text"]
 
 
-def test_a_short_run_says_so(tmp_path, caplog):
+def test_a_short_run_says_so_and_micro_batches_are_one_step(tmp_path, caplog):
     (tmp_path / "timing.json").mkdir()
     with caplog.at_level("INFO", logger="absl"):
-        outcome = toy.train(tmp_path, schedule=Schedule(24, 4, 1))
+        outcome = toy.train(tmp_path, schedule=Schedule(24, 4, 1), micro_batches=2)
     assert f"The run was {TOO_SHORT}: 1 after the first steps" in caplog.text
     # A file that cannot be written does not fail a run that is trained.
     assert outcome.step == 6
     assert "timing.json: cannot write" in caplog.text
+    lines = toy.metrics_lines(tmp_path)
+    assert len(lines) == 6
+    assert sum(tokens(lines, 4)) == pytest.approx(toy.features(24).lengths.sum())
 
 
 def test_saves_and_evaluations_have_their_own_part_of_the_wall_time(tmp_path, monkeypatch):
@@ -106,13 +109,6 @@ def test_reports_have_the_costs_of_their_steps_and_count_real_tokens(tiny):
     assert 0 <= lines[-1]["reader_cost"] <= lines[-1]["batch_cost"]
     assert {"reader_cost", "batch_cost", "batch_cost_p99", "tokens_per_second"} <= toy.summary_tags(tiny)
     assert sum(tokens(lines[:6], SCHEDULE.batch_size)) == pytest.approx(toy.features(24).lengths.sum())  # an epoch
-
-
-def test_micro_batches_are_one_step(tmp_path):
-    toy.train(tmp_path, schedule=Schedule(24, 4, 1), micro_batches=2)
-    lines = toy.metrics_lines(tmp_path)
-    assert len(lines) == 6
-    assert sum(tokens(lines, 4)) == pytest.approx(toy.features(24).lengths.sum())
 
 
 @pytest.fixture(scope="module")

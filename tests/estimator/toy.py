@@ -52,13 +52,10 @@ def features(examples: int, seed: int = 0) -> Features:
     return labelled(np.array(ids, np.int32), lengths, np.full(examples, 4, np.int32), labels)
 
 
-def restore_plan(folder: Path, poison: str | None = None) -> RestorePlan:
-    """A pretrained encoder; the variable named by `poison` is not a number."""
-    weights = random_weights(CONFIG)
-    if poison:
-        weights[poison] = np.full_like(weights[poison], np.nan)
+def restore_plan(folder: Path) -> RestorePlan:
+    """A pretrained encoder."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_checkpoint(folder / "bert_model.ckpt", weights)
+    write_checkpoint(folder / "bert_model.ckpt", random_weights(CONFIG))
     return plan_restore(CheckpointReader(folder / "bert_model.ckpt"), CONFIG, HEAD_VARIABLES)
 
 
