@@ -16,14 +16,11 @@ HOSTILE = ["a|b", "x\n---\n# y", "`c` *d*", "<script>alert(1)</script>", "[e](ht
 PRETRAINED = {"task_name": "pretraining", "kind": "pretraining", "labels": [], "nsp": True, "sampled_softmax": 0}
 QUALITY = {"ece": 0.125, "nll": 0.75, "brier": 0.5}
 PIPELINES = {
-    "pairs": "text-classification",
-    "number": "text-classification",
-    "several labels": "text-classification",
+    **dict.fromkeys(("pairs", "number", "several labels"), "text-classification"),
+    **dict.fromkeys(("similarity", "contrastive"), "sentence-similarity"),
     "answers": "question-answering",
     "tags": "token-classification",
     "options": "multiple-choice",
-    "similarity": "sentence-similarity",
-    "contrastive": "sentence-similarity",
     "pretraining": "fill-mask",
 }
 

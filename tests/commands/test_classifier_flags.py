@@ -29,17 +29,9 @@ def values(found) -> dict[str, object]:
     return {name: value for group in groups for name, value in group.items()}
 
 
-PUBLISHED = {
-    **dict.fromkeys(("data_dir", "bert_config_file", "vocab_file", "init_checkpoint")),
-    "do_lower_case": True,
-    "max_seq_length": 128,
-    "do_predict": False,
-    "train_batch_size": 32,
-    "learning_rate": 5e-5,
-    "num_train_epochs": 3.0,
-    "warmup_proportion": 0.1,
-    "save_checkpoints_steps": 1000,
-}
+PUBLISHED = dict.fromkeys(("data_dir", "bert_config_file", "vocab_file", "init_checkpoint"))
+PUBLISHED |= {"do_lower_case": True, "max_seq_length": 128, "do_predict": False, "train_batch_size": 32}
+PUBLISHED |= {"learning_rate": 5e-5, "num_train_epochs": 3.0, "warmup_proportion": 0.1, "save_checkpoints_steps": 1000}
 
 
 def test_published_defaults_and_what_is_done_if_nothing_is_asked_for():
@@ -163,12 +155,10 @@ FLOATS = "(known: bfloat16, default, float16, float32, tf32)"
         ),
         ("--learning_rate=fast", "flag --learning_rate=fast: could not convert string to float"),
         ("--train_batch_size=0", "flag --train_batch_size=0: 0 is not a positive integer"),
-        ("--log_form=publish", "--log_form: unknown value 'publish'; did you mean published?"),
         ("--learning_rate=-1e-5", "flag --learning_rate=-1e-5: -1e-05 is not a non-negative number"),
         ("--warmup_proportion=1.5", "--warmup_proportion=1.5: is a share of the steps, at most 1"),
         ("--polynomial_power=3", "--polynomial_power belongs to --learning_rate_schedule=polynomial"),
         ("--seed=-1", "is not a non-negative integer"),
-        ("--learning_rate=nan", "flag --learning_rate=nan: not a number up to 2147483647"),
         ("--freeze=0-99999999999", "--freeze: 0-99999999999: layers are numbers from 0 to 999"),
         (f"--freeze=0-{'9' * 5000}", "--freeze: unknown part"),
         ("--freeze=,", "--freeze=,: names no part"),
@@ -183,7 +173,6 @@ FLOATS = "(known: bfloat16, default, float16, float32, tf32)"
             (argument, f"{argument.partition('=')[0]} belongs to --task_name=")
             for argument in ("--train_file=a.csv", "--problem=classification", "--has_header")
         ),
-        ("--text_a=said", "--text_a belongs to --task_name=custom; MRPC does not take it"),
         ("--ema=1", "--ema=1: is a decay above 0 and below 1, as 0.999"),
         ("--ema=0", "--ema=0: is a decay above 0 and below 1, as 0.999"),
         ("--average_last=3", "--average_last=3: needs --save_checkpoints_steps=N"),

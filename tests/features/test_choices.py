@@ -40,16 +40,8 @@ def test_the_context_is_cut_before_the_question_and_this_before_an_option():
     assert features.truncated == 1
     # A question longer than its context is cut first, and what follows the blank before what precedes it.
     assert rows(one("cat", ("sat",) * 2, before="the " * 9, max_seq_length=9))[0] == [CLS, CAT, SEP, *[THE] * 4, SAT, SEP]
-    assert rows(one("", ("sat",) * 2, before="the the", after="cat . .", max_seq_length=8))[0] == [
-        CLS,
-        SEP,
-        THE,
-        THE,
-        SAT,
-        CAT,
-        STOP,
-        SEP,
-    ]
+    around = rows(one("", ("sat",) * 2, before="the the", after="cat . .", max_seq_length=8))
+    assert around[0] == [CLS, SEP, THE, THE, SAT, CAT, STOP, SEP]
     # An option longer than a row leaves a quarter to the rest.
     features = one("cat " * 9, ("the " * 30, "sat"), max_seq_length=11)
     assert rows(features)[0] == [CLS, CAT, CAT, SEP, *[THE] * 6, SEP]

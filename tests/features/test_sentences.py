@@ -24,14 +24,8 @@ TOKENIZER = WordPieceTokenizer(VOCABULARY)
 LABEL = Field("label_ids")
 
 
-def one(text_a: str, text_b: str | None = None, *, max_seq_length: int = 16, long_text: str = "truncate"):
-    return build(
-        [(text_a, text_b)],
-        (LABEL, np.zeros(1, np.int32)),
-        TOKENIZER,
-        max_seq_length=max_seq_length,
-        long_text=long_text,
-    )
+def one(text_a, text_b=None, *, max_seq_length=16, **settings):
+    return build([(text_a, text_b)], (LABEL, np.zeros(1, np.int32)), TOKENIZER, max_seq_length=max_seq_length, **settings)
 
 
 def rows(features) -> list[list[int]]:

@@ -40,16 +40,9 @@ def audited(project):
     (folder / "out_of_fold.tsv").write_text("id\tlabel\tprobability_a\tprobability_b\n" + "".join(predicted))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
-        return bert_tf.audit_data(
-            task_name="custom",
-            train_file=folder / "train.csv",
-            dev_file=folder / "dev.csv",
-            id_column="id",
-            output_dir=folder / "audit",
-            predictions=str(folder),
-            checkpoint=project.init_checkpoint,
-            max_seq_length=24,
-        )
+        files = {f"{split}_file": folder / f"{split}.csv" for split in ("train", "dev")}
+        settings = {"id_column": "id", "predictions": str(folder), "checkpoint": project.init_checkpoint, "max_seq_length": 24}
+        return bert_tf.audit_data(task_name="custom", output_dir=folder / "audit", **files, **settings)
 
 
 def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_nothing(audited):
@@ -74,22 +67,11 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
 
 
 def test_a_training_takes_the_corrections_and_keeps_their_digests(audited, project, tmp_path):
-    folder = project.data_dir.parent
-
     def train(path):
-        return bert_tf.fine_tune(
-            "custom",
-            train_file=folder / "train.csv",
-            id_column="id",
-            exclude_rows=path,
-            relabel=path,
-            init_checkpoint=project.init_checkpoint,
-            num_train_steps=1,
-            train_batch_size=4,
-            max_seq_length=16,
-            do_train=True,
-            output_dir=tmp_path / "run",
-        )
+        files = {"train_file": project.data_dir.parent / "train.csv", "exclude_rows": path, "relabel": path}
+        sizes = {"num_train_steps": 1, "train_batch_size": 4, "max_seq_length": 16}
+        model = {"init_checkpoint": project.init_checkpoint, "output_dir": tmp_path / "run"}
+        return bert_tf.fine_tune("custom", id_column="id", do_train=True, **files, **sizes, **model)
 
     train(audited.table)
     record = json.loads((tmp_path / "run" / "run_config.json").read_text())

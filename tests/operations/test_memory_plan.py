@@ -52,27 +52,11 @@ def test_whether_it_fits_is_the_status_and_accumulation_makes_it_fit(plan):
     assert plan(train_batch_size=2 * largest["64"], gradient_accumulation_steps=4)[0] == 0
 
 
-ALL = {
-    "train_batch_size": 64,
-    "gradient_accumulation_steps": 2,
-    "recompute": True,
-    "precision": "bfloat16",
-    "freeze": "embeddings,0-3",
-    "padding": 0.25,
-    "num_gpus": 2,
-    "eval_every_n_steps": 100,
-    "gpu_memory_growth": True,
-}
-OF_ALL = {
-    "micro_batches": 2,
-    "replicas": 2,
-    "recompute": True,
-    "precision": "bfloat16",
-    "padding": 0.25,
-    "frozen": ["0", "1", "2", "3", "embeddings"],
-    "evaluates": True,
-    "growth": True,
-}
+SAME = {"recompute": True, "precision": "bfloat16", "padding": 0.25}
+ALL = {**SAME, "train_batch_size": 64, "gradient_accumulation_steps": 2, "freeze": "embeddings,0-3", "num_gpus": 2}
+ALL |= {"eval_every_n_steps": 100, "gpu_memory_growth": True}
+OF_ALL = {**SAME, "micro_batches": 2, "replicas": 2, "frozen": ["0", "1", "2", "3", "embeddings"]}
+OF_ALL |= {"evaluates": True, "growth": True}
 PUBLISHED = dict.fromkeys(("pack_tokens", "last_layer_cls_only", "custom_gradients", "defer_embeddings"), False)
 
 

@@ -170,8 +170,6 @@ def test_columns_scores_and_odd_characters(tmp_path, name, lines, expected):
             ("STS-B", (_SCORES, f"a\tb\t{score}"), f":2: the label {score!r} is not a number")
             for score in ("much", "", "nan", "inf")
         ),
-        ("SST-2", ("index\tsentence", "0\ta"), ":1: no column 'label'; the header line reads index | sentence"),
-        ("SST-2", ("a film\t1", "a cold one\t0"), ":1: no column 'sentence', 'label'; the header line reads a film | 1"),
         ("CoLA", ("source\tlabel\tmark\tsentence", "own\t0\t*\ta"), ":1: unknown label 'label'; known are 0, 1"),
         *(
             ("SST-2", (_FILMS, "fine\t0", f"a\t{label}"), f":3: unknown label {label!r}; known are 0, 1")

@@ -134,22 +134,14 @@ def test_a_few_capitals_are_doubtful_and_refuse_nothing(capitals, lower_case):
     assert not found.against(lower_case=not lower_case)
 
 
-@pytest.mark.parametrize(
-    ("name", "lower_case"),
-    [
-        ("uncased_L-12_H-768_A-12", True),
-        ("cased_L-12_H-768_A-12", False),
-        ("wwm_cased_L-24_H-1024_A-16", False),
-        ("multilingual_L-12_H-768_A-12", True),
-        ("chinese_L-12_H-768_A-12", True),
-        ("bert-base-uncased", True),
-        ("bert-base-multilingual-cased-0123456789ab", False),
-        ("bert-base-chinese", None),
-        ("cased", None),
-        ("bert-cased-and-uncased", None),
-        ("my-uncased-runs", None),
-    ],
-)
+NAMES = {
+    True: "uncased_L-12_H-768_A-12 multilingual_L-12_H-768_A-12 chinese_L-12_H-768_A-12 bert-base-uncased",
+    False: "cased_L-12_H-768_A-12 wwm_cased_L-24_H-1024_A-16 bert-base-multilingual-cased-0123456789ab",
+    None: "bert-base-chinese cased bert-cased-and-uncased my-uncased-runs",
+}
+
+
+@pytest.mark.parametrize(("name", "lower_case"), [(name, value) for value, names in NAMES.items() for name in names.split()])
 def test_published_names_of_folders_speak(tmp_path, name, lower_case):
     signs = in_folder(tmp_path / name, *IDEOGRAPHS).signs
     assert [sign.lower_case for sign in signs] == ([] if lower_case is None else [lower_case])
