@@ -14,14 +14,8 @@ from bert_tf.config import BertConfig
 from bert_tf.home import SAMPLE
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
-from tests.tiny import TinyProject, write_project
 
 FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
-
-
-@pytest.fixture(scope="session")
-def project(tmp_path_factory) -> TinyProject:
-    return write_project(tmp_path_factory.mktemp("benchmark") / "project")
 
 
 @pytest.fixture

@@ -64,13 +64,8 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
 
     monkeypatch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
     monkeypatch.setattr(results, "run", run)
-    arguments = [
-        "--suites=train",
-        "--sizes=default",
-        "--rounds=2",
-        f"--data_dir={project.data_dir}",
-        f"--output_dir={tmp_path}",
-    ]
+    folders = [f"--data_dir={project.data_dir}", f"--output_dir={tmp_path}"]
+    arguments = ["--suites=train", "--sizes=default", "--rounds=2", *folders]
     assert command_line.main(["benchmark", *arguments]) == 0
     assert capsys.readouterr().out.startswith("python -m bert_tf benchmark --suites=train --sizes=default")
     assert command_line.main(["benchmark", *arguments, "--peers"]) == 130

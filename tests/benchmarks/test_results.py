@@ -20,6 +20,10 @@ SPEED = Requirement("speed", 1.8, "bert_tf", against="theirs")
 OTHER_IDS = "not comparable: token ids of example 0 are 3 (101, 100, 102), not 3 (101, 7, 102)"
 
 
+def row(**changes) -> Comparison:
+    return dataclasses.replace(ROW, **changes)
+
+
 def run(bench, folder, *comparisons, command="c"):
     """Returns the one record that a run leaves."""
     results.run(comparisons, bench, folder, command=command, data="some | texts")
@@ -34,11 +38,11 @@ def read(folder):
 def with_ways(*ways: str, **changes) -> Comparison:
     """A comparison of ours with others that behave in these ways."""
     others = tuple(Contender(way, "transformers", way=way) for way in ways)
-    return dataclasses.replace(ROW, contenders=(OURS, *others), baselines=("bert_tf",), **changes)
+    return row(contenders=(OURS, *others), baselines=("bert_tf",), **changes)
 
 
 def rows(comparison, bench):
-    return {row["contender"]: row for row in results.compare(comparison, bench)["rows"]}
+    return {measured["contender"]: measured for measured in results.compare(comparison, bench)["rows"]}
 
 
 def test_rates_and_ratios_to_the_baseline(bench):
@@ -47,16 +51,14 @@ def test_rates_and_ratios_to_the_baseline(bench):
     assert ours["samples"] == [20.0] * 3  # the fake says: ten examples a step, ours twice as fast
     assert (ours["ratio"]["median"], theirs["ratio"]["median"], theirs["versions"]) == (2.0, 1.0, {"fake": "1.0"})
     assert ours["share_of_peak"]["median"] == pytest.approx(20.0 * ours["flops_per_example"] / 50e9)
-    half = rows(
-        dataclasses.replace(ROW, contenders=(OURS, dataclasses.replace(OURS, name="half", precision="bfloat16"))), bench
-    )
+    half = rows(row(contenders=(OURS, dataclasses.replace(OURS, name="half", precision="bfloat16"))), bench)
     shares = [half[name]["share_of_peak"]["median"] for name in ("bert_tf", "half")]
     assert shares[1] == pytest.approx(shares[0] / 2)  # the fake's products are twice as fast in bfloat16
 
 
 def test_prediction_has_a_share_of_the_peak_but_not_in_int8(bench):
     int8 = dataclasses.replace(OURS, name="int8", precision="int8")
-    found = rows(dataclasses.replace(ROW, suite="predict", contenders=(OURS, int8, THEIRS)), bench)
+    found = rows(row(suite="predict", contenders=(OURS, int8, THEIRS)), bench)
     ours, trained = found["bert_tf"], rows(ROW, bench)["bert_tf"]
     assert 3 * ours["flops_per_example"] == pytest.approx(trained["flops_per_example"])
     assert ours["share_of_peak"]["median"] == pytest.approx(20.0 * ours["flops_per_example"] / 50e9)
@@ -84,27 +86,25 @@ def test_who_cannot_be_measured_has_a_reason_and_no_figures(way, status, changes
 
 
 def test_nothing_is_believed_without_our_own_answer(bench):
-    found = rows(dataclasses.replace(ROW, contenders=(dataclasses.replace(OURS, way="cannot"), THEIRS)), bench)
+    found = rows(row(contenders=(dataclasses.replace(OURS, way="cannot"), THEIRS)), bench)
     assert found["bert_tf"]["status"] == "failed: no such way: try another"
     assert found["theirs"]["status"] == "not comparable: bert_tf gave no answer to compare with"
 
 
 def test_if_a_library_is_missing_the_next_baseline_is_taken(bench):
-    found = results.compare(dataclasses.replace(ROW, contenders=(OURS, MISSING)), bench)
+    found = results.compare(row(contenders=(OURS, MISSING)), bench)
     assert (found["rows"][1]["status"], found["baseline"]) == ("missing: not here", "bert_tf")
 
 
 def test_each_takes_its_best_batch_size_or_its_own(bench):
-    row = dataclasses.replace(ROW, suite="predict", try_batch_sizes=(8, 16, 32))
-    assert {row["batch_size"] for row in rows(row, bench).values()} == {16}
-    by_default = dataclasses.replace(row, contenders=(dataclasses.replace(OURS, batch_size=AUTOMATIC), THEIRS))
-    assert [row["batch_size"] for row in rows(by_default, bench).values()] == [AUTOMATIC, 16]
+    tried = row(suite="predict", try_batch_sizes=(8, 16, 32))
+    assert {measured["batch_size"] for measured in rows(tried, bench).values()} == {16}
+    by_default = dataclasses.replace(tried, contenders=(dataclasses.replace(OURS, batch_size=AUTOMATIC), THEIRS))
+    assert [measured["batch_size"] for measured in rows(by_default, bench).values()] == [AUTOMATIC, 16]
 
 
 def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_steps(bench):
-    start, memory, curves = (
-        rows(dataclasses.replace(ROW, suite=suite), bench)["bert_tf"] for suite in ("start", "memory", "curves")
-    )
+    start, memory, curves = (rows(row(suite=suite), bench)["bert_tf"] for suite in ("start", "memory", "curves"))
     assert len(start["samples"]) == 3
     assert 0.0 < start["lowest"] < start["highest"] < 5.0
     assert memory["samples"] == [110.0] * 3
@@ -126,16 +126,16 @@ def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_step
     ],
 )
 def test_a_requirement_is_held_missed_or_not_measured(requirement, changes, median, held, bench, monkeypatch):
-    row = dataclasses.replace(ROW, requirements=(requirement,), **changes)
-    monkeypatch.setattr(report, "COMPARISONS", (row,))
-    [found] = report.judge([results.compare(row, bench)])
+    judged = row(requirements=(requirement,), **changes)
+    monkeypatch.setattr(report, "COMPARISONS", (judged,))
+    [found] = report.judge([results.compare(judged, bench)])
     assert (found["note" if held is None else "median"], found["held"]) == (median, held)
     assert found["required"] == f"{'at least' if requirement.at_least else 'at most'} {requirement.bound:.3g}"
 
 
 def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
     ratio = Requirement("as there", 0.8, "bert_tf", kind="beside", against="theirs", beside="second")
-    here = dataclasses.replace(ROW, requirements=(ratio,))
+    here = row(requirements=(ratio,))
     monkeypatch.setattr(report, "COMPARISONS", (here, SECOND))
     measured = results.compare(here, bench)
     [found] = report.judge([measured, results.compare(SECOND, bench)])
@@ -145,12 +145,12 @@ def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
 
 
 def test_a_comparison_may_have_threads_of_its_own(bench):
-    assert [Stage(dataclasses.replace(ROW, threads=threads), bench).threads for threads in (None, 4)] == [1, 4]
+    assert [Stage(row(threads=threads), bench).threads for threads in (None, 4)] == [1, 4]
 
 
 def test_every_requirement_of_the_table_is_listed():
     verdicts = report.judge([])
-    assert len(verdicts) == sum(len(row.requirements) for row in COMPARISONS)
+    assert len(verdicts) == sum(len(compared.requirements) for compared in COMPARISONS)
     assert {found["note"] for found in verdicts} == {"not asked for"}
 
 
@@ -160,15 +160,15 @@ def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
     assert written["finished"] is True
     assert written["comparisons"][0]["measured"]["machine"]["cores"] >= 1
     text = (tmp_path / "results.md").read_text()
-    parts = (
+    for part in (
         "    python -m bert_tf benchmark\n",
         "fake 1.0",
         "## By CPU model",
         "| other ids |",
         "not comparable",
         "float32 50.",
-    )
-    assert [part for part in parts if part not in text] == []
+    ):
+        assert part in text
     assert "not finished" not in text
 
 
@@ -184,17 +184,17 @@ def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
     ],
 )
 def test_the_report_says_how_long_each_comparison_was_measured(name, turns):
-    (row,) = (row for row in COMPARISONS if row.name == name)
+    (compared,) = (compared for compared in COMPARISONS if compared.name == name)
     settings = {"threads": 2, "rounds": 3, "steps": 20, "data": "d"}
     measured = {"command": "c", "date": "today", "commit": "e", "settings": settings}
-    found = {**dataclasses.asdict(row), "unit": "s", "baseline": None, "peak_gflops": {}, "rows": [], "measured": measured}
+    found = {**dataclasses.asdict(compared), "unit": "s", "baseline": None, "peak_gflops": {}, "rows": [], "measured": measured}
     assert f"today, commit e; {turns}; d." in report._comparison(found)
 
 
 def test_a_picture_is_drawn_of_what_is_scaled_alone(bench, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(plot, "draw_scaling", lambda _, comparisons: drawn.append(len(comparisons)))
-    run(bench, tmp_path, dataclasses.replace(ROW, name="scaling-batch", suite="scaling"), ROW)
+    run(bench, tmp_path, row(name="scaling-batch", suite="scaling"), ROW)
     assert drawn == [1]
 
 

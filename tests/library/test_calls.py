@@ -36,12 +36,16 @@ def test_files_are_predicted(run, project, tmp_path):
     assert path.read_text().startswith("id,label,probability_0,probability_1\n")
 
 
-def test_several_seeds_are_a_table(monkeypatch, tmp_path):
+def test_several_seeds_are_a_table_and_stopped_ones_a_keyboard_interrupt(monkeypatch, tmp_path):
     monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: Series(None, RESULTS))
     runs = bert_tf.fine_tune("MRPC", seeds="1-2", output_dir=tmp_path)
     assert runs.spread["eval_accuracy"].mean == 0.75
     assert (runs.folder, runs.results) == (tmp_path, RESULTS)
     assert "0 of 2 collapsed" in runs._repr_html_()
+    stopped = SimpleNamespace(stopped_by=signal.SIGINT, results=RESULTS[:1])
+    monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: stopped)
+    with pytest.raises(KeyboardInterrupt, match="after 1 seeds"):
+        bert_tf.fine_tune("MRPC", seeds="1-2")
 
 
 @pytest.mark.parametrize("seeds", [[1, 2], range(1, 3), (np.int64(1), 2), "1,2"])
@@ -116,10 +120,3 @@ def test_what_a_call_lacks_is_one_line(call, message):
     assert {("load", "path"), ("load", "data_dir"), ("diff_checkpoints", "b"), ("evaluate", "checkpoints")} < {*_PATHS}
     with pytest.raises(FlagError, match=message):
         call()
-
-
-def test_seeds_that_were_stopped_are_a_keyboard_interrupt(monkeypatch):
-    stopped = SimpleNamespace(stopped_by=signal.SIGINT, results=RESULTS[:1])
-    monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: stopped)
-    with pytest.raises(KeyboardInterrupt, match="after 1 seeds"):
-        bert_tf.fine_tune("MRPC", seeds="1-2")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import nbformat
@@ -32,9 +31,7 @@ def test_the_quickstart_ends_in_a_model_and_its_report(tmp_path, monkeypatch):
         monkeypatch.delenv(variable, raising=False)
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(f"assert result.metrics['accuracy'] > {MAJORITY}, result.metrics"))
-    start = time.monotonic()
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    print(f"{time.monotonic() - start:.0f} s")  # noqa: T201
     *_, page, _ = (cell for cell in notebook.cells if cell.cell_type == "code")
     assert "<iframe srcdoc=" in page.outputs[0].data["text/html"]
     lines = [line for output in outputs_of(notebook) for line in output.get("text", "").splitlines()]

@@ -55,11 +55,8 @@ def series(project, tmp_path, monkeypatch) -> Series:
         columns = TASK.family.features(examples, WordPieceTokenizer(vocabulary), Limits(64)).columns()
         safetensors.numpy.save_file(dict(columns), run / "features" / f"CoNLL2003-{split}-0.safetensors")
     config = BertConfig.from_json_file(project.bert_config_file)
-    head = {
-        "output_weights": np.full([LABELS, config.hidden_size], 0.5, np.float32),
-        "output_bias": np.ones(LABELS, np.float32),
-    }
-    write_checkpoint(run / "model.ckpt-1", {**random_weights(config), **head})
+    weights, bias = np.full([LABELS, config.hidden_size], 0.5, np.float32), np.ones(LABELS, np.float32)
+    write_checkpoint(run / "model.ckpt-1", {**random_weights(config), "output_weights": weights, "output_bias": bias})
     (run / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\nall_model_checkpoint_paths: "model.ckpt-1"\n')
     (run / "bert_config.json").write_text(config.to_json())
     (run / "vocab.txt").write_text(vocabulary.to_text())
@@ -71,27 +68,23 @@ def keep(series, found, side=START):
     (series.folder / f"{side}-1.json").write_text(documents.to_json(found.__dict__))
 
 
-def job_of(series):
-    return json.loads((series.folder / f"run-{PEER}-1" / "job.json").read_text())
-
-
-def test_our_family_measures_the_logits_of_the_peer(series):
+def test_our_family_measures_the_logits_of_a_peer_that_starts_from_our_head_and_takes_as_many_steps_as_we_do(series):
     found = series.reached(PEER, 1)
     outside = [tag for example in series.examples for tag in example.label].count(TASK.family.labels[0])
     words = sum(len(example.words) for example in series.examples)
     assert TASK.family.labels[0] == "O"
     assert found.metrics["token_accuracy"] == pytest.approx(outside / words)
     assert (found.seconds, list(found.losses)) == (5.0, [])
-
-
-def test_the_peer_starts_from_our_head_and_takes_as_many_steps_as_we_do(series):
-    series.reached(PEER, 1)
-    train = safetensors.numpy.load_file(job_of(series)["train"])
-    assert job_of(series)["steps"] == int(len(train["lengths"]) / 8 * 2.0)
-    head = safetensors.numpy.load_file(series.folder / f"run-{PEER}-1" / "model" / "head.safetensors")
+    folder = series.folder / f"run-{PEER}-1"
+    job = json.loads((folder / "job.json").read_text())
+    assert job["steps"] == int(len(safetensors.numpy.load_file(job["train"])["lengths"]) / 8 * 2.0)
+    head = safetensors.numpy.load_file(folder / "model" / "head.safetensors")
     ours = CheckpointReader(series.run_folder(START, 1) / "model.ckpt-1")
     np.testing.assert_array_equal(head["weight"], ours["output_weights"])
     np.testing.assert_array_equal(head["bias"], ours["output_bias"])
+    features = runs.features(series, 1, DEV)
+    assert isinstance(features, Features)  # as the cache has them
+    assert features.examples == len(series.examples)
 
 
 def test_another_loss_before_training_is_refused(series):
@@ -113,9 +106,3 @@ def test_a_peer_that_fails_is_named(series, monkeypatch, tmp_path):
     monkeypatch.setattr(runs, "SCRIPT", script)
     with pytest.raises(WorkerError, match="transformers with seed 1 ended with status 3"):
         series.reached(PEER, 1)
-
-
-def test_features_are_read_as_the_cache_has_them(series):
-    found = runs.features(series, 1, DEV)
-    assert isinstance(found, Features)
-    assert found.examples == len(series.examples)
