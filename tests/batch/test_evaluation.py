@@ -8,6 +8,7 @@ import re
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -222,10 +223,6 @@ def test_rows_that_are_true_no_longer_leave_the_table(tmp_path, run, dev):
     assert [row.step for row in table.rows] == [20, 100]
 
 
-def fail(*_, **__):
-    raise CheckpointError("torn")
-
-
 def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     loads = []
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
@@ -237,7 +234,7 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
         with pytest.raises(ValueError, match="no weights are loaded"):
             computes.outputs(None)
         assert [computes.load(model), len(loads)] == [40, 2]
-        monkeypatch.setattr(Forward, "load", fail)
+        monkeypatch.setattr(Forward, "load", mock.Mock(side_effect=CheckpointError("torn")))
         for other in (trained.load(str(run / "model.ckpt-20"), ModelOverrides()), model):
             with pytest.raises(CheckpointError):  # also for the first: the weights in the session are those of neither
                 computes.load(other)

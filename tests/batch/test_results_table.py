@@ -118,28 +118,22 @@ def test_an_unreadable_table_is_not_overwritten(tmp_path, text):
     assert (tmp_path / "results.json").read_text() == text
 
 
-def test_mean_over_tasks_of_the_mean_over_metrics_and_splits():
+def test_mean_over_tasks_of_the_mean_over_metrics_and_all_splits():
     found = glue_of([MRPC, MATCHED, MISMATCHED, COLA])
     assert found.score == pytest.approx((50 + 80 + 65) / 3)
     assert str(found) == "GLUE score 65.0 over 3 of 9 tasks: CoLA (out/cola), MRPC (out/mrpc), MNLI (out/mnli)"
+    assert glue_of([MRPC, COLA, MATCHED]).checkpoints.keys() == {"CoLA", "MRPC"}
+    torn = Row("out/mnli", None, "MNLI", "dev_mismatched", error="damaged")
+    assert glue_of([MRPC, MATCHED, torn]) is None
 
 
-def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics():
+def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics_of_equals_that_with_less_loss():
     worse = Row("out/old", 1, "MRPC", "dev", {"accuracy": 0.8, "f1": 0.7})
     found = glue_of([worse, MRPC, COLA])
     assert found.score == pytest.approx(65)
     assert found.checkpoints == {"CoLA": "out/cola", "MRPC": "out/mrpc"}
-
-
-def test_of_equals_the_one_with_less_loss_stands_for_a_task():
     equals = [dataclasses.replace(MRPC, checkpoint=f"out/{loss}", loss=loss) for loss in (0.6, 0.4, 0.5)]
     assert glue_of([*equals, COLA]).checkpoints["MRPC"] == "out/0.4"
-
-
-def test_a_task_counts_with_all_its_splits():
-    assert glue_of([MRPC, COLA, MATCHED]).checkpoints.keys() == {"CoLA", "MRPC"}
-    torn = Row("out/mnli", None, "MNLI", "dev_mismatched", error="damaged")
-    assert glue_of([MRPC, MATCHED, torn]) is None
 
 
 @pytest.mark.parametrize(

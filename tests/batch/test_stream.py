@@ -21,7 +21,7 @@ from bert_tf.batch.file_pairs import FilePair, OutputForm
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.session import Predictor
 from bert_tf.errors import DataError, OutputError
-from tests.batch.runs import inference
+from tests.batch.runs import Counting, inference
 from tests.tiny import FILLERS, HALVES
 
 ROWS = 11
@@ -63,21 +63,6 @@ def text(rows=ROWS, seed=0):
     words = [*HALVES[0], *HALVES[1], *FILLERS[:8]]
     sentences = (" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(2 * rows))
     return "".join(f"{a}\t{b}\n" for a, b in zip(sentences, sentences))
-
-
-class Counting:
-    """A predictor that says which chunks it computed, and is killed before one of them."""
-
-    def __init__(self, predictor, killed_at=None):
-        self._predictor, self._killed_at = predictor, killed_at
-        self.read = predictor.read
-        self.chunks = []
-
-    def lines(self, number, *chunk):
-        if number == self._killed_at:
-            raise KeyboardInterrupt
-        self.chunks.append(number)
-        return self._predictor.lines(number, *chunk)
 
 
 def predict(source, output, reads, predictor, **settings):
@@ -133,26 +118,28 @@ def test_what_is_finished_is_left_alone_until_input_or_settings_change(source, t
         assert len(counting.chunks) == computed
 
 
-def test_pipes_say_what_files_say(source, tmp_path, reads, predictor, monkeypatch):
-    predict(source, tmp_path / "whole.tsv", reads, predictor)
-    whole = (tmp_path / "whole.tsv").read_bytes()
-    for incoming, outgoing in (("-", "-"), (source, "-"), ("-", tmp_path / "out.tsv")):
+def test_pipes_say_what_files_say_and_leave_no_file_where_they_fail(source, tmp_path, reads, predictor, monkeypatch):
+    def piped(rows, incoming, outgoing, predictor):
         written = io.BytesIO()
-        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(source.read_bytes())))
+        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(rows)))
         monkeypatch.setattr("sys.stdout", types.SimpleNamespace(buffer=written))
         predict(incoming, outgoing, reads, predictor)
-        assert (written.getvalue() if outgoing == "-" else outgoing.read_bytes()) == whole
+        return written.getvalue() if outgoing == "-" else outgoing.read_bytes()
+
+    whole, out = tmp_path / "whole.tsv", tmp_path / "out.tsv"
+    predict(source, whole, reads, predictor)
+    with pytest.raises(KeyboardInterrupt):
+        piped(source.read_bytes(), "-", out, Counting(predictor, killed_at=2))
+    assert not out.exists()
+    for incoming, outgoing in (("-", "-"), (source, "-"), ("-", out)):
+        assert piped(source.read_bytes(), incoming, outgoing, predictor) == whole.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv", "whole.tsv", "whole.tsv.job.json"]
-
-
-def test_a_file_that_a_pipe_replaced_is_made_again(source, tmp_path, reads, predictor, monkeypatch):
-    predict(source, tmp_path / "out.tsv", reads, predictor)
-    whole = (tmp_path / "out.tsv").read_bytes()
-    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(text(seed=1).encode())))
-    predict("-", tmp_path / "out.tsv", reads, predictor)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv"]
-    predict(source, tmp_path / "out.tsv", reads, predictor)
-    assert (tmp_path / "out.tsv").read_bytes() == whole
+    # A file that a pipe replaced is made again.
+    expected = whole.read_bytes()
+    assert piped(text(seed=1).encode(), "-", whole, predictor) != expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv", "whole.tsv"]
+    predict(source, whole, reads, predictor)
+    assert whole.read_bytes() == expected
 
 
 def test_a_device_or_a_link_is_not_replaced(source, tmp_path, reads, predictor):
@@ -219,13 +206,6 @@ def test_a_pipe_of_another_command_gets_lines_at_once(source, reads, predictor):
 
         predict(source, f"/dev/fd/{write}", reads, Watching(predictor))
     assert seen == [True] * 3
-
-
-def test_a_pipe_that_fails_leaves_no_file(source, tmp_path, reads, predictor, monkeypatch):
-    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(source.read_bytes())))
-    with pytest.raises(KeyboardInterrupt):
-        predict("-", tmp_path / "out.tsv", reads, Counting(predictor, killed_at=2))
-    assert [path.name for path in tmp_path.iterdir()] == ["in.tsv"]
 
 
 def test_no_more_is_in_memory_than_a_few_chunks(tmp_path, reads, predictor):
