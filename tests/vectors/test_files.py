@@ -74,12 +74,6 @@ def test_vectors_of_tokens(write):
     np.testing.assert_array_equal(np.concatenate(table["vectors"].to_pylist()), TOKENS.values)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
-def test_the_same_vectors_are_the_same_file(write, kind):
-    form = ArrayForm(kind, "float32", WIDTH)
-    assert write(form, SENTENCES).read_bytes() == write(form, SENTENCES).read_bytes()
-
-
 def test_json_lines_have_every_bit():
     plain = parts_of(JsonForm(), SENTENCES)
     lines = [json.loads(line) for line in plain.decode().split("\n")[:-1]]

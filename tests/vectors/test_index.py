@@ -209,16 +209,13 @@ def job_of(path, **settings):
     path.with_name(f"{path.name}.job.json").write_text(json.dumps(state))
 
 
-def test_other_texts_than_were_encoded_are_refused(tmp_path):
+def test_texts_are_those_that_were_encoded_read_as_they_were(tmp_path):
     path, source = write(tmp_path / "i.npy"), texts(tmp_path, COUNT)
     job_of(path, input_sha256=index.files.digest(source))
     read(path, source)
     texts(tmp_path, COUNT, first=1)
     with pytest.raises(DataError, match=r"texts.txt: is not the file that became .*i.npy, or was changed"):
         read(path, source)
-
-
-def test_texts_are_read_as_they_were_encoded(tmp_path):
     path, source = write(tmp_path / "i.npy"), tmp_path / "rows.csv"
     source.write_text("text,title\n" + "".join(f"no,text {n}\n" for n in range(COUNT)) + ",\n")
     job_of(path, input_sha256=index.files.digest(source), columns={"text_a": "title"}, skip_bad_rows=True)

@@ -14,7 +14,7 @@ from bert_tf.vectors.files import ArrayForm, JsonForm
 from bert_tf.vectors.options import VectorOptions, form_of, layer_numbers
 from bert_tf.vectors.text_encoder import TextEncoder
 from bert_tf.vectors.texts import TextInputs
-from tests.batch.runs import inference
+from tests.batch.runs import Counting, inference
 
 LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a pear", "two", "red blue red", "far"]
 
@@ -46,19 +46,6 @@ def form(kind, model):
 def encode(source, output, encoder, form):
     inputs = TextInputs(Columns(), chunk=2)
     stream.predict(FilePair(str(source), str(output)), inputs, encoder, {}, form=form)
-
-
-class Counting:
-    """An encoder that says which chunks it computed, and is killed before one of them."""
-
-    def __init__(self, encoder, killed_at=None):
-        self._encoder, self._killed_at, self.chunks, self.read = encoder, killed_at, [], encoder.read
-
-    def lines(self, number, *chunk):
-        if number == self._killed_at:
-            raise KeyboardInterrupt
-        self.chunks.append(number)
-        return self._encoder.lines(number, *chunk)
 
 
 @pytest.mark.parametrize("killed_at", [0, 2, 3])
@@ -93,19 +80,15 @@ def test_killed_while_the_file_is_put_together(source, tmp_path, encoder, model,
     assert out.read_bytes() == whole.read_bytes()
 
 
-def test_another_form_is_another_output(source, tmp_path, encoder, model):
-    for dtype in ("float32", "float16"):
-        encode(source, tmp_path / "out.npy", encoder, ArrayForm("npy", dtype, model.config.hidden_size))
-        assert np.load(tmp_path / "out.npy").dtype == dtype
-
-
-def test_order_and_length_of_vectors(source, tmp_path, encoder, model):
+def test_order_length_and_type_of_vectors(source, tmp_path, encoder, model):
     encode(source, tmp_path / "out.npy", encoder, form("npy", model))
     texts = [SentenceExample("1", *line.split(" ||| ")) for line in LINES]
     alone = [encoder.vectors(encoder.read([text])).values[0] for text in texts]
     found = np.load(tmp_path / "out.npy")
     np.testing.assert_allclose(found, alone, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
+    encode(source, tmp_path / "out.npy", encoder, ArrayForm("npy", "float16", model.config.hidden_size))
+    assert (found.dtype, np.load(tmp_path / "out.npy").dtype) == ("float32", "float16")  # another form is another output
 
 
 def test_cut_texts_are_counted_over_chunks(tmp_path, model):
@@ -132,43 +115,30 @@ def test_vectors_that_a_model_does_not_have_are_refused(project, overrides, opti
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("read", "values", "expected"),
     [
-        ("-1", (-1,)),
-        ("-1, -2", (-1, -2)),
-        (0, (0,)),
-        ([0, -1], (0, -1)),
-        ("last", "write whole numbers"),
-        ("-1,", "write whole"),
-        ("1,1", "named twice"),
-        ([], "name one"),
-        ([1.5], "write"),
+        (layer_numbers, ["-1"], (-1,)),
+        (layer_numbers, ["-1, -2"], (-1, -2)),
+        (layer_numbers, [0], (0,)),
+        (layer_numbers, [[0, -1]], (0, -1)),
+        (layer_numbers, ["last"], "write whole numbers"),
+        (layer_numbers, ["-1,"], "write whole"),
+        (layer_numbers, ["1,1"], "named twice"),
+        (layer_numbers, [[]], "name one"),
+        (layer_numbers, [[1.5]], "write"),
+        (form_of, ["a.npy", None], ("npy", False)),
+        (form_of, ["A.JSONL.GZ", None], ("jsonl", True)),
+        (form_of, ["-", None], ("jsonl", False)),
+        (form_of, ["a.json", "published"], ("published", False)),
+        (form_of, ["a.vec", "npz"], ("npz", False)),
+        (form_of, ["a.txt", None], "name it .npy"),
+        (form_of, ["a", None], "name it"),
+        (form_of, ["a.npz.gz", None], "cannot write npz"),
     ],
 )
-def test_layers_by_number(given, expected):
+def test_layers_by_number_and_forms_by_name(read, values, expected):
     if isinstance(expected, tuple):
-        assert layer_numbers(given) == expected
+        assert read(*values) == expected
     else:
         with pytest.raises(FlagError, match=expected):
-            layer_numbers(given)
-
-
-@pytest.mark.parametrize(
-    ("output", "asked", "expected"),
-    [
-        ("a.npy", None, ("npy", False)),
-        ("A.JSONL.GZ", None, ("jsonl", True)),
-        ("-", None, ("jsonl", False)),
-        ("a.json", "published", ("published", False)),
-        ("a.vec", "npz", ("npz", False)),
-        ("a.txt", None, "name it .npy"),
-        ("a", None, "name it"),
-        ("a.npz.gz", None, "cannot write npz"),
-    ],
-)
-def test_the_name_says_the_form(output, asked, expected):
-    if isinstance(expected, tuple):
-        assert form_of(output, asked) == expected
-    else:
-        with pytest.raises(FlagError, match=expected):
-            form_of(output, asked)
+            read(*values)
