@@ -51,10 +51,7 @@ CHOICES = [
 ]
 PROBABILITIES = {"probabilities": lambda one: list(one.probabilities.values()), "label": lambda one: one.label}
 TAGS = ["B-A", "I-A", "O"]
-OF_TAGS = {
-    "tags": lambda one: list(one.label),
-    "scores": lambda one: list(one.scores),
-}
+OF_TAGS = {"tags": lambda one: list(one.label), "scores": lambda one: list(one.scores)}
 OF_ANSWERS = {
     "answer": lambda one: one.label,
     "start": lambda one: -1 if one.start is None else one.start,

@@ -29,25 +29,15 @@ def test_what_differs_is_refused(tmp_path):
         converted.require_agreement(model.trained, lambda batch: {"logits": np.ones((len(batch["input_ids"]), 3), np.float32)})
 
 
-def test_writes_the_same_bytes_each_time(tmp_path):
+def test_the_same_bytes_each_time_that_run_without_this_package(tmp_path):
     model = exported(tmp_path / "run")
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         converted.write_onnx(model, tmp_path / name)
     assert (tmp_path / "a" / "model.onnx").read_bytes() == (tmp_path / "b" / "model.onnx").read_bytes()
-
-
-def test_openvino_is_a_pair_of_files(tmp_path):
-    (tmp_path / "out").mkdir()
-    converted.write_openvino(exported(tmp_path / "run"), tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.bin", "model.xml", "tokenizer.json", "vocab.txt"}
-
-
-def test_onnx_runs_without_this_package(tmp_path):
-    converted.write_onnx(exported(tmp_path / "run"), tmp_path)
     code = (
         "import json, sys, numpy, onnxruntime\n"
-        f"session = onnxruntime.InferenceSession({str(tmp_path / 'model.onnx')!r})\n"
+        f"session = onnxruntime.InferenceSession({str(tmp_path / 'a' / 'model.onnx')!r})\n"
         "ids = numpy.array([[2, 7, 3], [2, 3, 0]], numpy.int32)\n"
         "feed = {'input_ids': ids, 'input_mask': (ids > 0).astype('int32'), 'segment_ids': 0 * ids}\n"
         "labels = json.loads(session.get_modelmeta().custom_metadata_map['labels'])\n"
@@ -57,11 +47,14 @@ def test_onnx_runs_without_this_package(tmp_path):
     assert json.loads(done.stdout) == [[2, 3], ["no", "yes", "maybe"], False]
 
 
-def test_a_precision_that_a_format_lacks_names_those_it_has():
+def test_openvino_is_a_pair_of_files(tmp_path):
+    (tmp_path / "out").mkdir()
+    converted.write_openvino(exported(tmp_path / "run"), tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.bin", "model.xml", "tokenizer.json", "vocab.txt"}
+
+
+def test_what_a_format_cannot_write_is_one_line(tmp_path):
     with pytest.raises(FlagError, match="--precision=int8: --format=huggingface supports float32"):
         FORMATS["huggingface"].require("int8")
-
-
-def test_tensorrt_is_one_line(tmp_path):
     with pytest.raises(FlagError, match="use --format=onnx, and build the engine with trtexec"):
         FORMATS["tensorrt"].write(exported(tmp_path / "run"), tmp_path)

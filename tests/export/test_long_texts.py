@@ -93,9 +93,13 @@ def test_ways_to_read_long_texts_that_transformers_lacks(tmp_path, long_text):
     assert "1 get different ids" in told
 
 
-def test_nothing_is_said_where_nothing_differs(tmp_path):
+def test_nothing_is_said_where_nothing_differs_and_numbers_have_no_labels_that_change(tmp_path):
     assert not list(long_texts.lines(model(tmp_path / "a", pairs=False)))
     assert not list(long_texts.lines(model(tmp_path / "b", kind="tags")))
+    found = model(tmp_path, dataclasses.replace(pair(6, 6), label=1.0), kind="regression")
+    difference = long_texts.measure(found, found.labelled()["dev"])
+    assert difference.largest > 0
+    assert difference.labels == 0
 
 
 def test_without_examples_the_rule_is_said_without_figures(tmp_path):
@@ -107,10 +111,3 @@ def test_without_examples_the_rule_is_said_without_figures(tmp_path):
     asked = dataclasses.replace(found, options=ExportOptions(pairs=True, gate_data="dev.tsv"))
     with pytest.raises(DataError, match="none"):
         list(long_texts.lines(asked))
-
-
-def test_numbers_have_no_labels_that_change(tmp_path):
-    found = model(tmp_path, dataclasses.replace(pair(6, 6), label=1.0), kind="regression")
-    difference = long_texts.measure(found, found.labelled()["dev"])
-    assert difference.largest > 0
-    assert difference.labels == 0

@@ -150,16 +150,13 @@ def assert_predicted(found, predictions, case):
                 assert_alike(found[key][number], wanted)
 
 
-def test_characters_of_words_are_those_of_their_text(said, models):
-    said = said["tags"]
-    for number, one in enumerate(models["tags"].predict(CASES["tags"].rows)):
-        spans = zip(said["first_characters"][number], said["after_characters"][number])
-        assert tuple(CASES["tags"].rows[number][start:end] for start, end in spans if start >= 0) == one.words
-
-
-def test_answers_are_cut_out_of_their_text_with_the_accents_that_follow(said):
-    said = said["answers"]
-    for row, answer, start, end in zip(CASES["answers"].rows, said["answer"], said["start"], said["end"]):
+def test_words_and_answers_are_cut_out_of_their_text_with_the_accents_that_follow(said, models):
+    tags, rows = said["tags"], CASES["tags"].rows
+    for number, one in enumerate(models["tags"].predict(rows)):
+        spans = zip(tags["first_characters"][number], tags["after_characters"][number])
+        assert tuple(rows[number][start:end] for start, end in spans if start >= 0) == one.words
+    answers = said["answers"]
+    for row, answer, start, end in zip(CASES["answers"].rows, answers["answer"], answers["start"], answers["end"]):
         assert row["context"][start:end] == answer
 
 
@@ -204,7 +201,7 @@ def test_requests_for_warming_up_can_be_answered(exported):
         assert {"serving_default", "ids", "examples", "vectors"} <= set(answered)
 
 
-def test_assets_hold_vocabulary_and_thresholds(exported, models):
+def test_assets_hold_vocabulary_and_thresholds_and_of_the_run_only_weights_are_kept(exported, models):
     with tf.Graph().as_default(), tf1.Session() as session:
         meta_graph = tf1.saved_model.load(session, ["serve"], str(exported["pairs"]))
     assert {asset.filename for asset in meta_graph.asset_file_def} == {"vocab.txt", "decisions.json"}
@@ -213,9 +210,6 @@ def test_assets_hold_vocabulary_and_thresholds(exported, models):
     assert "threshold" not in said  # one for all labels, where none was chosen
     vocabulary = (Path(models["pairs"].checkpoint).parent / "vocab.txt").read_bytes()
     assert (exported["pairs"] / "assets" / "vocab.txt").read_bytes() == vocabulary
-
-
-def test_only_weights_are_kept_and_no_device_is_named(exported):
     saved = tf.train.load_checkpoint(str(exported["pairs"] / "variables" / "variables"))
     assert not [name for name in saved.get_variable_to_shape_map() if "adam" in name.lower() or "step" in name]
     assert b"device:" not in (exported["pairs"] / "saved_model.pb").read_bytes()
