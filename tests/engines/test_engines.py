@@ -1,19 +1,21 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.engines import converted, registry
 from bert_tf.engines.converted import FOLDER
 from bert_tf.engines.registry import ENGINES
 from bert_tf.errors import CheckpointError, FlagError
 from tests.batch.runs import inference
 from tests.engines.models import HEADS, STEP, keep_training_texts, rows, trained
+from tests.tiny import held
 
 CONVERTED = ("onnxruntime", "openvino")
 
@@ -28,6 +30,15 @@ def outputs(name, home, model, features, precision="float32", **changed):
     (found,) = made.outputs(features).values()
     made.close()
     return found
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model beside the texts of its training; not to be changed."""
+    folder = tmp_path_factory.mktemp("engines") / "run"
+    made = trained(folder)
+    keep_training_texts(folder)
+    return made
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -47,36 +58,28 @@ def test_computes_every_activation(tmp_path, activation):
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-def test_size_of_batches_changes_nothing(tmp_path, name):
-    model, features = trained(tmp_path / "run"), rows(20)
-    one, all_at_once = (outputs(name, tmp_path, model, features, batch_size=size) for size in (1, None))
+def test_size_of_batches_changes_nothing(model, tmp_path, name):
+    one, all_at_once = (outputs(name, tmp_path, model, rows(20), batch_size=size) for size in (1, None))
     np.testing.assert_allclose(one, all_at_once, rtol=1e-5, atol=1e-5)
 
 
-def test_bfloat16_is_near(tmp_path):
-    model, features = trained(tmp_path / "run"), rows()
-    expected = outputs("tensorflow", tmp_path, model, features)
-    np.testing.assert_allclose(outputs("openvino", tmp_path, model, features, "bfloat16"), expected, atol=0.2)
-
-
 @pytest.mark.parametrize("name", CONVERTED)
-def test_int8_is_near(tmp_path, name):
-    model, features = trained(tmp_path / "run"), rows()
-    keep_training_texts(tmp_path / "run")
-    expected, found = outputs("tensorflow", tmp_path, model, features), outputs(name, tmp_path, model, features, "int8")
+def test_less_precision_is_near(model, tmp_path, name):
+    expected, found = (
+        outputs(*how) for how in (("tensorflow", tmp_path, model, rows()), (name, tmp_path, model, rows(), "int8"))
+    )
     assert 0 < np.abs(found - expected).mean() < 0.3 * np.abs(expected).mean()
+    if name == "openvino":
+        np.testing.assert_allclose(outputs(name, tmp_path, model, rows(), "bfloat16"), expected, atol=0.2)
 
 
 @pytest.mark.parametrize("name", CONVERTED)
-def test_an_int8_answer_does_not_depend_on_the_rows_beside_it(tmp_path, name):
-    model, features = trained(tmp_path / "run"), rows(40)
-    keep_training_texts(tmp_path / "run")
-    made = engine(name, tmp_path, "int8")
+def test_an_int8_answer_does_not_depend_on_the_rows_beside_it(model, tmp_path, name):
+    made, features = engine(name, tmp_path, "int8"), rows(40)
     made.load(model)
     (together,) = made.outputs(features).values()
-    alone = np.concatenate(
-        [*(one for row in range(len(features)) for one in made.outputs(features.taken(np.array([row]))).values())]
-    )
+    of_rows = (made.outputs(features.taken(np.array([row]))).values() for row in range(len(features)))
+    alone = np.concatenate([values for (values,) in of_rows])
     np.testing.assert_allclose(alone, together, rtol=0, atol=1e-6 * np.abs(together).max())
     made.close()
 
@@ -99,52 +102,36 @@ def test_an_int8_product_by_hand():
     np.testing.assert_allclose(found, [first, [0.0, 10.0]], rtol=1e-6, atol=1e-6)
 
 
-def test_int8_needs_the_texts_of_the_training(tmp_path):
-    made = engine("openvino", tmp_path, "int8")
+def test_int8_needs_the_texts_of_the_training_undamaged(tmp_path):
+    made, model = engine("openvino", tmp_path, "int8"), trained(tmp_path / "run")
     with pytest.raises(CheckpointError, match=r"int8 takes its ranges .* take the folder of the run, or --precision=bfloat16"):
-        made.load(trained(tmp_path / "run"))
-
-
-def test_int8_of_damaged_texts_names_the_file(tmp_path):
-    model = trained(tmp_path / "run")
+        made.load(model)
     keep_training_texts(tmp_path / "run")
     (path,) = (tmp_path / "run" / "features").iterdir()
     path.write_bytes(path.read_bytes()[:50])
     with pytest.raises(CheckpointError, match=f"{path.name}: damaged features: .*; delete the file, and train again"):
-        engine("openvino", tmp_path, "int8").load(model)
+        made.load(model)
 
 
 @pytest.mark.parametrize("name", CONVERTED)
 def test_weights_that_are_no_numbers_are_refused(tmp_path, name):
-    from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-
     model = trained(tmp_path / "run")
-    reader = CheckpointReader(model.prefix)
-    entries = {entry: reader[entry] for entry in reader.shapes}
-    write_checkpoint(model.prefix, {**entries, "output_bias": np.full(3, np.nan, np.float32)})
+    write_checkpoint(model.prefix, {**held(model.prefix), "output_bias": np.full(3, np.nan, np.float32)})
     with pytest.raises(CheckpointError, match="NaN or infinite: output_bias"):
-        engine(name, tmp_path).load(dataclasses.replace(model))
+        engine(name, tmp_path).load(model)
 
 
-def test_is_converted_once(tmp_path, monkeypatch):
-    model = trained(tmp_path / "run")
-    outputs("onnxruntime", tmp_path, model, rows())
-    monkeypatch.setattr("bert_tf.conversion.onnx_model.build", lambda *_: pytest.fail("converted again"))
-    for name in CONVERTED:
-        outputs(name, tmp_path, model, rows())
-
-
-def test_other_weights_are_another_model(tmp_path):
-    one, other = (outputs("onnxruntime", tmp_path, trained(tmp_path / f"{seed}", seed=seed), rows()) for seed in (3, 4))
-    assert not np.allclose(one, other)
-
-
-def test_a_damaged_file_is_made_again(tmp_path):
-    model = trained(tmp_path / "run")
+def test_is_converted_once_unless_the_file_is_damaged_or_weights_are_others(model, tmp_path, monkeypatch):
     expected = outputs("onnxruntime", tmp_path, model, rows())
+    with monkeypatch.context() as patch:
+        patch.setattr("bert_tf.conversion.onnx_model.build", lambda *_: pytest.fail("converted again"))
+        for name in CONVERTED:
+            outputs(name, tmp_path, model, rows())
     (path,) = (tmp_path / FOLDER).glob("*/model.onnx")
     path.write_bytes(path.read_bytes()[:100])
     np.testing.assert_array_equal(outputs("onnxruntime", tmp_path, model, rows()), expected)
+    other = outputs("onnxruntime", tmp_path, trained(tmp_path / "other", seed=4), rows())
+    assert not np.allclose(other, expected)
 
 
 def test_keeps_those_that_were_used_last(tmp_path, monkeypatch):
@@ -157,13 +144,10 @@ def test_keeps_those_that_were_used_last(tmp_path, monkeypatch):
     assert len(list((tmp_path / FOLDER).glob("[!.]*"))) == 2
 
 
-def test_a_failed_conversion_leaves_nothing(tmp_path, monkeypatch):
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("onnx.save", fail)
+def test_a_failed_conversion_leaves_nothing(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("onnx.save", mock.Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(Exception, match="No space left|no space left"):
-        engine("onnxruntime", tmp_path).load(trained(tmp_path / "run"))
+        engine("onnxruntime", tmp_path).load(model)
     assert not [path for path in (tmp_path / FOLDER).iterdir() if path.is_dir()]
 
 
