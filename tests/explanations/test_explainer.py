@@ -198,7 +198,7 @@ def test_a_text_in_windows_is_explained_as_a_whole():
     assert (target.label, target.weights.tolist()) == ("no", [[1 / 3, 0.0]] * 3)
 
 
-def test_words_are_written_as_in_their_texts():
+def test_words_are_written_as_in_their_texts_those_of_tags_as_in_the_row(open_model):
     plain = WordPieceTokenizer(Vocabulary(TOKENS))
     tokenizer = TracingTokenizer(plain, whole=False)
     read = tokenizer.ids("  Rains\u200b, zebra's"), tokenizer.ids("SOUP")
@@ -208,9 +208,6 @@ def test_words_are_written_as_in_their_texts():
     assert words.texts == ("a", "Rains", ",", "SOUP")  # what is cut off is no word
     assert words.segments == (0, 0, 0, 1)
     assert words.of_tokens.tolist() == [[SPECIAL, 0, 1, 1, 2, SPECIAL, 3, SPECIAL]]
-
-
-def test_words_of_tags_are_those_of_the_row(open_model):
     row = ["Rains,", "storm", "zebra's"]
     (found,) = open_model("tags").explain([row])
     assert found.words == tuple(row)
@@ -241,15 +238,12 @@ def test_a_closed_model_explains_nothing(open_model):
         model.explain(["rain"])
 
 
-def test_html_is_escaped_and_coloured():
+def test_html_is_escaped_and_coloured_and_text_has_colours_only_if_asked_for():
     page = FOUND._repr_html_()
     assert "<b>" not in page
     assert "<i>" not in page
     assert '<span style="background: rgba(40, 160, 60, 0.70)" title="+1.00">a</span>' in page
     assert "rgba(220, 60, 50, 0.35)" in page
-
-
-def test_text_has_colours_only_if_asked_for():
     assert str(FOUND).splitlines() == [
         "<b>: output 3.0000, without words 1.0000; occlusion, completeness error 50.00%",
         "",
