@@ -18,10 +18,11 @@ def read(text: str, longest: int) -> list[tuple[str, list[int]]]:
     return [(" ".join(VOCABULARY.tokens[number] for number in ids), positions) for ids, positions in found]
 
 
-def test_places_are_characters_of_the_text():
+def test_places_are_characters_of_the_text_where_other_special_pieces_are_words():
     text = "¿Rain [MASK]? 雨[MASK]."
     assert [text[start:end] for start, end in filling.places(text)] == ["[MASK]", "[MASK]"]
     assert filling.places("[mask] MASK [ MASK ]") == []
+    assert "[SEP] rain" not in read("[SEP] rain [MASK]", 24)[0][0]
 
 
 @pytest.mark.parametrize(
@@ -47,10 +48,6 @@ def test_places_are_characters_of_the_text():
 )
 def test_mask_is_one_piece_wherever_it_stands(text, longest, expected):
     assert read(text, longest) == expected
-
-
-def test_other_special_pieces_are_text():
-    assert "[SEP] rain" not in read("[SEP] rain [MASK]", 24)[0][0]
 
 
 def test_features_keep_places_in_the_order_of_the_texts():
