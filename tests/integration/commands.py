@@ -26,11 +26,12 @@ def start(
     """Starts run_classifier.py, with further variables of the environment; the charts of its page are left out."""
     environment = {k: v for k, v in os.environ.items() if k not in ("GLUE_DIR", "BERT_BASE_DIR", "TF_CPP_MIN_LOG_LEVEL")}
     command = [PROJECT / "run_classifier.py", *map(str, arguments)]
-    begin = functools.partial(_begin, before)
+    begin = functools.partial(without_charts, before)
     return processes.start(command, environment={**environment, **(variables or {})}, before=begin)
 
 
-def _begin(before: Callable[[], Any] | None) -> None:
+def without_charts(before: Callable[[], Any] | None) -> None:
+    """Has this process, of which something may be asked before, draw none."""
     drawing.svg = lambda _: ""
     if before is not None:
         before()

@@ -20,10 +20,10 @@ def _without_charts():
 
 @pytest.fixture(scope="session")
 def train_flags(project):
-    """Flags of a run of 60 steps that saves every third."""
+    """Flags of a run of 30 steps that saves every third."""
 
     def flags(output_dir, **extra):
-        settings = {"num_train_epochs": 12, "learning_rate": 0.003, "save_checkpoints_steps": 3, "log_every_n_steps": 1}
+        settings = {"num_train_epochs": 6, "learning_rate": 0.003, "save_checkpoints_steps": 3, "log_every_n_steps": 1}
         return project.flags(output_dir, do_train=True, **{**settings, **extra})
 
     return flags

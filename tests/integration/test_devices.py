@@ -77,10 +77,7 @@ def test_parts_of_the_model_go_to_devices(run, plain):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (
-            {"check_replicas_every_n_steps": 2},
-            "strategy mirrored: 3 replicas, /device:CPU:0, /device:CPU:1, /device:CPU:2",
-        ),
+        ({"check_replicas_every_n_steps": 2}, "strategy mirrored: 3 replicas, /device:CPU:0, /device:CPU:1, /device:CPU:2"),
         ({"strategy": "central_storage"}, "strategy central_storage: 3 replicas"),
     ],
 )

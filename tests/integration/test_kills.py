@@ -40,13 +40,7 @@ def related(random, count):
     return [{name: row[name] for name in ("id", "text_a", "text_b")} for row in families.pairs(random, count)]
 
 
-ROWS = {
-    "span": questions,
-    "tags": tagged,
-    "choice": families.choices,
-    "similarity": families.pairs,
-    "contrastive": related,
-}
+ROWS = {"span": questions, "tags": tagged, "choice": families.choices, "similarity": families.pairs, "contrastive": related}
 LABELS = ("answer", "start", "tags", "label")  # which rows to predict lack
 
 

@@ -79,16 +79,21 @@ def objects(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_it_learns(trained):
+def test_it_learns_with_windows_as_rows_and_is_reported(trained):
     assert results(trained)["eval_tag_accuracy"] > 0.9
     assert results(trained)["splits"]["dev"]["examples"] == 20
     assert [line["step"] for line in objects(trained / "evaluations.jsonl")] == [20, 40, 60]
-
-
-def test_windows_are_trained_on_as_rows(trained):
     record = json.loads((trained / "run_config.json").read_text())
     rows = sum(1 + (len(words) > 22) for words, _ in TEXTS["train"])
     assert record["schedule"] == {"train_examples": 60, "train_rows": rows, "steps": STEPS}
+    shapes = CheckpointReader(trained / f"model.ckpt-{STEPS}").shapes
+    assert {name: shape for name, shape in shapes.items() if name.startswith("head/")} == {
+        "head/tags/kernel": (shapes["bert/pooler/dense/bias"][0], 3),
+        "head/tags/bias": (3,),
+    }
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    assert "tag accuracy" in page
+    assert toy_tags.NAME in page
 
 
 def test_every_word_is_tagged_whatever_window_it_is_in(trained):
@@ -99,34 +104,17 @@ def test_every_word_is_tagged_whatever_window_it_is_in(trained):
     assert np.mean(right) > 0.9
 
 
-def test_its_head_is_in_the_checkpoint(trained):
-    shapes = CheckpointReader(trained / f"model.ckpt-{STEPS}").shapes
-    assert {name: shape for name, shape in shapes.items() if name.startswith("head/")} == {
-        "head/tags/kernel": (shapes["bert/pooler/dense/bias"][0], 3),
-        "head/tags/bias": (3,),
-    }
-
-
-def test_it_is_reported(trained):
-    page = (trained / "report.html").read_text(encoding="utf-8")
-    assert "tag accuracy" in page
-    assert toy_tags.NAME in page
-
-
 def test_nothing_of_it_outlives_its_run(tmp_path, trained):
     folder = shutil.copytree(trained, tmp_path / "out")
     run_folder.claim(folder, {"training": {"seed": 2}}, overwrite=True)
     assert [path.name for path in folder.iterdir()] == ["run_config.json"]
 
 
-def test_batch_jobs_know_it(tmp_path, trained, data):
+def test_batch_jobs_and_programs_know_it(tmp_path, trained, data):
     table = bert_tf.evaluate(trained, task_name=toy_tags.NAME, data_dir=data, output_dir=tmp_path)
     assert table.rows[0].metrics["tag_accuracy"] == pytest.approx(results(trained)["eval_tag_accuracy"])
     (output,) = bert_tf.predict_files(checkpoint=trained, input=data / "test.tsv", output=tmp_path / "tags.jsonl")
     assert output.read_text() == (trained / "predictions.jsonl").read_text()
-
-
-def test_a_program_evaluates_and_predicts_rows(trained):
     with bert_tf.load(trained) as model:
         found = model.predict([words for words, _ in TEXTS["dev"]])
         assert model.evaluate(TEXTS["dev"]).metrics["tag_accuracy"] == results(trained)["eval_tag_accuracy"]
@@ -146,14 +134,11 @@ def test_where_no_record_is_the_task_says_what_was_learned(without_record, tmp_p
     assert [len(line["tags"]) for line in objects(path)] == [len(words) for words, _ in SHORT]
 
 
-def test_a_model_that_learned_something_else_is_refused(trained, run):
+def test_a_model_that_learned_something_else_is_refused_as_are_tables_of_sentences(trained, run):
     with pytest.raises(CheckpointError, match="trained on kind toy-tags, not classification"):
         bert_tf.load(trained, task="MRPC")
     with pytest.raises(CheckpointError, match="trained on kind classification, not toy-tags"):
         bert_tf.load(run, task=RowsTask(toy_tags.TagFamily()))
-
-
-def test_tables_of_sentences_are_not_for_it():
     record = {"task_name": "custom", **toy_tags.TagFamily().record()}
     assert not tasks.reads_own(record["kind"])
     with pytest.raises(FlagError, match="task custom has no files of toy-tags, which the model has learned; name"):

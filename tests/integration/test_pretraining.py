@@ -11,7 +11,6 @@ import signal
 import numpy as np
 import pytest
 
-from bert_tf.report import drawing
 from tests import processes, texts
 from tests.integration import commands, families
 from tests.integration.test_kills import Moment, die_at, die_in_a_file
@@ -38,15 +37,9 @@ def flags(project, text):
 
 def pretrain(arguments, before=None):
     """Runs the command in a process of its own."""
-    begin = functools.partial(_begin, before)
+    begin = functools.partial(commands.without_charts, before)
     environment = {name: value for name, value in os.environ.items() if name != "BERT_BASE_DIR"}
     return processes.run(["-m", "bert_tf", "pretrain", *arguments], environment=environment, before=begin)
-
-
-def _begin(before):
-    drawing.svg = lambda _: ""
-    if before is not None:
-        before()
 
 
 @pytest.mark.several_machines

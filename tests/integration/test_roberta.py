@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import shutil
 
@@ -39,9 +38,19 @@ def run(folder, tmp_path_factory):
     return output
 
 
-def probabilities(place):
-    with bert_tf.load(place) as model:
-        return [list(one.probabilities.values()) for one in model.predict(TEXTS)]
+@pytest.fixture(scope="module")
+def model(run):
+    with bert_tf.load(run) as opened:
+        yield opened
+
+
+def of_texts(model):
+    return [list(one.probabilities.values()) for one in model.predict(TEXTS)]
+
+
+def probabilities(place, **options):
+    with bert_tf.load(place, **options) as opened:
+        return of_texts(opened)
 
 
 def error(argv, capsys) -> str:
@@ -52,22 +61,18 @@ def error(argv, capsys) -> str:
     return lines[0]
 
 
-def test_a_run_keeps_the_tokenizer_with_every_model(folder, run):
+def test_a_run_keeps_the_tokenizer_with_every_model_and_needs_not_the_folder_it_began_with(folder, run, model, tmp_path):
     content = (folder / "tokenizer.json").read_bytes()
     for place in (run, run / "best"):
         assert (place / "tokenizer.json").read_bytes() == content
         assert not (place / "vocab.txt").exists()
     assert json.loads((run / "run_config.json").read_text())["training"]["do_lower_case"] is False
-
-
-def test_a_run_predicts_without_the_folder_it_began_with(run, tmp_path):
     moved = shutil.copytree(run, tmp_path / "moved")
-    np.testing.assert_array_equal(probabilities(moved), probabilities(run))
+    np.testing.assert_array_equal(probabilities(moved), of_texts(model))
 
 
-def test_an_export_is_loaded_again(folder, run, tmp_path):
-    with bert_tf.load(run) as model:
-        model.export("huggingface", tmp_path / "hf", pairs=True)
+def test_an_export_is_loaded_again(folder, model, tmp_path):
+    model.export("huggingface", tmp_path / "hf", pairs=True)
     assert (tmp_path / "hf" / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
     assert not (tmp_path / "hf" / "vocab.txt").exists()
     settings = json.loads((tmp_path / "hf" / "tokenizer_config.json").read_text())
@@ -76,33 +81,20 @@ def test_an_export_is_loaded_again(folder, run, tmp_path):
     values = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert values["architectures"] == ["RobertaForSequenceClassification"]
     assert [values[name] for name in ("max_position_embeddings", "pad_token_id", "layer_norm_eps")] == [12, 1, 1e-5]
-    np.testing.assert_allclose(probabilities(tmp_path / "hf"), probabilities(run), rtol=1e-6)
+    np.testing.assert_allclose(probabilities(tmp_path / "hf"), of_texts(model), rtol=1e-6)
 
 
-def test_a_saved_model_takes_ids_alone(run, tmp_path):
-    with bert_tf.load(run) as model:
-        model.export("saved_model", tmp_path / "saved", pairs=True)
+def test_other_formats_take_ids_alone_and_words_are_explained(run, model, tmp_path):
+    model.export("saved_model", tmp_path / "saved", pairs=True)
     assert (tmp_path / "saved" / "assets" / "tokenizer.json").is_file()
     with tf.compat.v1.Session(graph=tf.Graph()) as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path / "saved"))
     assert sorted(loaded.signature_def) == ["examples", "ids", "serving_default"]
-
-
-def test_an_onnx_file_computes_the_same(run, tmp_path):
+    (explanation,) = model.explain([("w1 w2", "w3")])
+    assert (explanation.words, explanation.segments) == (("w1", "w2", "w3"), (0, 0, 1))
     pytest.importorskip("onnxruntime")
-    with bert_tf.load(run) as model:  # the export compares itself with TensorFlow
-        model.export("onnx", tmp_path / "onnx")
-        expected = [list(one.probabilities.values()) for one in model.predict(TEXTS)]
-    with bert_tf.load(run, engine="onnxruntime") as model:
-        found = [list(one.probabilities.values()) for one in model.predict(TEXTS)]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_words_are_explained(run):
-    with bert_tf.load(run) as model:
-        (explanation,) = model.explain([("w1 w2", "w3")])
-    assert explanation.words == ("w1", "w2", "w3")
-    assert explanation.segments == (0, 0, 1)
+    model.export("onnx", tmp_path / "onnx")  # which compares itself with TensorFlow
+    np.testing.assert_allclose(probabilities(run, engine="onnxruntime"), of_texts(model), rtol=1e-5)
 
 
 def test_an_estimator_is_pickled_with_its_tokenizer(folder):
@@ -112,9 +104,9 @@ def test_an_estimator_is_pickled_with_its_tokenizer(folder):
     np.testing.assert_array_equal(restored.predict_proba(texts), trained.predict_proba(texts))
 
 
-def changed(folder, target, *, weights=None, **values):
+def changed(folder, target, *, weights=None, tokenizer=True, **values):
     """Copies the folder with other values in its config.json; None takes one away."""
-    shutil.copytree(folder, target)
+    shutil.copytree(folder, target, ignore=None if tokenizer else shutil.ignore_patterns("tokenizer.json"))
     content = {**json.loads((folder / "config.json").read_text()), **values}
     content = {name: value for name, value in content.items() if value is not None}
     (target / "config.json").write_text(json.dumps(content))
@@ -122,6 +114,11 @@ def changed(folder, target, *, weights=None, **values):
         arrays = safetensors.numpy.load_file(folder / "model.safetensors")
         safetensors.numpy.save_file(weights(arrays), target / "model.safetensors")
     return target
+
+
+def wider(weights):
+    name = "roberta.embeddings.word_embeddings.weight"
+    return {**weights, name: np.concatenate([weights[name], weights[name][:6]])}
 
 
 @pytest.mark.parametrize(
@@ -134,30 +131,15 @@ def changed(folder, target, *, weights=None, **values):
         ({"max_position_embeddings": 20}, "position_embeddings.weight gives (10, 12), not (18, 12)"),
         ({"vocab_size": 40}, "word_embeddings.weight gives (23, 12), not (40, 12)"),
         ({"pad_token_id": None}, "position_embeddings.weight gives (10, 12), not (12, 12)"),
+        ({"vocab_size": 29, "weights": wider},
+         "the vocabulary has 23 pieces, the configuration says 29; take tokenizer.json and the configuration"),
+        ({"tokenizer": False}, "hf: no tokenizer.json beside the weights; AutoTokenizer of transformers writes it"),
     ],
-)
-def test_damaged_configurations_end_in_one_line(folder, values, expected, tmp_path, capsys):
+)  # fmt: skip
+def test_damaged_folders_end_in_one_line(folder, values, expected, tmp_path, capsys):
     place = changed(folder, tmp_path / "hf", **values)
     argv = ["classifier", "--task_name=MRPC", f"--init_checkpoint={place}", f"--output_dir={tmp_path}/out"]
     assert expected in error(argv, capsys)
-
-
-def test_a_tokenizer_of_another_model_is_refused(folder, tmp_path, capsys):
-    def wider(weights):
-        name = "roberta.embeddings.word_embeddings.weight"
-        return {**weights, name: np.concatenate([weights[name], weights[name][:6]])}
-
-    place = changed(folder, tmp_path / "hf", weights=wider, vocab_size=29)
-    argv = ["classifier", "--task_name=MRPC", f"--init_checkpoint={place}", f"--output_dir={tmp_path}/out"]
-    said = error(argv, capsys)
-    assert "the vocabulary has 23 pieces, the configuration says 29; take tokenizer.json and the configuration" in said
-
-
-def test_a_folder_without_the_file_is_refused(folder, tmp_path, capsys):
-    place = changed(folder, tmp_path / "hf")
-    os.remove(place / "tokenizer.json")
-    argv = ["classifier", "--task_name=MRPC", f"--init_checkpoint={place}", f"--output_dir={tmp_path}/out"]
-    assert "hf: no tokenizer.json beside the weights; AutoTokenizer of transformers writes it" in error(argv, capsys)
 
 
 def test_a_run_that_lost_the_file_says_which(run, tmp_path, capsys):

@@ -47,15 +47,12 @@ def trained(tmp_path_factory, flags):
     return folder
 
 
-def test_it_learns(trained):
+def test_it_learns_and_its_predictions_are_the_input_with_one_more_column(trained, data):
     results = json.loads((trained / "eval_results.json").read_text())
     assert results["eval_entity_f1"] > 0.9
     assert results["splits"]["dev"]["decoding"]["constrained"]["illegal_tags"] == 0
     page = (trained / "report.html").read_text(encoding="utf-8")
     assert all(text in page for text in ("Errors by kind", "wrong border", "By length of sentence", "Decoding"))
-
-
-def test_predictions_are_the_input_with_one_more_column(trained, data):
     lines = (trained / "predictions.conll").read_text().splitlines()
     given = (data / "eng.testb").read_text().splitlines()
     assert [line if line in given[:2] or not line else line.rpartition(" ")[0] for line in lines] == given
@@ -66,6 +63,7 @@ def test_batch_jobs_reach_and_predict_the_same(tmp_path, trained, data):
     results = json.loads((trained / "eval_results.json").read_text())
     assert not table.failed
     assert table.rows[0].metrics["entity_f1"] == pytest.approx(results["eval_entity_f1"])
+    assert (table.rows[0].loss, table.rows[0].step) == (results["eval_loss"], results["global_step"])
     for name, rules in (("tags.tsv", {}), ("tags.jsonl", {"constrained_decoding": True})):
         bert_tf.predict_files(checkpoint=trained, input=data / "eng.testb", output=tmp_path / name, **rules)
     assert (tmp_path / "tags.tsv").read_text() == (trained / "predictions.conll").read_text()
