@@ -63,12 +63,6 @@ def test_each_epoch_draws_each_row_in_that_epoch(grouped):
     assert {(row, 0) for row in range(ROWS)} | {(row, 1) for row in range(ROWS)} <= set(found)
 
 
-@pytest.mark.parametrize("start", range(6))
-def test_a_run_that_goes_on_sees_the_epochs_it_would_have_seen(start):
-    whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5))
-    assert equal(batches(train_input_fn(Anew(), SCHEDULE, seed=5, start_step=start)), whole[start:])
-
-
 THEN = Phase(Anew(LENGTHS + 20), Schedule(ROWS, 2, 1.0, fixed_steps=5), Batching(pad_to=40))
 
 
@@ -80,7 +74,7 @@ def test_a_second_phase_follows_with_its_own_rows_and_batches():
     assert {batch["input_ids"].shape for batch in both[len(first) :]} == {(2, 40)}
 
 
-@pytest.mark.parametrize("start", [4, 5, 6, 7, 10, 11])
+@pytest.mark.parametrize("start", range(12))
 def test_phases_go_on_at_any_step_also_at_the_border(start):
     whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5, then=[THEN]))
     rest = batches(train_input_fn(Anew(), SCHEDULE, seed=5, start_step=start, then=[THEN]))

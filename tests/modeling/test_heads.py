@@ -11,7 +11,7 @@ from scipy import special
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import base, registry
@@ -23,31 +23,17 @@ from tests.modeling.recorder import Recorder
 
 tf1 = tf.compat.v1
 CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
-DEFAULT = Execution()
-
-
-@pytest.mark.parametrize(
-    ("spec", "rows", "scores_of_rows"),
-    [
-        (HeadSpec(3), [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[2, 3.25, 5.5], [0, 3.25, 3.5]]),
-        (HeadSpec(1, CHOICE), [[1.0, 2.0]], [8, 6]),  # an option has one
-    ],
-)
-def test_scores_are_products_with_a_row_for_each_label(spec, rows, scores_of_rows):
-    pooled, bias = [[2.0, 3.0], [0.0, 3.0]], [0.0, 0.25, 0.5][: len(rows)]
-    found = logits_of(registry.of(spec), pooled, {"output_weights": rows, "output_bias": bias})
-    np.testing.assert_array_equal(found, scores_of_rows)
-
-
-def logits_of(head, pooled, weights, execution=DEFAULT):
-    return evaluate(lambda: head.compute(Encoded(tf.constant(pooled), None), {}, CONFIG, execution)["logits"], weights)
 
 
 def test_drops_the_pooled_vector_by_the_published_rate():
-    recorder = Recorder(factor=10.0)
-    weights = {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
-    found = logits_of(heads.ClassificationHead(1), [[1.0, 1.0]], weights, Execution(dropout=recorder))
-    assert (found.tolist(), recorder.rates) == ([[30.5]], [0.1])
+    """Scores are compared with those of transformers in test_encoders_oracle.py."""
+    recorder, weights = Recorder(factor=10.0), {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
+
+    def build():
+        encoded = Encoded(tf.constant([[1.0, 1.0]]), None)
+        return heads.ClassificationHead(1).compute(encoded, {}, CONFIG, Execution(dropout=recorder))["logits"]
+
+    assert (evaluate(build, weights).tolist(), recorder.rates) == ([[30.5]], [0.1])
 
 
 LOGITS = np.random.default_rng(0).normal(0, 2, [4, 3]).astype(np.float32)

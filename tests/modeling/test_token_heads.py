@@ -14,21 +14,12 @@ from bert_tf.modeling.encoder import Encoded, bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.modeling.heads.tokens import SpanHead, TagHead
-from bert_tf.modeling.packing import Packed, Padded
+from bert_tf.modeling.packing import Packed
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 
 tf1 = tf.compat.v1
-CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
-WEIGHTS = {"cls/squad/output_weights": [[1.0, 0.0], [0.0, 2.0]], "cls/squad/output_bias": [0.0, 1.0]}
 HEAD = SpanHead()
-
-
-def compute(tokens, mask):
-    padded = Padded(tf.constant(mask))  # rows are all positions
-    rows = tf.reshape(tf.constant(tokens, tf.float32), [-1, CONFIG.hidden_size])
-    encoded = Encoded(tf.zeros([1, 2]), None, rows=rows, layout=padded)
-    return HEAD.compute(encoded, {"input_mask": tf.constant(mask)}, CONFIG, Execution())["span_logits"]
 
 
 def losses(logits, starts, ends, counted):
@@ -38,11 +29,6 @@ def losses(logits, starts, ends, counted):
         return HEAD.losses({"span_logits": tf.constant(logits)}, features, LossOptions())
 
     return evaluate(build)
-
-
-def test_each_token_has_a_logit_for_both_ends():
-    found = evaluate(lambda: compute([[[3, 4], [5, 6]]], [[1, 1]]), WEIGHTS)
-    np.testing.assert_array_equal(found, [[[3, 9], [5, 13]]])
 
 
 def test_loss_is_the_mean_cross_entropy_of_both_ends():
@@ -79,13 +65,6 @@ def loss(**options):
         return TagHead(4).losses({"logits": tf.constant(LOGITS)}, {"tag_ids": tf.constant(TAGS)}, LossOptions(**options))
 
     return evaluate(of_rows)
-
-
-def test_each_token_is_scored_by_the_same_weights():
-    found = evaluate(tag_logits, TAG_WEIGHTS)
-    np.testing.assert_array_equal(found[0], [[2, 3.5, 4], [0, 1.5, 0], [1, 1.5, 1]])
-    np.testing.assert_array_equal(found[1, 0], [4, 0.5, 3])
-    assert found.shape == (2, 3, 3)
 
 
 def test_tokens_are_dropped_by_the_rate_of_the_configuration():

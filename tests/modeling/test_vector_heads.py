@@ -15,25 +15,14 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.modeling.heads.vectors import contrastive_loss, cosine_loss, pooled
+from bert_tf.modeling.heads.vectors import contrastive_loss, cosine_loss
 from bert_tf.modeling.packing import Tokens
 from tests.graphs import evaluate
 from tests.tiny import random_weights
 
-TOKENS = np.array([[[1, -5], [3, -7], [99, 99]], [[2, 4], [-8, 0], [5, 5]]], np.float32)  # the third of the first is padding
-MASK = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
 CONFIG = BertConfig.tiny(vocab_size=30)
 NUMBERS = (0, -1)
 PADDED = Execution(pack_tokens=False, last_layer_cls_only=False)
-
-
-@pytest.mark.parametrize(
-    ("pooling", "expected"),
-    [("mean", [[2, -6], [-1 / 3, 3]]), ("cls", [[1, -5], [2, 4]]), ("max", [[3, -5], [5, 5]])],
-)
-def test_padding_counts_for_nothing(pooling, expected):
-    found = evaluate(lambda: pooled(tf.constant(TOKENS), tf.constant(MASK), pooling))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def batch():

@@ -1,4 +1,4 @@
-"""Against the recursion in NumPy and float64, and by hand."""
+"""Against the recursion in NumPy and float64."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ def expected(decay, weights):
     for number, weight in enumerate(weights, start=1):
         total = decay * total + (1 - decay) * np.asarray(weight, np.float64)
         yield total / (1 - decay**number)
-
-
-def test_by_hand():
-    # Weights 1, 4, 10 count 1, 1 and 2, and 1, 2 and 4: (1 + 2 * 4) / 3, (1 + 2 * 4 + 4 * 10) / 7.
-    np.testing.assert_allclose(averaged(0.5, [[1.0], [4.0], [10.0]])[:, 0], [1.0, 3.0, 7.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("decay", [0.9, 0.999, 0.9999])
