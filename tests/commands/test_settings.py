@@ -26,12 +26,8 @@ OPERATIONS = declared.settings()
 CALLS = {name: rows for name, rows in OPERATIONS.items() if name not in WITHOUT_FUNCTION}
 # `task` may be an object; others are called for each seed.
 WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}, "distill": {"seeds"}}
-WITHOUT_FLAG = {
-    "fine-tune": {"task"},
-    "distill": {"task"},
-    "data fetch": {"source_dir"},
-    "vocabulary extend": {"corpus"},
-}  # two are --from
+WITHOUT_FLAG = {"fine-tune": {"task"}, "distill": {"task"}}
+WITHOUT_FLAG |= {"data fetch": {"source_dir"}, "vocabulary extend": {"corpus"}}  # two are --from
 OF_TRAINING = {row.name for row in fine_tune_config.SETTINGS}
 
 
@@ -172,24 +168,18 @@ def test_numbers_are_positive_but_for_a_few_and_some_texts_have_choices():
     assert {name for name, bound in lowest if bound == 0} == MAY_BE_ZERO
 
 
-@pytest.mark.parametrize(
-    ("name", "ours"),
-    [
-        ("epochs", "num_train_epochs"),  # Keras
-        ("lr", "learning_rate"),
-        ("batch_size", "train_batch_size"),
-        ("seq_len", "max_seq_length"),
-        ("warmup_ratio", "warmup_proportion"),  # transformers
-        ("save_total_limit", "keep_checkpoint_max"),
-        ("lr_scheduler_type", "learning_rate_schedule"),
-        ("model_name_or_path", "init_checkpoint"),
-        ("fp16", "precision"),
-        ("accumulate_grad_batches", "gradient_accumulation_steps"),  # Lightning
-        ("learning-rate", "learning_rate"),
-    ],
-)
-def test_settings_are_found_by_the_names_of_other_libraries(name, ours):
-    assert unknown_setting("setting", name, OF_TRAINING) == f"unknown setting {name!r}; did you mean {ours}?"
+OF_LIBRARIES = {
+    "Keras": "epochs=num_train_epochs lr=learning_rate batch_size=train_batch_size seq_len=max_seq_length",
+    "transformers": "warmup_ratio=warmup_proportion save_total_limit=keep_checkpoint_max fp16=precision"
+    " lr_scheduler_type=learning_rate_schedule model_name_or_path=init_checkpoint",
+    "Lightning": "accumulate_grad_batches=gradient_accumulation_steps learning-rate=learning_rate",
+}
+
+
+@pytest.mark.parametrize("library", OF_LIBRARIES)
+def test_settings_are_found_by_the_names_of_other_libraries(library):
+    for name, ours in (pair.split("=") for pair in OF_LIBRARIES[library].split()):
+        assert unknown_setting("setting", name, OF_TRAINING) == f"unknown setting {name!r}; did you mean {ours}?"
 
 
 def test_each_name_of_other_libraries_leads_to_a_setting_that_the_operation_takes():

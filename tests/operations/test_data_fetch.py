@@ -17,7 +17,7 @@ import bert_tf
 from bert_tf.operations.data import fetch
 from bert_tf.tasks import mrpc
 from bert_tf.tasks.glue import TASKS
-from tests.tasks.test_mrpc import HEADER, TEST, TRAIN
+from tests.tasks.test_glue import MRPC_HEADER, MRPC_TEST, MRPC_TRAIN
 
 COLA = {"train.tsv": b"own\t1\t\tOne.\n", "dev.tsv": b"own\t0\t*\tTwo the.\n", "test.tsv": b"index\tsentence\n0\tThree.\n"}
 COLA_ZIP = "glue/data/CoLA.zip"
@@ -187,8 +187,8 @@ def test_xnli_is_two_archives_in_its_own_folders(site, run, data_dir, call):
 
 
 CORPUS = {
-    mrpc.TRAIN_NAME: "\n".join(["\ufeff" + TRAIN[0], *TRAIN[1:], ""]).encode(),
-    mrpc.TEST_NAME: "\n".join(["\ufeff" + TEST[0], *TEST[1:], ""]).encode(),
+    mrpc.TRAIN_NAME: "\n".join(["\ufeff" + MRPC_TRAIN[0], *MRPC_TRAIN[1:], ""]).encode(),
+    mrpc.TEST_NAME: "\n".join(["\ufeff" + MRPC_TEST[0], *MRPC_TEST[1:], ""]).encode(),
     mrpc.DEV_IDS_NAME: b"12\t13\n",
 }
 
@@ -201,7 +201,7 @@ def test_mrpc_is_made_of_the_corpus(site, run, data_dir):
     bert_tf.fetch_data("MRPC", data_dir=data_dir, sha256=[digest(text).upper() for text in CORPUS.values()])
     found = {name: text.decode("utf-8-sig").splitlines() for name, text in contents(data_dir / "MRPC").items()}
     assert sorted(found) == ["dev.tsv", "test.tsv", "train.tsv"]
-    assert (found["train.tsv"], found["dev.tsv"]) == ([*TRAIN[:2], TRAIN[3]], [HEADER, TRAIN[2]])
+    assert (found["train.tsv"], found["dev.tsv"]) == ([*MRPC_TRAIN[:2], MRPC_TRAIN[3]], [MRPC_HEADER, MRPC_TRAIN[2]])
 
 
 @pytest.mark.parametrize("ids_name", ["dev_ids.tsv", "mrpc_dev_ids.tsv"])

@@ -247,16 +247,10 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
     ],
 )
 def test_a_mistake_is_one_line(words, said, model, corpus, tmp_path, call):
-    inputs = {
-        "empty": b"\n \n",
-        "words": b"storm\n",
-        "twice": b"storm\nsun\nstorm\n",
-        "blanks": b"the storm\n",
-        "known": b"rain\nfell\n",
-        "short": "\n".join(TOKENS[:40]).encode(),
-    }
-    for name, data in inputs.items():
-        (tmp_path / name).write_bytes(data)
+    inputs = {"empty": "\n \n", "words": "storm\n", "twice": "storm\nsun\nstorm\n", "blanks": "the storm\n"}
+    inputs |= {"known": "rain\nfell\n", "short": "\n".join(TOKENS[:40])}
+    for name, text in inputs.items():
+        (tmp_path / name).write_text(text)
     names = {"tmp": tmp_path, "corpus": corpus, "model": model, "out": tmp_path / "out"}
     status, _, errors = call(*(word.format(**names) for word in words.split()))
     assert status == 2

@@ -1,6 +1,8 @@
-"""The GLUE tasks, each from a small file in its layout, and files that do not fit them."""
+"""The GLUE tasks, XNLI and the splits of MRPC, from small files in their layouts, and files that do not fit them."""
 
 from __future__ import annotations
+
+import shutil
 
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ import pytest
 from bert_tf.errors import DataError
 from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
+from bert_tf.tasks import mrpc
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.glue import TASKS, submission_lines
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.text_lines import STANDARD_INPUT
+from bert_tf.tasks.xnli import XnliTask
 
 _PAIR = "index\tsentence1\tsentence2"
 _MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_parse\tsentence1\tsentence2"
@@ -245,3 +249,149 @@ def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypa
 def test_a_submission_is_index_and_prediction_below_a_header(name, logits, expected):
     lines = submission_lines(TASKS[name].family, np.array(logits, np.float32))
     assert lines == ["index\tprediction", *(f"{number}\t{one}" for number, one in enumerate(expected))]
+
+
+XNLI_HEADER = "language\tgold_label\tsentence1_parse\tsentence1\tsentence2\tpairID"
+XNLI_ROWS = (
+    "en\tneutral\t\tIt rains.\tIt pours.\t1",
+    "sw\tcontradiction\t\tMvua.\tJua.\t1",
+    "en\tentailment\t\tIt snows.\tIt is cold.\t2",
+)
+ENGLISH, SWAHILI, ALL = XnliTask("en"), XnliTask("sw"), XnliTask()
+
+
+def write_lines(path, *lines: str):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder above XNLI-1.0."""
+    for split in ("dev", "test"):
+        write_lines(tmp_path / "XNLI-1.0" / f"xnli.{split}.tsv", XNLI_HEADER, *XNLI_ROWS)
+    translations = tmp_path / "XNLI-MT-1.0" / "multinli"
+    write_lines(translations / "multinli.train.sw.tsv", "premise\thypo\tlabel", "Mvua.\tJua.\tcontradictory")
+    write_lines(translations / "multinli.train.en.tsv", "premise\thypo\tlabel", "Rain.\tSun.\tcontradictory", "a\tb\tneutral")
+    return tmp_path
+
+
+@pytest.fixture(params=[".", "XNLI-1.0", "flat"])
+def data_dir(folder, request):
+    """Both folders that a user may name, and one as the published script opens it."""
+    if request.param == "flat":
+        for archive in ("XNLI-1.0", "XNLI-MT-1.0"):
+            shutil.copytree(folder / archive, folder / "flat", dirs_exist_ok=True)
+    return folder / request.param
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "expected"),
+    [
+        (ENGLISH, "dev", [("dev-1", "It rains.", "It pours.", "neutral"), ("dev-3", "It snows.", "It is cold.", "entailment")]),
+        (SWAHILI, "test", [("test-2", "Mvua.", "Jua.", None)]),  # though the file has labels
+        (SWAHILI, "train", [("train-1", "Mvua.", "Jua.", "contradiction")]),
+        (ALL, "train", [("train_en-1", "Rain.", "Sun.", "contradiction"), ("train_en-2", "a", "b", "neutral"),
+                        ("train_sw-1", "Mvua.", "Jua.", "contradiction")]),
+    ],
+)  # fmt: skip
+def test_rows_of_the_language_are_read_and_keep_their_numbers(data_dir, task, split, expected, monkeypatch):
+    assert task.splits(data_dir, split) == (split,)
+    assert task.examples(data_dir, split) == [SentenceExample(*one) for one in expected]
+    monkeypatch.chdir(data_dir)
+    assert len(task.examples(".", split)) == len(expected)
+
+
+@pytest.mark.parametrize("purpose", [DEV, TEST])
+def test_all_languages_are_evaluated_apart(data_dir, purpose):
+    splits = ALL.splits(data_dir, purpose)
+    assert splits == (f"{purpose}_en", f"{purpose}_sw")
+    assert [[example.guid for example in ALL.examples(data_dir, split)] for split in splits] == [
+        [f"{purpose}_en-1", f"{purpose}_en-3"],
+        [f"{purpose}_sw-2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "rows", "problem"),
+    [
+        (XnliTask("fr"), "dev", XNLI_ROWS, "XNLI-1.0/xnli.dev.tsv: no examples of language 'fr'; it has en, sw"),
+        *(
+            (ENGLISH, "dev", (XNLI_ROWS[0], row), f"XNLI-1.0/xnli.dev.tsv:3: {problem}")
+            for row, problem in (
+                ("en\tunsure\t\ta\tb\t3", "unknown label 'unsure'; known are contradiction, entailment, neutral"),
+                ("en\tneutral\t\t\tb\t3", "the text in column 'sentence1' is empty"),
+                ("en\tneutral\t\ta", "4 cells, expected 6; cells are separated by tabs"),
+            )
+        ),
+        (ALL, "dev", None, "XNLI-1.0/xnli.dev.tsv: cannot read the file: No such file or directory"),
+        (ENGLISH, "train", None,
+         "XNLI-MT-1.0/multinli/multinli.train.en.tsv: cannot read the file: No such file or directory"),
+        (ALL, "train", None, "XNLI-MT-1.0/multinli: no multinli.train.LANGUAGE.tsv in this folder"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_named(tmp_path, task, split, rows, problem):
+    if rows is not None:
+        write_lines(tmp_path / "XNLI-1.0" / "xnli.dev.tsv", XNLI_HEADER, *rows)
+    with pytest.raises(DataError) as caught:
+        task.examples(tmp_path, *([split] if rows else task.splits(tmp_path, split)))
+    assert str(caught.value) == f"{tmp_path}/{problem}"
+
+
+def test_a_model_of_mnli_can_be_evaluated():
+    assert ALL.family.labels == TASKS["MNLI"].family.labels
+    assert ALL.family.head == HeadSpec(3)
+    assert set(ALL.family.metrics) <= set(METRICS)
+    assert ALL.submission("test_en") is None
+
+
+MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+MRPC_TRAIN = (MRPC_HEADER, '1\t10\t11\tIt " rains .\tRain .', "0\t12\t13\tOne .\tTwo .", "1\t14\t15\tThree .\tDrei .")
+MRPC_TEST = (MRPC_HEADER, "1\t20\t21\tFour .\tVier .", "0\t22\t23\tFive .\tSix .")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Returns a function that writes the corpus and returns the paths of its files."""
+
+    def write(train=MRPC_TRAIN, test=MRPC_TEST, ids=("12\t13",), end="\n"):
+        paths = []
+        for name, start, lines in (("train", "\ufeff", train), ("test", "\ufeff", test), ("ids", "", ids)):
+            paths.append(tmp_path / f"{name}.txt")
+            paths[-1].write_bytes((start + "".join(f"{line}{end}" for line in lines)).encode())
+        return paths
+
+    return write
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_pairs_of_the_list_are_dev_and_test_is_numbered(corpus, end, tmp_path):
+    assert mrpc.split(*corpus(end=end)) == {
+        "train.tsv": f"\ufeff{MRPC_HEADER}\n{MRPC_TRAIN[1]}\n{MRPC_TRAIN[3]}\n",
+        "dev.tsv": f"\ufeff{MRPC_HEADER}\n{MRPC_TRAIN[2]}\n",
+        "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t20\t21\tFour .\tVier .\n1\t22\t23\tFive .\tSix .\n",
+    }
+
+    dev = mrpc.split(*corpus(ids=("14\t15", "10\t11")))["dev.tsv"]
+    assert [line.split("\t")[1] for line in dev.splitlines()[1:]] == ["10", "14"]  # in the order of the corpus
+    for name, text in mrpc.split(*corpus()).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [len(TASKS["MRPC"].examples(tmp_path, name)) for name in ("train", "dev", "test")] == [2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"ids": ("12\t13", "98\t99", "97\t96")}, "{2}:2: {0} lacks 2 of these pairs, the first is 98 and 99"),
+        ({"test": (*MRPC_TEST, "1\t2\t3")}, "{1}:4: 3 cells, expected 5; cells are separated by tabs"),
+        (None, "{2}: cannot read the file: No such file or directory"),
+    ],
+)
+def test_what_does_not_fit_is_named(corpus, changes, problem):
+    paths = corpus(**(changes or {}))
+    if changes is None:
+        paths[2].unlink()
+    with pytest.raises(DataError) as caught:
+        mrpc.split(*paths)
+    assert str(caught.value) == problem.format(*paths)
