@@ -40,6 +40,9 @@ PREDICTIONS = {
 }
 
 
+PYTHON = {"Python": f"3.{sys.version_info[1]}"}
+
+
 @pytest.fixture(scope="module")
 def packed(run, tmp_path_factory):
     """A model on its way."""
@@ -124,11 +127,8 @@ def test_a_model_that_is_sent_has_all_it_needs_and_a_name_by_its_contents(packed
     ("expected", "message"),
     [
         ({"Python": "3.7"}, "Python 3."),
-        (
-            {"Python": f"3.{sys.version_info[1]}", "no_such_package": "0"},
-            "No module named 'no_such_package'; install the same packages as",
-        ),
-        ({"Python": f"3.{sys.version_info[1]}", "pickle": "9.9"}, "pickle 4.0, and 9.9 where the job starts"),
+        ({**PYTHON, "no_such_package": "0"}, "No module named 'no_such_package'; install the same packages as"),
+        ({**PYTHON, "pickle": "9.9"}, "pickle 4.0, and 9.9 where the job starts"),
     ],
 )
 def test_an_executor_that_is_set_up_otherwise_says_so_in_one_line(tmp_path, expected, message):

@@ -38,12 +38,7 @@ from bert_tf.profiling import op_names
         ("Assign_617", "update", "(update)", "(update)"),
         ("PolynomialDecay/Cast_2/ReadVariableOp", "update", "(update)", "(update)"),
         ("update/bert/pooler/dense/kernel/Read/ReadVariableOp", "update", "bert/pooler/dense/kernel/Read", "bert/pooler"),
-        (
-            "update/bert/encoder/layer_1/output/dense/kernel/mul",
-            "update",
-            "bert/encoder/layer_1/output/dense/kernel",
-            "layer 1",
-        ),
+        ("update/bert/encoder/layer_1/dense/kernel/mul", "update", "bert/encoder/layer_1/dense/kernel", "layer 1"),
     ],
 )
 def test_phase_scope_and_layer_of_a_name(name, phase, scope, layer):

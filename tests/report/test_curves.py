@@ -41,6 +41,10 @@ def test_charts_of_what_is_logged(run):
         ("Waiting for data", "ms", "median 2, lowest 1 at step 10, highest 3 at step 20", ""),
         ("Memory of the host", "MiB", "highest 950 at step 20, last 950 at step 20", ""),
     ]
+    assert [(chart["title"], chart["summary"]) for chart in curves.of_evaluations(run_files.groups([run]))] == [
+        ("Dev accuracy", "best 0.8 at step 20, last 0.8"),
+        ("Dev loss", "best 0.6 at step 10, last 0.7"),
+    ]
 
 
 def test_memory_of_a_gpu(tmp_path):
@@ -48,13 +52,6 @@ def test_memory_of_a_gpu(tmp_path):
     assert [chart["title"] for chart in of_measures(curves.MEMORY, run)] == ["Memory of the GPU", "Peak memory of the GPU"]
     assert curves.figures(run)["peak memory of the GPU, highest"] == (602, "MiB")
     assert {measure.key for measure in curves.MEMORY} == {memory_use.HOST, memory_use.GPU, memory_use.GPU_PEAK}
-
-
-def test_evaluations_while_it_trained(run):
-    assert [(chart["title"], chart["summary"]) for chart in curves.of_evaluations(run_files.groups([run]))] == [
-        ("Dev accuracy", "best 0.8 at step 20, last 0.8"),
-        ("Dev loss", "best 0.6 at step 10, last 0.7"),
-    ]
 
 
 def test_several_runs_share_a_chart(run, tmp_path):
@@ -96,11 +93,8 @@ def test_seeds_of_a_series_are_one_line(tmp_path):
 
 def test_each_task_has_its_evaluations(tmp_path):
     runs = run_files.read([example.finished(tmp_path / task, task_name=task) for task in ("RTE", "MRPC")])
-    found = curves.of_evaluations(run_files.groups(runs))
-    assert [chart["title"] for chart in found] == [
-        "Dev accuracy, RTE", "Dev loss, RTE", "Dev accuracy, MRPC", "Dev loss, MRPC",
-    ]  # fmt: skip
-    assert [len(rows(chart)) for chart in found] == [1] * 4
+    found = [(chart["title"], len(rows(chart))) for chart in curves.of_evaluations(run_files.groups(runs))]
+    assert found == [(f"Dev {name}, {task}", 1) for task in ("RTE", "MRPC") for name in ("accuracy", "loss")]
 
 
 @pytest.mark.parametrize(
@@ -117,11 +111,6 @@ def test_training_time_by_hand(tmp_path, training, seconds):
 
 
 def test_figures_of_a_run(run):
-    assert {name: figure[0] for name, figure in curves.figures(run).items()} == pytest.approx(
-        {
-            "throughput, median": 30,
-            "time of a step, median": 300,
-            "waiting for data, median": 2,
-            "memory of the host, highest": 950,
-        }
-    )
+    found = {name: figure[0] for name, figure in curves.figures(run).items()}
+    speed = {"throughput, median": 30, "time of a step, median": 300, "waiting for data, median": 2}
+    assert found == pytest.approx({**speed, "memory of the host, highest": 950})

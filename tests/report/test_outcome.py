@@ -9,8 +9,9 @@ import pytest
 from bert_tf.report import outcome, page, run_files
 from tests.report import example
 
+pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
+
 KEY = ("RTE", "dev", "accuracy")
-CONFUSION = ("labels", "confusion")
 
 
 def runs(tmp_path, *accuracies):
@@ -39,7 +40,7 @@ def test_time_to_a_target(tmp_path, found, text):
         assert f'<p class="target">{text}' in page.render([run])
 
 
-def test_score_with_its_interval(tmp_path):
+def test_score_with_its_interval_on_a_scale_that_several_runs_share(tmp_path):
     (run,) = runs(tmp_path, 0.75)
     ((key, (score,)),) = outcome.scores([run]).items()
     assert key == KEY
@@ -47,6 +48,10 @@ def test_score_with_its_interval(tmp_path):
     assert score.place(0.75) == 75
     del run.own.results["splits"]["dev"]["intervals_95"]
     assert outcome.scores([run])[KEY][0].interval is None
+    first, second = outcome.scores(runs(tmp_path, 0.5, 0.7))[KEY]
+    # From 0.4 to 0.8, and a twentieth more at either end.
+    assert first.scale == second.scale == pytest.approx((0.38, 0.82))
+    assert first.place(0.6) == pytest.approx(50)
 
 
 def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none(tmp_path):
@@ -59,15 +64,8 @@ def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none
     assert "965.7" in page.render([run])
 
 
-def test_several_runs_share_a_scale(tmp_path):
-    first, second = outcome.scores(runs(tmp_path, 0.5, 0.7))[KEY]
-    # From 0.4 to 0.8, and a twentieth more at either end.
-    assert first.scale == second.scale == pytest.approx((0.38, 0.82))
-    assert first.place(0.6) == pytest.approx(50)
-
-
 def test_confusion_by_hand():
-    found = outcome.confusion(dict(zip(CONFUSION, (["no", "yes", "never"], [[3, 1, 0], [0, 4, 0], [0, 0, 0]]))))
+    found = outcome.confusion({"labels": ["no", "yes", "never"], "confusion": [[3, 1, 0], [0, 4, 0], [0, 0, 0]]})
     assert [[tuple(cell.values()) for cell in row] for row in found["rows"]] == [
         [(3, 0.75, True), (1, 0.25, False), (0, 0.0, False)],
         [(0, 0.0, False), (4, 1.0, True), (0, 0.0, False)],
@@ -78,30 +76,23 @@ def test_confusion_by_hand():
 def test_many_labels_are_listed_by_frequency():
     counts = [[0] * 20 for _ in range(20)]
     counts[3][4], counts[7][2], counts[5][5] = 2, 9, 50
-    found = outcome.confusion(dict(zip(CONFUSION, ([f"l{place}" for place in range(20)], counts))))
+    found = outcome.confusion({"labels": [f"l{place}" for place in range(20)], "confusion": counts})
     assert not found["rows"]
-    assert [(label, predicted, cell["count"]) for label, predicted, cell in found["frequent"]] == [
-        ("l7", "l2", 9),
-        ("l3", "l4", 2),
-    ]
+    frequent = [(label, predicted, cell["count"]) for label, predicted, cell in found["frequent"]]
+    assert frequent == [("l7", "l2", 9), ("l3", "l4", 2)]
 
 
 @pytest.mark.parametrize("counts", [None, [[1, 2]], [[1], [2, 3]], "x", [[1, "a"], [2, 3]]])
 def test_damaged_confusion_is_none(counts):
-    assert outcome.confusion(dict(zip(CONFUSION, (["no", "yes"], counts)))) is None
+    assert outcome.confusion({"labels": ["no", "yes"], "confusion": counts}) is None
 
 
 def test_wrong_examples_of_a_split(tmp_path):
     (run,) = runs(tmp_path, 0.75)
     (one,) = outcome.wrong(run.own, "dev", 5)
-    assert (one["label"], one["predicted"], one["sure"], one["texts"][1]) == (
-        "yes",
-        "no",
-        "98.7% sure",
-        [("a second text", "")],
-    )
-    assert outcome.wrong(run.own, "dev_other", 5) == []
-    assert outcome.wrong(run.own, "dev", 0) == []
+    assert (one["label"], one["predicted"], one["sure"]) == ("yes", "no", "98.7% sure")
+    assert one["texts"][1] == [("a second text", "")]
+    assert outcome.wrong(run.own, "dev_other", 5) == outcome.wrong(run.own, "dev", 0) == []
 
 
 def wrong(tmp_path, **line):
@@ -117,21 +108,15 @@ def test_wrong_numbers_say_how_far_off_and_several_labels_are_listed(tmp_path):
     assert (one["label"], one["predicted"]) == ("a, b", "none")
 
 
-def test_long_text_is_cut():
-    assert outcome.cut("x" * 800) == "x" * 700 + " … (100 more characters)"
-
-
 def marked(tmp_path, text, marks):
     return wrong(tmp_path, text_a=text, text_b="who?", label="a", predicted="b", marks=marks)["texts"]
 
 
-def test_marks_are_shown_in_the_first_text(tmp_path):
+def test_marks_are_shown_in_the_first_text_and_of_a_long_one_what_is_near_them(tmp_path):
     first, second = marked(tmp_path, "Ann met Bob.", [[8, 11, "predicted"], [0, 3, "label"]])
     assert first == [("Ann", "label"), (" met ", ""), ("Bob", "predicted"), (".", "")]
     assert second == [("who?", "")]
-
-
-def test_of_a_long_text_what_is_near_a_mark_is_shown(tmp_path):
+    assert outcome.cut("x" * 800) == "x" * 700 + " … (100 more characters)"
     first, _ = marked(tmp_path, "x" * 5000 + "Ann" + "y" * 5000, [[5000, 5003, "both"]])
     assert [(len(piece), mark) for piece, mark in first] == [(353, ""), (3, "both"), (353, "")]
     assert (first[0][0][:4], first[2][0][-4:]) == (" … x", "y … ")

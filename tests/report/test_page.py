@@ -133,12 +133,6 @@ def test_no_text_of_a_run_is_markup(tmp_path, mark):
         assert " ".join(mark.split()) in found.text
 
 
-def test_loads_nothing_from_elsewhere(finished):
-    found = outline(finished)
-    assert all(address.startswith(("data:", "#")) for address in found.addresses)
-    assert "default-src 'none'" in page.render(run_files.read([finished]))
-
-
 def test_links_lead_to_a_place(finished, tmp_path):
     begun = outline(example.begun(tmp_path / "begun"))
     assert "results" not in begun.ids
@@ -150,11 +144,8 @@ def test_links_lead_to_a_place(finished, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        *(
-            (name, None)
-            for name in ("run_config.json", "metrics.jsonl", "eval_results.json", "evaluations.jsonl", "timing.json")
-        ),
-        *((name, None) for name in ("profile/phases.json", "profile/operations.json")),
+        *((name, None) for name in ("run_config.json", "metrics.jsonl", "eval_results.json", "evaluations.jsonl")),
+        *((name, None) for name in ("timing.json", "profile/phases.json", "profile/operations.json")),
         ("run_config.json", {"training": []}),
         ("run_config.json", {"training": {"task_name": None}, "machine": 3, "command": 4}),
         ("eval_results.json", {"splits": []}),
@@ -204,11 +195,14 @@ def test_series_beside_a_run_has_the_mean_of_its_seeds_alone(finished, tmp_path)
     assert "small mean of 2 seeds, in a band from the lowest to the highest" in text
 
 
-def test_policy_lets_its_own_scripts_run_and_no_other(finished):
+def test_loads_nothing_from_elsewhere_and_policy_lets_its_own_scripts_run_and_no_other(finished):
     text = page.render(run_files.read([finished]))
+    found = Outline(text)
+    assert all(address.startswith(("data:", "#")) for address in found.addresses)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert "default-src 'none'" in html.unescape(policy)
     (sources,) = re.findall(r"script-src ([^;]*)", html.unescape(policy))
-    assert sources.split() == [scripts.source(script) for script in Outline(text).runs]
+    assert sources.split() == [scripts.source(script) for script in found.runs]
 
 
 def size(text):

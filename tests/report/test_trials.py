@@ -34,10 +34,8 @@ def folder(tmp_path):
     """A search of twelve runs, whose score depends on the rate alone; one was stopped early, one failed."""
     folder, values = tmp_path / "search", random.Random(1)
     for number in range(12):
-        rate = 10 ** (-5 + number / 6)
-        write(
-            folder, f"MRPC-trial{number}", 0.6 + number / 100, learning_rate=rate, train_batch_size=values.choice([8, 16, 32])
-        )
+        varying = {"learning_rate": 10 ** (-5 + number / 6), "train_batch_size": values.choice([8, 16, 32])}
+        write(folder, f"MRPC-trial{number}", 0.6 + number / 100, **varying)
     write(folder, "MRPC-trial12", 0.99, pruned=True, learning_rate=1e-5, train_batch_size=8)
     write(folder, "MRPC-trial13", error="no memory", learning_rate=1e-5, train_batch_size=8)
     (folder / "sweep.tsv").write_text("")
@@ -57,27 +55,20 @@ def test_runs_are_read_in_the_order_in_which_they_were_drawn(folder):
     assert (found.metric, found.settings, len(found.done)) == ("accuracy", ["learning_rate", "train_batch_size"], 12)
 
 
-def test_the_score_is_the_metric_that_selects_and_tasks_are_apart(folder):
+def test_the_score_is_the_metric_that_selects_and_tasks_are_apart(folder, tmp_path):
     write(folder, "CoLA-trial0", 0.3, task="CoLA", metric="matthews_correlation", learning_rate=1.0)
-    found = trials.read(folder)
-    assert [(one.task, one.metric, one.score(one.every[0])) for one in found] == [
-        ("CoLA", "matthews_correlation", 0.3),
-        ("MRPC", "accuracy", 0.6),
-    ]
-
-
-def test_the_score_of_an_unknown_task_is_a_metric_of_which_more_is_better(tmp_path):
+    scores = [("CoLA", "matthews_correlation", 0.3), ("MRPC", "accuracy", 0.6)]
+    assert [(one.task, one.metric, one.score(one.every[0])) for one in trials.read(folder)] == scores
     write(tmp_path, "x-trial0", 0.3, task="of another program", metric="bleu")
-    assert only(tmp_path).metric == "accuracy"
+    assert only(tmp_path).metric == "accuracy"  # of which more is better
 
 
 def test_history_has_the_best_of_runs_that_are_done(folder):
     spec = trial_charts.history(only(folder))
     line, *marks, _ = spec["layer"]
     assert line["data"]["values"][-2:] == [{"x": 11, "y": 0.71}, {"x": 13, "y": 0.71}]
-    assert [mark["transform"][0]["filter"] for mark in marks] == [
-        f"datum.state === '{state}'" for state in ("done", "pruned", "failed")
-    ]
+    states = [f"datum.state === '{state}'" for state in ("done", "pruned", "failed")]
+    assert [mark["transform"][0]["filter"] for mark in marks] == states
     circles = [path for path in picture(spec).iter() if path.get("aria-roledescription") == "point" or "A" in path.get("d", "")]
     assert len(circles) == 13  # the failed one is a cross
 
@@ -89,8 +80,11 @@ def test_a_line_for_each_run_that_is_done_and_the_best_on_top(folder):
     assert [row["level"] for row in rows] == sorted(row["level"] for row in rows)
     assert {rows[0]["level"], rows[-1]["level"]} == {0, 4}
     assert [row["y"][0] for row in rows[:2]] == pytest.approx([0, 1 / 11], abs=1e-3)  # the rate's axis is logarithmic
-    said = texts(spec)
-    assert {"1e-5", "2e-5", "5e-5", "1e-4", "8", "16", "32", "learning_rate", "accuracy"} <= set(said)
+    labels = {"1e-5", "2e-5", "5e-5", "1e-4", "8", "16", "32", "learning_rate", "accuracy"}
+    assert labels <= set(texts(spec))
+    for number in range(11):
+        write(folder, f"MRPC-trial{number}", 0.71, learning_rate=10.0**-number, train_batch_size=number % 2)
+    assert {row["level"] for row in trial_charts.parallel(only(folder))["data"]["values"]} == {4}  # equal scores
 
 
 def test_of_many_runs_the_best_have_a_line(folder, monkeypatch):
@@ -106,12 +100,6 @@ def test_the_best_score_stands_beside_its_held_out_one(folder):
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "metrics": {**content["metrics"], "held_out_accuracy": 0.65}}))
     assert "Best accuracy: 0.7100, held out 0.6500 (MRPC-trial11: " in trial_charts.note(only(folder))
-
-
-def test_equal_scores_have_one_colour(folder):
-    for number in range(11):
-        write(folder, f"MRPC-trial{number}", 0.71, learning_rate=10.0**-number, train_batch_size=number % 2)
-    assert {row["level"] for row in trial_charts.parallel(only(folder))["data"]["values"]} == {4}
 
 
 @pytest.mark.parametrize(
@@ -146,16 +134,16 @@ def test_the_setting_that_decides_is_the_most_important(folder):
 
 
 def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):
-    for number in range(2, 12):
-        path = folder / "results" / f"MRPC-trial{number}.json"
-        path.unlink() if number < 5 else None
+    def rewrite(score):
+        for number in range(20):
+            write(folder, f"MRPC-trial{number}", score(), learning_rate=number, train_batch_size=number % 3)
+
+    for number in range(2, 5):
+        (folder / "results" / f"MRPC-trial{number}.json").unlink()
     assert importance.importance(only(folder)) is None
-    for number in range(20):
-        write(folder, f"MRPC-trial{number}", 0.7, learning_rate=number, train_batch_size=number % 3)
+    rewrite(lambda: 0.7)
     assert importance.importance(only(folder)) is None
-    noise = random.Random(2)
-    for number in range(20):
-        write(folder, f"MRPC-trial{number}", noise.random(), learning_rate=number, train_batch_size=number % 3)
+    rewrite(random.Random(2).random)
     assert importance.importance(only(folder)).shares is None
 
 

@@ -36,6 +36,7 @@ def quota(folder, text):
     return {f"{folder}/cpu.cfs_quota_us": f"{text}\n", f"{folder}/cpu.cfs_period_us": "100000\n"}
 
 
+MEMORY_V1 = {"limit_in_bytes": "1000", "usage_in_bytes": "700", "stat": "inactive_file 1\ntotal_inactive_file 200\n"}
 AROUND = {JOB: "max 100000", "app.slice/cpu.max": "600000 100000"}
 
 
@@ -80,15 +81,7 @@ def test_a_system_without_affinity(machine, monkeypatch):
     [
         # Memory that holds only files is free.
         (V2, {"memory.max": "1000", "memory.current": "700", "memory.stat": "anon 500\ninactive_file 200\n"}, (1000, 500)),
-        (
-            V1,
-            {
-                "memory/docker/abc/memory.limit_in_bytes": "1000",
-                "memory/docker/abc/memory.usage_in_bytes": "700",
-                "memory/docker/abc/memory.stat": "inactive_file 1\ntotal_inactive_file 200\n",
-            },
-            (1000, 500),
-        ),
+        (V1, {f"memory/docker/abc/memory.{name}": text for name, text in MEMORY_V1.items()}, (1000, 500)),
         (V2, {"app.slice/job/memory.max": "max", "app.slice/memory.max": "3000", "memory.max": "5000"}, (3000, 3000)),
         *((V2, {"memory.max": text}, None) for text in ("max", "", "lots")),
     ],

@@ -13,6 +13,7 @@ from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGI
 
 CPU, GPU = ("/device:CPU:0",), ("/device:GPU:0",)
 CPUS, GPUS = tuple(f"/device:CPU:{n}" for n in range(2)), tuple(f"/device:GPU:{n}" for n in range(2))
+MIRRORED, OVER_MACHINES = {"strategy": "mirrored"}, {"strategy": "multi_worker"}
 NCCL, RING = {"cross_device_ops": "nccl"}, {"all_reduce_alg": "ring"}
 TWO_MACHINES = cluster.read({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'})
 
@@ -44,24 +45,14 @@ def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, se
 @pytest.mark.parametrize(
     ("devices", "machines", "settings", "message"),
     [
-        (GPUS, None, {"device": "/GPU:1", "strategy": "mirrored"}, "--device=/GPU:1 goes with --strategy=one_device (one"),
-        (GPUS, None, {"place": "head:/GPU:1", "strategy": "mirrored"}, "goes with --strategy=one_device (parts of"),
+        (GPUS, None, {**MIRRORED, "device": "/GPU:1"}, "--device=/GPU:1 goes with --strategy=one_device (one"),
+        (GPUS, None, {**MIRRORED, "place": "head:/GPU:1"}, "goes with --strategy=one_device (parts of"),
         (GPU, None, NCCL, "--cross_device_ops=nccl goes with --strategy=mirrored (it sets how replicas"),
         (GPUS, None, RING, "--all_reduce_alg=ring goes with --strategy=multi_worker (it sets how machines"),
         (GPUS, None, {"check_replicas_every_n_steps": 3, "strategy": "central_storage"}, "=mirrored and multi_worker (else"),
         (GPUS, None, {"device": "/GPU:0", "place": "head:/GPU:1"}, "--device puts the whole model on one device, --place its"),
-        (
-            GPUS,
-            None,
-            {"strategy": "multi_worker"},
-            "--strategy=multi_worker: TF_CONFIG in the environment names no other machine",
-        ),
-        (
-            GPUS,
-            TWO_MACHINES,
-            {"strategy": "mirrored"},
-            "--strategy=mirrored: TF_CONFIG names 2 machines, each of which would train",
-        ),
+        (GPUS, None, OVER_MACHINES, "--strategy=multi_worker: TF_CONFIG in the environment names no other machine"),
+        (GPUS, TWO_MACHINES, MIRRORED, "--strategy=mirrored: TF_CONFIG names 2 machines, each of which would train"),
         (CPUS, None, {**NCCL, "virtual_devices": 2}, "between GPUs, but there is no GPU to compute on"),
         (CPU, TWO_MACHINES, {"all_reduce_alg": "nccl"}, "--all_reduce_alg=nccl: NCCL works between GPUs, but there is no GPU"),
         (GPUS, None, {**NCCL, "virtual_devices": 2}, "but it cannot serve two devices on one GPU"),

@@ -15,9 +15,7 @@ from bert_tf.profiling.forecast.fitting import LENGTHS, MEBIBYTE, fits, in_fewes
 from bert_tf.profiling.forecast.step_peak import forecast, gap_share
 
 BASE = BertConfig(vocab_size=30522)
-LARGE = BertConfig(
-    vocab_size=30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
-)  # fmt: skip
+LARGE = dataclasses.replace(BASE, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
 GTX_1060 = 5175 * MEBIBYTE
 TWELVE_GB = 11441 * MEBIBYTE  # what TensorFlow takes of a card of 12 GB
 TINY = Step(BertConfig.tiny(), 16, 4)  # two layers of 3 passes, hidden 8, intermediate 16

@@ -8,6 +8,7 @@ from bert_tf.profiling.memory.trace_file import Output, Trace, parse
 from tests.profiling.excerpt import TRACE
 
 QUERY = "bert/encoder/layer_{}/attention/self/query/"
+FIRST, LENGTH = QUERY.format(0), "sequence_length"
 NORM = {"bert/embeddings/LayerNorm/beta": 32}  # hidden size 8
 
 
@@ -49,40 +50,25 @@ def test_handles_are_no_sizes():
     assert implied_sizes.infer(trace(**handles, other=4)) == {}
 
 
-BATCH = {"head_1/Loss/SparseSoftmaxCrossEntropyWithLogits": 12}
+# Of three layers the last computes less.
+THREE_LAYERS = {**NORM, **{f"{QUERY.format(layer)}BiasAdd": size for layer, size in enumerate((384, 384, 96))}}
+HALF = {f"{FIRST}Cast_1/ReadVariableOp": 32, f"{FIRST}Cast": 128, f"{FIRST}BiasAdd": 192}
+BATCH = "head_1/Loss/SparseSoftmaxCrossEntropyWithLogits"
+TEXTS = {"IteratorGetNext": (4, 48, 12), BATCH: 12}
+IN_PARTS = {"IteratorGetNext": 96, "while/body/_10/bert/mul": 48, f"while/body/_10/{BATCH}": 12}
 
 
 @pytest.mark.parametrize(
     ("sizes", "name", "evidence"),
     [
-        (None, "sequence_length", Evidence("bert/encoder/mul", 192, "sequence_length 4 x tokens 12 x 4", 4)),
-        # Of three layers the last computes less.
-        (
-            {**NORM, **{f"{QUERY.format(layer)}BiasAdd": size for layer, size in enumerate((384, 384, 96))}},
-            "tokens",
-            Evidence(f"{QUERY.format(0)}BiasAdd", 384, "tokens 12 x hidden_size 8 x 4", 12),
-        ),
+        (None, LENGTH, Evidence("bert/encoder/mul", 192, "sequence_length 4 x tokens 12 x 4", 4)),
+        (THREE_LAYERS, "tokens", Evidence(f"{FIRST}BiasAdd", 384, "tokens 12 x hidden_size 8 x 4", 12)),
         ({**NORM, "bert/pooler/dense/MatMul": 100}, "batch", None),  # no whole number of rows
-        (
-            {
-                f"{QUERY.format(0)}{name}": size
-                for name, size in (("Cast_1/ReadVariableOp", 32), ("Cast", 128), ("BiasAdd", 192))
-            },
-            "tokens",
-            Evidence(f"{QUERY.format(0)}BiasAdd", 192, "tokens 12 x hidden_size 8 x 2", 12),
-        ),
-        ({**NORM, f"{QUERY.format(0)}Cast": 128, "bert/pooler/Tanh": 96}, "batch", None),  # the pooler may compute in either
+        (HALF, "tokens", Evidence(f"{FIRST}BiasAdd", 192, "tokens 12 x hidden_size 8 x 2", 12)),
+        ({**NORM, f"{FIRST}Cast": 128, "bert/pooler/Tanh": 96}, "batch", None),  # the pooler may compute in either
         # Of a batch the texts are the largest, and of one in parts the sizes are those of a part.
-        (
-            {"IteratorGetNext": (4, 48, 12), **BATCH},
-            "sequence_length",
-            Evidence("IteratorGetNext:1", 48, "sequence_length 4 x batch 3 x 4", 4),
-        ),
-        (
-            {"IteratorGetNext": 96, "while/body/_10/bert/mul": 48, **{f"while/body/_10/{name}": 12 for name in BATCH}},
-            "sequence_length",
-            Evidence("bert/mul", 48, "sequence_length 4 x batch 3 x 4", 4),
-        ),
+        (TEXTS, LENGTH, Evidence("IteratorGetNext:1", 48, "sequence_length 4 x batch 3 x 4", 4)),
+        (IN_PARTS, LENGTH, Evidence("bert/mul", 48, "sequence_length 4 x batch 3 x 4", 4)),
     ],
 )
 def test_the_output_that_a_size_is_read_off(sizes, name, evidence):

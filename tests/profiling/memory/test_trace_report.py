@@ -134,7 +134,7 @@ def test_every_byte_is_of_one_phase_one_allocator_and_one_layer(report):
     assert (found["inferred"]["batch"]["value"], found["inferred"]["batch"]["doubts"]) == (3, [])
 
 
-def test_a_scope_has_all_that_is_below_it(report):
+def test_a_scope_has_all_that_is_below_it_and_the_timeline_every_byte_in_its_interval(report):
     scopes = {scope: sums["requested_bytes"] for scope, sums in report.by_scope.items()}
     layers = 32 + 384 + 384 + 384 + 384
     assert scopes["bert/encoder/layer_0"] == 32 + 384 + 384
@@ -143,9 +143,6 @@ def test_a_scope_has_all_that_is_below_it(report):
     assert scopes["(update)"] == 480
     assert max(scope.count("/") for scope in scopes) == 2
     assert list(scopes.values()) == sorted(scopes.values(), reverse=True)
-
-
-def test_the_timeline_has_every_byte_in_its_interval(report):
     sums = [sum(interval["requested_bytes"].values()) for interval in report.timeline]
     assert sums == [1564 + 384, 1272 + 384, 480, 480, 480]
     assert [interval["start_us"] for interval in report.timeline] == [0, 101, 201, 301, 401]
@@ -198,14 +195,11 @@ def test_difference():
         assert part in text
 
 
-def test_layers_of_a_picture(report):  # that pictures are drawn: tests/operations/test_records.py
-    bars = pictures._bars(report.layer_phases)
+def test_layers_of_a_picture_and_what_draws_it_is_missing(report, monkeypatch, tmp_path):
+    bars = pictures._bars(report.layer_phases)  # that pictures are drawn: tests/operations/test_records.py
     assert sum(sum(by_phase.values()) for by_phase in bars.values()) == REQUESTED
     assert list(bars)[:4] == ["bert/embeddings", "bert/encoder", "layer 0", "layer 1"]
-
-
-def test_missing_matplotlib_is_one_line(monkeypatch, tmp_path, report):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for module in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BertError, match="draws with matplotlib, which is missing: pip install matplotlib"):
         pictures.draw(tmp_path, report, "a step")

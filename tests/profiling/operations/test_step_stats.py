@@ -12,12 +12,12 @@ from bert_tf.profiling.operations.operations_file import Gpu, Kernel
 from tests.profiling import recorded
 
 
-@pytest.fixture
-def found():
-    return {operation.name: operation for operation in step_stats.operations(recorded.steps())}
+def by_name(operations):
+    return {operation.name: operation for operation in operations}
 
 
-def test_an_operation_over_all_steps(found):
+def test_an_operation_over_all_steps():
+    found = by_name(step_stats.operations(recorded.steps()))
     product = found[recorded.PRODUCT]
     assert (product.type, product.device, product.dtype) == ("_FusedMatMul", "CPU:0", "float32")
     assert (product.calls, product.total_us, product.min_us, product.max_us) == (2, 40, 10, 30)
@@ -25,14 +25,10 @@ def test_an_operation_over_all_steps(found):
     assert product.outputs == ((5, 16),)
     assert product.products == ((Product(1, 4, 8, 16), 1, 10), (Product(1, 5, 8, 16), 1, 30))
     assert product.flops == 1024 + 1280
-
-
-def test_an_input_may_be_the_second_output_of_another(found):
+    # An input may be the second output of another.
     assert found[recorded.ROWS].inputs == ((4, 8),)  # of the first of equals; a control input is none
     assert found[recorded.GRADIENT].flops == 1024 + 1280
-
-
-def test_what_has_no_output_and_no_label_is_still_counted(found):
+    # What has no output and no label is still counted.
     assert (found[recorded.UPDATE].total_us, found[recorded.UPDATE].dtype, found[recorded.UPDATE].outputs) == (12, "", ())
     bare = recorded.step(4, 10)
     bare.dev_stats[0].node_stats[0].timeline_label = "something else"
@@ -44,7 +40,7 @@ def test_in_a_loop_an_input_is_that_of_the_same_turn():
     for node in second.dev_stats[0].node_stats:
         node.all_start_nanos += 1_000_000
         loop.dev_stats[0].node_stats.append(node)
-    found = {operation.name: operation for operation in step_stats.operations([loop])}
+    found = by_name(step_stats.operations([loop]))
     assert [product.m for product, _, _ in found[recorded.PRODUCT].products] == [4, 5]
 
 
@@ -52,7 +48,7 @@ def test_on_several_machines_operations_have_the_devices_of_their_kernels():
     stats = recorded.step(4, 10, device="GPU:0")
     stats.dev_stats[0].device = "/job:worker/replica:0/task:1/device:GPU:0"
     kernels, _ = step_stats.kernels_of_space(recorded.space(), steps=2)
-    found = {operation.name: operation for operation in step_stats.operations([stats], kernels)}
+    found = by_name(step_stats.operations([stats], kernels))
     assert (found[recorded.PRODUCT].device, len(found[recorded.PRODUCT].kernels)) == ("GPU:0", 2)
 
 
@@ -70,7 +66,7 @@ def test_kernels_of_a_gpu_belong_to_their_operations():
         Kernel("volta_fp16_s884gemm_fp16_64x64_ldg8_f2f_nn", 2, 10.0, 5.0, 5.0),
         Kernel("void splitKreduce_kernel(int, float*)", 2, 2.0, 1.0, 1.0),
     ]
-    found = {o.name: o for o in step_stats.operations(recorded.steps(dtype=tf.float16, device="GPU:0"), kernels)}
+    found = by_name(step_stats.operations(recorded.steps(dtype=tf.float16, device="GPU:0"), kernels))
     assert [kernel.calls for kernel in found[recorded.CLIP].kernels] == [2]
 
 
