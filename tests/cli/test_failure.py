@@ -64,16 +64,10 @@ def test_a_working_directory_that_is_gone_is_named(monkeypatch, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ZeroDivisionError("by\nzero"),
-        tf.errors.FailedPreconditionError(None, None, "new"),
-        RecursionError(),
-        OSError("no number"),
-        KeyError("x"),
-    ],
-)
+NEW = tf.errors.FailedPreconditionError(None, None, "new")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("by\nzero"), NEW, RecursionError(), OSError("no number"), KeyError("x")])
 def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_path, capsys):
     failure.reports_go_to(tmp_path)
     status, said = ending_of(error, capsys)

@@ -1,7 +1,5 @@
 """Features of sentences and pairs, and what is kept of long texts: by hand, and beside the published loop."""
 
-from __future__ import annotations
-
 import doctest
 
 import numpy as np

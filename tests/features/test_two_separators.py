@@ -50,16 +50,10 @@ def test_answers_are_behind_both_separators():
     assert narrow.lengths.tolist() == [9, 9, 8]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ("", "", [0, 5, 7, 2, 2, 5, 8, 2]),
-        ("w2", "", [0, 5, 7, 2, 2, 5, 8, 17, 8, 2]),
-        ("w2", "w1", [0, 5, 7, 2, 2, 5, 8, 17, 8, 17, 7, 2]),
-    ],
-)
-def test_options_are_written_as_parts_of_one_text(before, after, expected):
-    choice = choices.Choice("w1", before, after, ["w2", "w1"])
-    features = choices.build([choice], [0], TOKENIZER, max_seq_length=16)
-    assert rows(features)[0] == expected
-    assert features.first_lengths.tolist() == [5, 5]
+def test_options_are_written_as_parts_of_one_text():
+    rows_of = {("", ""): [8], ("w2", ""): [8, 17, 8], ("w2", "w1"): [8, 17, 8, 17, 7]}
+    for (before, after), second in rows_of.items():
+        choice = choices.Choice("w1", before, after, ["w2", "w1"])
+        features = choices.build([choice], [0], TOKENIZER, max_seq_length=16)
+        assert rows(features)[0] == [0, 5, 7, 2, 2, 5, *second, 2]
+        assert features.first_lengths.tolist() == [5, 5]

@@ -52,18 +52,15 @@ def test_pages_of_several_runs_of_seeds_and_elsewhere(tmp_path, monkeypatch, cal
     assert not (begun / "report.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "report: 0 names given, FOLDER ... expected"),
-        (["missing"], "missing: no such folder"),
-        (["--unknown=1"], "Unknown command line flag 'unknown'"),
-    ],
-)
-def test_mistakes_are_one_line(words, message, call):
-    status, _, err = call("report", *words)
+MISTAKES = {"": "report: 0 names given, FOLDER ... expected", "missing": "missing: no such folder"}
+MISTAKES |= {"--unknown=1": "Unknown command line flag 'unknown'"}
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_mistakes_are_one_line(words, call):
+    status, _, err = call("report", *words.split())
     assert (status, err.count("\n")) == (2, 1)
-    assert err.startswith(f"error: {message}")
+    assert err.startswith(f"error: {MISTAKES[words]}")
 
 
 @pytest.mark.parametrize("library", ["jinja2", "vl_convert"])

@@ -239,16 +239,12 @@ def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypa
         assert [example.guid for example in TASKS["SST-2"].stream(STANDARD_INPUT, "test")] == ["test-1", "test-2"]
 
 
-@pytest.mark.parametrize(
-    ("name", "logits", "expected"),
-    [
-        ("RTE", [[1, 0], [0, 1]], ["entailment", "not_entailment"]),
-        ("STS-B", [[3.14159], [-0.7], [-0.0], [5.2], [4.9996]], ["3.142", "0.000", "0.000", "5.000", "5.000"]),
-    ],
-)
-def test_a_submission_is_index_and_prediction_below_a_header(name, logits, expected):
-    lines = submission_lines(TASKS[name].family, np.array(logits, np.float32))
-    assert lines == ["index\tprediction", *(f"{number}\t{one}" for number, one in enumerate(expected))]
+def test_a_submission_is_index_and_prediction_below_a_header():
+    scores, rounded = [[3.14159], [-0.7], [-0.0], [5.2], [4.9996]], ["3.142", "0.000", "0.000", "5.000", "5.000"]
+    classes = ["entailment", "not_entailment"]
+    for name, logits, expected in (("RTE", [[1, 0], [0, 1]], classes), ("STS-B", scores, rounded)):
+        lines = submission_lines(TASKS[name].family, np.array(logits, np.float32))
+        assert lines == ["index\tprediction", *(f"{number}\t{cell}" for number, cell in enumerate(expected))]
 
 
 XNLI_HEADER = "language\tgold_label\tsentence1_parse\tsentence1\tsentence2\tpairID"

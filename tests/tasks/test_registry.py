@@ -163,14 +163,11 @@ def test_pairs_have_scores_or_belong_together_and_sts_b_has_its_own_folder(tmp_p
         assert made.examples("", "dev")[0].label == (0.5 if label else BELONG)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_pairs_that_cannot_be_read_are_one_line(tmp_path):
+    for text, message in (
         ("text_a,text_b,label\na,b,7\n", "a.csv:2: the label 7 is outside 0 to 1"),
         ("text,label\na,1\n", "a.csv: one text, but pairs are compared: name the second with --text_b"),
-    ],
-)
-def test_pairs_that_cannot_be_read_are_one_line(tmp_path, text, message):
-    with pytest.raises(BertError) as caught:
-        pairs("similarity", tmp_path, text).examples("", "train")
-    assert message in str(caught.value)
+    ):
+        with pytest.raises(BertError) as caught:
+            pairs("similarity", tmp_path, text).examples("", "train")
+        assert message in str(caught.value)

@@ -17,15 +17,10 @@ TEXTS = any_text.texts(1000, 3, PIECES)
 TEXT = "Don't stop: the café\u00a0closes at ten.\t東京 a\u00adb"
 
 
-@pytest.mark.parametrize(
-    ("lower_case", "expected"),
-    [
-        (True, ["don", "'", "t", "stop", ":", "the", "cafe", "closes", "at", "ten", ".", "東", "京", "ab"]),
-        (False, ["Don", "'", "t", "stop", ":", "the", "café", "closes", "at", "ten", ".", "東", "京", "ab"]),
-    ],
-)
-def test_words_are_cleaned_and_divided_as_the_tokenizer_does(lower_case, expected):
-    assert list(words(TEXT, lower_case=lower_case)) == expected
+def test_words_are_cleaned_and_divided_as_the_tokenizer_does():
+    cased = "Don ' t stop : the café closes at ten . 東 京 ab".split()
+    assert list(words(TEXT, lower_case=False)) == cased
+    assert list(words(TEXT, lower_case=True)) == ["don", *cased[1:6], "cafe", *cased[7:]]
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
@@ -123,17 +118,11 @@ def test_what_the_tokenizer_changes_or_cuts_is_named(listed):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("\n \n", r"words.txt: no word in the file"),
-        (b"sun\n\xff\xfe\n", r"words.txt:2: not UTF-8"),
-        (b"s\0u\n", r"words.txt:1: a NUL character"),
-    ],
-)
-def test_a_list_that_cannot_be_used_is_refused(listed, text, message):
-    with pytest.raises(DataError, match=message):
-        listed(text)
+def test_a_list_that_cannot_be_used_is_refused(listed):
+    unusable = {"\n \n": ": no word in the file", b"sun\n\xff\xfe\n": ":2: not UTF-8", b"s\0u\n": ":1: a NUL character"}
+    for text, message in unusable.items():
+        with pytest.raises(DataError, match=f"words.txt{message}"):
+            listed(text)
 
 
 SENTENCES = ["The lighthouse keepers kept the lights.", "Naïve keepers keep lighter houses; 東京 houses, too!"] * 3
