@@ -115,14 +115,12 @@ def test_the_folder_that_one_is_in_can_be_written(model, tmp_path, monkeypatch, 
     assert names(tmp_path) == ["here"]
 
 
-def test_a_label_that_is_no_unicode_is_named(model, tmp_path):
+def test_what_cannot_be_written_is_one_line_without_temporary_names_and_leaves_nothing(model, tmp_path, monkeypatch):
     family = dataclasses.replace(model.task.family, labels=("a", "b\ud800"))
     with pytest.raises(DataError, match=r"label 'b\\ud800' is not valid Unicode"):
         write(dataclasses.replace(model, given_task=RowsTask(family)), tmp_path / "a")
     assert not names(tmp_path)
 
-
-def test_what_tensorflow_cannot_write_is_one_line_without_temporary_names(model, tmp_path, monkeypatch):
     def write_by_tensorflow(_, folder):
         message = f"Graph:\n{folder}/variables.data; No space left on device\n\t [[save]]"
         raise tf.errors.ResourceExhaustedError(None, None, message)

@@ -69,7 +69,7 @@ def lines(folder, name):
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def test_a_run_is_trained_through_both_phases_and_evaluated(trained):
+def test_a_run_is_trained_through_both_phases_and_evaluated_and_shows_its_mistakes(trained):
     assert [line["step"] for line in lines(trained, "metrics.jsonl")] == list(range(1, STEPS + THEN + 1))
     found = of(trained, "eval_results.json")
     for name in ("masked_lm_accuracy", "masked_lm_loss", "perplexity", "next_sentence_accuracy", "next_sentence_loss"):
@@ -82,9 +82,6 @@ def test_a_run_is_trained_through_both_phases_and_evaluated(trained):
     rates = [line["learning_rate"] for line in lines(trained, "metrics.jsonl")]
     assert rates[-1] == pytest.approx(0.003 / (STEPS + THEN), rel=1e-3)
     assert np.all(np.diff(rates[1:]) < 0)
-
-
-def test_mistakes_are_shown_in_their_text(trained):
     for mistake in lines(trained, "wrong_examples.jsonl"):
         ((start, end, mark),) = mistake["marks"]
         assert mark == "label"
@@ -92,7 +89,7 @@ def test_mistakes_are_shown_in_their_text(trained):
         assert mistake["predicted"] != mistake["label"]
 
 
-def test_the_head_has_the_published_names(trained):
+def test_the_head_has_the_published_names_and_the_command_of_the_record_means_the_same_run(trained):
     names = {name for name in CheckpointReader(trained / f"model.ckpt-{STEPS + THEN}").shapes if name.startswith("cls/")}
     assert {name for name in names if "adam" not in name} == {
         "cls/predictions/output_bias",
@@ -101,6 +98,11 @@ def test_the_head_has_the_published_names(trained):
     }
     origins = dict(line.split("\t")[::3] for line in (trained / "variables.tsv").read_text().splitlines()[1:])
     assert {name.partition("/")[0]: origin for name, origin in origins.items()} == {"bert": "checkpoint", "cls": "random"}
+    program, *flags = shlex.split(of(trained, "run_config.json")["command"])[3:]
+    assert program == "pretrain"
+    config = parse(program, *flags)
+    assert config.of_task.pretraining.phase2_num_train_steps == THEN
+    assert config.train.num_train_steps == STEPS
 
 
 @pytest.mark.parametrize("step", [2, STEPS, STEPS + 1])
@@ -115,14 +117,6 @@ def test_a_run_goes_on_to_the_same_bits_in_either_phase_and_at_the_border(step, 
     assert run(copy, do_train=True, **SAVED, **PHASES) == (0, [])
     assert f"continuing from step {step} of {STEPS + THEN}" in caplog.text
     assert same_bits(weights(copy, STEPS + THEN), weights(trained, STEPS + THEN))
-
-
-def test_the_command_of_the_record_means_the_same_run(trained):
-    program, *flags = shlex.split(of(trained, "run_config.json")["command"])[3:]
-    assert program == "pretrain"
-    config = parse(program, *flags)
-    assert config.of_task.pretraining.phase2_num_train_steps == THEN
-    assert config.train.num_train_steps == STEPS
 
 
 def test_fine_tuning_and_further_training_start_from_a_run(project, run, trained, tmp_path, caplog):
@@ -162,7 +156,6 @@ def test_sampled_words_learn_the_same_where_updates_of_unused_words_are_put_off(
 NO_TEXT = {"held_out_documents": None, "corpus_dir": None}
 ERRORS = [
     ({"held_out_documents": 40}, "--held_out_documents=40: the text has 40; some must be left to train on"),
-    ({"held_out_documents": 0}, "nothing is held out to evaluate on (--held_out_documents=0)"),
     ({"phase2_max_seq_length": 32}, "--phase2_max_seq_length belongs to a second phase"),
     ({"held_out_file": "x.txt"}, "--held_out_file and --held_out_documents exclude each other"),
     ({**PHASES, "phase2_max_seq_length": 4096}, "--phase2_max_seq_length=4096 is outside 5 to"),
@@ -232,7 +225,7 @@ PUBLISHED = {  # google-research/bert run_pretraining.py; without what a file, a
 }
 
 
-def test_published_flags_have_the_published_defaults():
+def test_published_flags_have_the_published_defaults_and_epochs_take_the_place_of_steps():
     rows = {row.name: row for row in PRETRAIN_SETTINGS}
     assert {name: rows[name].default for name in PUBLISHED} == PUBLISHED
     config = configured_pretraining()
@@ -240,6 +233,14 @@ def test_published_flags_have_the_published_defaults():
     assert config.actions == ActionSettings(do_train=True, do_eval=True)
     tpu = "--iterations_per_loop=1000 --num_tpu_cores=8 --use_tpu=false --nodo_train --do_eval"
     assert parse("pretrain", *tpu.split()).actions == ActionSettings(do_eval=True)
+    config = configured_pretraining(num_train_epochs=2.0)
+    assert config.train.num_train_steps is None
+    settings, chosen = preparation.with_recipe(config, PretrainingFamily(), default_checkpoint=True, sample_data=True)
+    assert "num_train_steps" not in chosen
+    assert settings.train.num_train_epochs == 2.0
+    plain = configured_pretraining()
+    _, chosen = preparation.with_recipe(plain, PretrainingFamily(), default_checkpoint=True, sample_data=False)
+    assert chosen == {"adam_bias_correction": True}
 
 
 def test_help_lists_the_flags_of_text_and_of_training(capsys):
@@ -249,17 +250,6 @@ def test_help_lists_the_flags_of_text_and_of_training(capsys):
         assert f"--{name}" in text
     for name in ("do_predict", "class_weights", "task_name", "submission_zip"):
         assert f"--{name}" not in text
-
-
-def test_epochs_take_the_place_of_steps_also_on_the_sample():
-    config = configured_pretraining(num_train_epochs=2.0)
-    assert config.train.num_train_steps is None
-    settings, chosen = preparation.with_recipe(config, PretrainingFamily(), default_checkpoint=True, sample_data=True)
-    assert "num_train_steps" not in chosen
-    assert settings.train.num_train_epochs == 2.0
-    plain = configured_pretraining()
-    _, chosen = preparation.with_recipe(plain, PretrainingFamily(), default_checkpoint=True, sample_data=False)
-    assert chosen == {"adam_bias_correction": True}
 
 
 @pytest.mark.parametrize("given", [{"input_format": "book"}, {"input_file": "x.txt,y.jsonl"}, {"held_out_file": "y.jsonl.gz"}])

@@ -47,16 +47,13 @@ def cells(path):
     return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_evaluation_is_key_value_sorted_by_key_and_the_same_as_json(tmp_path):
+def test_evaluation_is_key_value_sorted_by_key_and_as_json_with_intervals_and_tables(tmp_path):
     found = write(tmp_path, note="a note")
     assert (tmp_path / "eval_results.txt").read_text() == (
         f"eval_accuracy = 1.0\neval_f1 = 1.0\neval_loss = {found['loss']}\nglobal_step = 15\nloss = {found['loss']}\n"
     )
     assert found["loss"] == pytest.approx(LOSS)
     assert {name: value for name, value in as_json(tmp_path).items() if name != "splits"} == {**found, "note": "a note"}
-
-
-def test_json_has_intervals_and_tables_of_the_split(tmp_path):
     evaluation = evaluated(WRONG)
     write(tmp_path, dev=evaluation)
     assert as_json(tmp_path)["splits"] == {

@@ -74,7 +74,7 @@ def test_init_checkpoint_is_a_prefix_its_index_or_its_folder(model, name):
     assert (found.origin, found.is_default) == ("--init_checkpoint", False)
 
 
-def test_bert_base_dir_has_what_no_flag_names(model, tmp_path):
+def test_flags_name_configuration_and_vocabulary_and_bert_base_dir_has_what_none_names(model, tmp_path):
     found = find(base=model)
     assert (found.checkpoint, found.origin) == (str(model / "bert_model.ckpt"), "$BERT_BASE_DIR")
     other = shutil.copytree(model, tmp_path / "other")
@@ -84,9 +84,6 @@ def test_bert_base_dir_has_what_no_flag_names(model, tmp_path):
     (other / "vocab.txt").unlink()
     found = find(other / "bert_model.ckpt", base=model)
     assert (found.checkpoint, found.config) == (str(other / "bert_model.ckpt"), model / "bert_config.json")
-
-
-def test_flags_name_configuration_and_vocabulary(model, tmp_path):
     config = shutil.copy(model / "bert_config.json", tmp_path / "a.json")
     vocabulary = shutil.copy(model / "vocab.txt", tmp_path / "b.txt")
     found = find(model, config, vocabulary)
