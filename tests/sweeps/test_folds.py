@@ -45,14 +45,24 @@ def out_of_fold(folder):
     return list(csv.DictReader((folder / "out_of_fold.tsv").open(encoding="utf-8"), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
-def test_each_row_is_predicted_once_in_the_order_of_the_file(project, series):
-    rows = out_of_fold(series)
+def test_each_row_is_predicted_once_in_the_order_of_the_file_and_all_are_measured(project, series):
+    rows, found = out_of_fold(series), json.loads((series / "folds.json").read_text())
     _, *lines = (project.data_dir / "train.tsv").read_text().splitlines()
     assert list(rows[0]) == ["id", "label", "probability_0", "probability_1", "fold", "true_label"]
     assert [row["id"] for row in rows] == [f"train-{number}" for number in range(1, 41)]
     assert [row["true_label"] for row in rows] == [line.partition("\t")[0] for line in lines]
     counts = collections.Counter((row["fold"], row["true_label"]) for row in rows)
     assert counts == dict.fromkeys([("1", "0"), ("1", "1"), ("2", "0"), ("2", "1")], 10)
+    assert found["all_rows"]["accuracy"] == np.mean([row["label"] == row["true_label"] for row in rows])
+    losses = [one["metrics"]["eval_loss"] for one in found["folds"]]
+    assert found["spread"]["eval_loss"]["mean"] == pytest.approx(np.mean(losses))
+    assert len((series / "folds.tsv").read_text().splitlines()) == 3
+    # The final model
+    record = json.loads((series / "run_config.json").read_text())
+    assert (record["schedule"], "folds" in record["training"]) == ({"train_examples": 40, "steps": 5}, False)
+    assert json.loads((series / "eval_results.json").read_text())["splits"]["dev"]["examples"] == 13
+    assert len(list((series / "features").glob("MRPC-train-*"))) == 1
+    assert not list(series.glob("fold-*/features"))
 
 
 def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
@@ -71,19 +81,6 @@ def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
         expected = [one.probabilities["1"] for one in model.predict(texts)]
     found = [float(row["probability_1"]) for row in rows if row["fold"] == "2"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_the_metrics_of_all_rows_and_the_final_model(series):
-    rows, found = out_of_fold(series), json.loads((series / "folds.json").read_text())
-    assert found["all_rows"]["accuracy"] == np.mean([row["label"] == row["true_label"] for row in rows])
-    losses = [one["metrics"]["eval_loss"] for one in found["folds"]]
-    assert found["spread"]["eval_loss"]["mean"] == pytest.approx(np.mean(losses))
-    assert len((series / "folds.tsv").read_text().splitlines()) == 3
-    record = json.loads((series / "run_config.json").read_text())
-    assert (record["schedule"], "folds" in record["training"]) == ({"train_examples": 40, "steps": 5}, False)
-    assert json.loads((series / "eval_results.json").read_text())["splits"]["dev"]["examples"] == 13
-    assert len(list((series / "features").glob("MRPC-train-*"))) == 1
-    assert not list(series.glob("fold-*/features"))
 
 
 def test_goes_on_where_it_was_killed_to_the_same_result(project, series, tmp_path):

@@ -28,7 +28,7 @@ def trained(project, tmp_path_factory):
     return folder, *held_out.train(config, 0.4, {})
 
 
-def test_a_run_is_evaluated_on_what_is_seen_while_it_trains_and_at_its_end(trained):
+def test_a_run_is_evaluated_on_what_is_seen_and_once_at_its_end_on_the_others(trained):
     folder, done, _ = trained
     assert len(done.job.examples["train"]) == 16
     assert done.evaluations["dev"].examples == SIZES["dev"] - 5
@@ -37,9 +37,6 @@ def test_a_run_is_evaluated_on_what_is_seen_while_it_trains_and_at_its_end(train
     lines = (folder / "evaluations.jsonl").read_text().splitlines()
     accuracies = [json.loads(line)["eval_accuracy"] * 8 for line in lines]  # of 8 examples
     assert accuracies == pytest.approx(np.round(accuracies))
-
-
-def test_the_others_are_evaluated_once_by_the_same_model(trained):
     folder, done, metrics = trained
     results = json.loads((folder / held_out.FOLDER / "eval_results.json").read_text())
     assert results["eval_accuracy"] == metrics["held_out_accuracy"]

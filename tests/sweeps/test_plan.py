@@ -87,12 +87,9 @@ def test_mistakes_in_a_file_are_one_line_with_its_name(read, text, problem):
     assert "\n" not in said
 
 
-def test_two_values_that_would_share_a_folder_are_refused(read, tmp_path, glue):
+def test_neither_two_values_that_would_share_a_folder_nor_ranges_are_of_a_grid(read, tmp_path, glue):
     with pytest.raises(BertError, match="two runs would be named MRPC-learning_rate=2e-05-seed1; values must differ"):
         plan.runs(read("tasks: MRPC\nsettings: {learning_rate: [2e-5, 2.00001e-5]}"), tmp_path, glue)
-
-
-def test_a_range_is_not_of_a_grid(read, tmp_path):
     file = read("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4, log: true}}")
     assert file.ranges == {"learning_rate": plan.Range(1e-5, 1e-4, log=True)}
     with pytest.raises(BertError, match="learning_rate has a range; add --search"):

@@ -10,7 +10,6 @@ import math
 import pytest
 
 from bert_tf.errors import BertError
-from bert_tf.operations.sweep import SweepSettings, run_all
 from bert_tf.sweeps import published, table
 from bert_tf.sweeps.plan import Range, SweepFile
 from bert_tf.sweeps.search import Search
@@ -94,12 +93,6 @@ def test_a_file_without_a_point_is_refused(settings, ranges, trials, problem):
     with pytest.raises(BertError) as caught:
         published.points(SweepFile(("MRPC",), (1,), {}, settings, ranges), trials)
     assert str(caught.value).startswith(f"--with_grid: {problem}")
-
-
-def test_the_flag_belongs_to_a_search(tmp_path):
-    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: [2e-5]}")
-    with pytest.raises(BertError, match="^--with_grid belongs to --search=random or --search=tpe"):
-        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), with_grid=True))
 
 
 LOW = [0.6, 0.7, 0.6, 0.6, 0.6, 0.6]

@@ -10,7 +10,7 @@ import types
 import pytest
 
 from bert_tf.errors import FlagError, LostPeerError
-from bert_tf.operations.sweep import SweepSettings, _command, run_all
+from bert_tf.operations.sweep import SweepSettings, _command
 from bert_tf.sweeps import ray_launch, ray_node, table
 
 TASKS = ("RTE", "MRPC")
@@ -215,10 +215,3 @@ def test_a_cancelled_task_stops_the_leader_and_waits_for_it(tmp_path, monkeypatc
 
     monkeypatch.setattr(ray_node.time, "sleep", cancelled)
     assert ray_node.lead(["-c", code], str(tmp_path), {}, str(log)) == (1, "saved")
-
-
-@pytest.mark.parametrize("settings", [{"launch": "slurm"}, {"nodes": 2}, {"launch": "ray", "slurm": "--time=1:00"}])
-def test_flags_of_another_launcher_are_refused(tmp_path, settings):
-    (tmp_path / "sweep.yaml").write_text("tasks: MRPC")
-    with pytest.raises(FlagError, match="^--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm$"):
-        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings))

@@ -122,6 +122,9 @@ def test_a_missing_package_is_one_line(begin, monkeypatch):
         begin()
 
 
+SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm"
+
+
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
@@ -129,6 +132,8 @@ def test_a_missing_package_is_one_line(begin, monkeypatch):
         ({"trials": 5}, "--trials belongs to --search=random or --search=tpe"),
         ({"search": "tpe", "budget": "2 days"}, "--budget=2 days: write hours, minutes or seconds, as 2h, 30m or 90s"),
         ({"hold_out": 1.0}, "--hold_out=1: must be at most 0.9"),
+        ({"with_grid": True}, "--with_grid belongs to --search=random or --search=tpe"),
+        *((of_slurm, SLURM) for of_slurm in ({"launch": "slurm"}, {"nodes": 2}, {"launch": "ray", "slurm": "--time=1:00"})),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, settings, problem):
