@@ -27,10 +27,16 @@ def examples(chunks):
     return [(example.guid, example.text_a, example.text_b) for chunk in chunks for example in chunk]
 
 
-def test_a_file_of_the_task_needs_no_flags(run, tmp_path):
+def test_a_file_of_the_task_needs_no_flags_and_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
     (tmp_path / "test.data").write_text(PUBLISHED)
     found = examples(reader(run).chunks(str(tmp_path / "test.data")))
     assert found == [("test-1", *PAIRS[0]), ("test-2", *PAIRS[1])]
+    (tmp_path / "x.tsv").write_text(PUBLISHED + "3\t1\t2\train\n4\t1\n5\t1\t2\tsalt\tpear\n")
+    path = str(tmp_path / "x.tsv")
+    with pytest.raises(DataError, match=r"x\.tsv:4: 4 cells, expected 5"):
+        list(reader(run).chunks(path))
+    assert [guid for guid, *_ in examples(reader(run, skip_bad_rows=True).chunks(path))] == ["test-1", "test-2", "test-5"]
+    assert caplog.messages[-1] == f"{path}: rows left out, since they cannot be used: 2"
 
 
 @pytest.mark.parametrize(
@@ -47,15 +53,6 @@ def test_tables_of_one_s_own(run, tmp_path, name, text, columns):
     assert [texts for _, *texts in examples(reader(run, **columns).chunks(str(tmp_path / name)))] == [
         list(pair) for pair in PAIRS
     ]
-
-
-def test_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
-    (tmp_path / "x.tsv").write_text(PUBLISHED + "3\t1\t2\train\n4\t1\n5\t1\t2\tsalt\tpear\n")
-    path = str(tmp_path / "x.tsv")
-    with pytest.raises(DataError, match=r"x\.tsv:4: 4 cells, expected 5"):
-        list(reader(run).chunks(path))
-    assert [guid for guid, *_ in examples(reader(run, skip_bad_rows=True).chunks(path))] == ["test-1", "test-2", "test-5"]
-    assert caplog.messages[-1] == f"{path}: rows left out, since they cannot be used: 2"
 
 
 def test_columns_of_the_training_are_used_unless_others_are_given(tmp_path, project):

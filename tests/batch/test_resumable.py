@@ -58,16 +58,13 @@ def test_finished_chunks_are_not_written_again(path, until):
     assert (again.finished, again.rows, again.chunks) == (True, 8, 4)
 
 
-def test_a_file_stays_until_one_of_other_settings_is_whole(path):
+def test_a_file_is_made_again_if_it_was_changed_and_stays_until_one_of_other_settings_is_whole(path):
     write(path)
     other = {**SETTINGS, "chunk": 3}
     kill(path, 2, chunks=CHUNKS[1:], settings=other)
     assert path.read_bytes() == WHOLE
     assert write(path, CHUNKS[1:], settings=other) == 2
     assert path.read_bytes() == b"".join(CHUNKS[1:])
-
-
-def test_a_file_that_was_changed_since_is_made_again(path):
     write(path)
     path.write_bytes(b"cut")
     assert not ResumableFile(path, SETTINGS).finished
