@@ -30,10 +30,11 @@ def test_equals_brute_force(dtype, top):
         np.testing.assert_allclose(of_query.scores, all_cosines[numbers], rtol=0, atol=1e-12)
 
 
-def test_a_vector_without_length_is_near_to_nothing():
+def test_a_vector_without_length_is_near_to_nothing_and_of_no_vectors_none_is_near():
     (found,) = nearest(np.ones((1, 2), np.float32), [np.array([[0, 0], [1, 0]], np.float32)], 2)
     assert found.numbers.tolist() == [1, 0]
     np.testing.assert_allclose(found.scores, [2**-0.5, 0.0])
+    assert nearest(np.ones((1, 2), np.float32), [], 3)[0].numbers.tolist() == []
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -58,7 +59,3 @@ def test_the_order_does_not_depend_on_lengths(dtype, scale):
     (expected,), (found,) = nearest(query, [plain[:15], plain[15:]], 40), nearest(query, [vectors[:15], vectors[15:]], 40)
     np.testing.assert_array_equal(found.numbers, expected.numbers)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-6)
-
-
-def test_of_no_vectors_none_is_near():
-    assert nearest(np.ones((1, 2), np.float32), [], 3)[0].numbers.tolist() == []
