@@ -172,14 +172,6 @@ def example(**columns):
     return tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
 
 
-def test_examples_of_any_length_are_those_of_ids(exported):
-    long, short = ({name: rows[number][:size] for name, rows in IDS.items()} for number, size in enumerate((4, 3)))
-    examples = [example(**long), example(**short), example(input_ids=short["input_ids"])]
-    found = np.array(outputs(exported["pairs"], "examples", {"examples": examples})["probabilities"])
-    wanted = np.array(outputs(exported["pairs"], "ids", IDS)["probabilities"])
-    np.testing.assert_allclose(found, wanted[[0, 1, 1]], atol=CLOSE)
-
-
 @pytest.mark.parametrize("segment", [-1, 2])
 def test_a_segment_that_the_model_does_not_know_is_refused(exported, segment):
     inputs = {**IDS, "segment_ids": [[0, 0, segment, 0], [0] * 4]}
@@ -224,11 +216,16 @@ def test_the_same_bytes_twice_wherever_they_are_written(exported, models, tmp_pa
     assert str(tmp_path).encode() not in (again / "saved_model.pb").read_bytes()
 
 
-def test_inputs_are_as_long_as_the_model_reads_them(exported):
+def test_inputs_are_as_long_as_the_model_reads_them_and_examples_of_any_length_are_those_of_ids(exported):
     texts = {"text_a": ["wind " * 40, "wind " * 11], "text_b": ["wind " * 50, "wind " * 10]}
     long, cut = outputs(exported["pairs"], "serving_default", texts)["probabilities"]
     assert LENGTH < 40
     np.testing.assert_allclose(long, cut, atol=CLOSE)
+    long, short = ({name: rows[number][:size] for name, rows in IDS.items()} for number, size in enumerate((4, 3)))
+    examples = [example(**long), example(**short), example(input_ids=short["input_ids"])]
+    found = np.array(outputs(exported["pairs"], "examples", {"examples": examples})["probabilities"])
+    wanted = np.array(outputs(exported["pairs"], "ids", IDS)["probabilities"])
+    np.testing.assert_allclose(found, wanted[[0, 1, 1]], atol=CLOSE)
 
 
 def test_models_of_texts_in_memory_have_to_be_told_whether_they_read_pairs(models, tmp_path):
