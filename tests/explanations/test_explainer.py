@@ -114,14 +114,11 @@ def test_a_label_a_tag_and_an_option_may_be_chosen(open_model):
     assert (found.label, found.words) == (2, ("rain", "salt"))
 
 
-def test_every_kind_with_predictions_has_an_explained_output():
+def test_every_kind_with_predictions_has_an_explained_output_of_a_regression_its_number():
     explained = {kind: row.explained for kind, row in kinds.KINDS.items() if row.explained}
     assert set(explained) == set(KINDS)
     assert explained["multi_label"] == explained["classification"]
     assert explained["contrastive"] == explained["similarity"]
-
-
-def test_a_number_is_the_only_output_of_a_regression():
     row = sentences.build([("rain", None)], None, WordPieceTokenizer(Vocabulary(TOKENS)), max_seq_length=8)
     target = targets.NUMBER.target(targets.Case(row, SimpleNamespace(label=2.5), ()))
     assert (target.label, target.rows.tolist(), target.weights.tolist()) == (2.5, [0], [[1.0]])
