@@ -124,7 +124,6 @@ def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"device": "/GPU:1"}, "error: no device /GPU:1; available: /CPU:0"),
         ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 1 layers, 0 to 0"),
         (
             {"virtual_devices": 4, "train_batch_size": 3},

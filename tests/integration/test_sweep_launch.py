@@ -115,14 +115,6 @@ def test_a_folder_that_the_nodes_do_not_share_is_one_line(cluster, file, tmp_pat
     assert list(tmp_path.glob("sweep/.*token")) == []
 
 
-def test_without_a_cluster_the_error_is_one_line(file, tmp_path):
-    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={tmp_path}", "--launch=ray"]
-    environment = {**os.environ, "RAY_ADDRESS": "127.0.0.1:9"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 2
-    assert re.fullmatch("error: --launch=ray: no cluster at 127.0.0.1:9 .*refused.*\n", done.stderr)
-
-
 SBATCH = """#!/bin/bash
 # Each element of the array is a process; its number is that of the job.
 elements=$(sed -n 's/.*--array=1-\\([0-9]*\\).*/\\1/p' "$1")

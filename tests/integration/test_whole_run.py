@@ -49,7 +49,7 @@ def test_results_are_written_in_both_forms_and_shown(finished):
     assert f"the page of the run is {folder / 'report.html'}" in result.stderr
 
 
-def test_nothing_but_results_is_in_the_folder(finished):
+def test_nothing_but_results_is_in_the_folder_and_the_log_says_what_is_done_in_one_form(finished):
     folder, _ = finished
     names = {re.sub(r"ckpt-\d+.*|tfevents.*", "*", path.name) for path in folder.iterdir()}
     assert names == {
@@ -58,6 +58,9 @@ def test_nothing_but_results_is_in_the_folder(finished):
         *("metrics.jsonl", "model.*", "predictions.tsv", "report.html", "run_config.json", "submission", "test_results.tsv"),
         *("timing.json", "vocab.txt", "wrong_examples.jsonl"),
     }
+    assert [line for line in LINES if line not in finished[1].stderr] == []
+    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d ", line)]
+    assert strangers == []
 
 
 LINES = (
@@ -65,12 +68,6 @@ LINES = (
     *("step 30 of 30: loss = ", "***** Running evaluation *****", "***** Eval results *****", "  eval_accuracy = "),
     "***** Running prediction *****",
 )
-
-
-def test_the_log_says_what_is_done_in_one_form(finished):
-    assert [line for line in LINES if line not in finished[1].stderr] == []
-    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d ", line)]
-    assert strangers == []
 
 
 # Runs that are killed, stopped or refused
