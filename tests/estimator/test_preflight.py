@@ -100,6 +100,7 @@ def test_a_checkpoint_that_does_not_fit_or_is_torn_is_named(tmp_path, changes, s
 
 
 SPAN = SpanExample("q", "Who?", "Ann left.", (Answer("Ann", 0),))
+FEW = "epochs do not fill a batch of 32"
 TAGS = TagExample("s", ("Ann", "left"), ("B-PER", "O"))
 
 
@@ -110,21 +111,9 @@ TAGS = TagExample("s", ("Ann", "left"), ("B-PER", "O"))
         # Answers, tags, numbers of options, and that texts belong together, teach something where they are equal.
         *(([one, one], Schedule(5, 1, 1.0), []) for one in (SPAN, TAGS)),
         *((examples(label, label), Schedule(1, 1, 1.0), []) for label in (0, True, None)),
-        (
-            examples("1", "1", "1"),
-            Schedule(5, 1, 1.0),
-            ["all 3 training examples have the label '1'; nothing can be learned"],
-        ),
-        (
-            examples("0", "1"),
-            Schedule(2, 32, 3.0),
-            ["2 examples in 3 epochs do not fill a batch of 32; lower --train_batch_size"],
-        ),
-        (
-            examples("0", "1"),
-            Schedule(2, 32, 0.0),
-            ["2 examples in 0 epochs do not fill a batch of 32; raise --num_train_epochs"],
-        ),
+        (examples(*"111"), Schedule(5, 1, 1.0), ["all 3 training examples have the label '1'; nothing can be learned"]),
+        (examples(*"01"), Schedule(2, 32, 3.0), [f"2 examples in 3 {FEW}; lower --train_batch_size"]),
+        (examples(*"01"), Schedule(2, 32, 0.0), [f"2 examples in 0 {FEW}; raise --num_train_epochs"]),
     ],
 )
 def test_training_that_could_learn_nothing_is_named(some, schedule, problems):

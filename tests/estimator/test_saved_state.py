@@ -20,6 +20,7 @@ from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
 
 LAST = wide.SCHEDULE.steps
+WAYS = {"rates": "cosine", "layer_decay": LayerDecay(0.8, layers=1)}
 TABLE = "bert/embeddings/word_embeddings"
 WEIGHTS = {*encoder_shapes(wide.CONFIG), *HEAD_VARIABLES}
 MOMENTS = {f"{name}/{moment}" for name in WEIGHTS for moment in ("adam_m", "adam_v")}
@@ -43,12 +44,12 @@ def train(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def deferred(tmp_path_factory, train):
-    return train(tmp_path_factory.mktemp("deferred"))
+    return train(tmp_path_factory.mktemp("deferred"), **WAYS)
 
 
 @pytest.fixture(scope="module")
 def at_once(tmp_path_factory, train):
-    return train(tmp_path_factory.mktemp("at_once"), defer_embeddings=False)
+    return train(tmp_path_factory.mktemp("at_once"), defer_embeddings=False, **WAYS)
 
 
 @pytest.mark.parametrize("step", [7, 14, 28, LAST])
@@ -59,14 +60,27 @@ def test_every_checkpoint_holds_rows_as_they_are_at_its_step(deferred, at_once, 
         np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
 
 
+def columns(folder, *names):
+    return [[line[name] for line in toy.metrics_lines(folder)] for name in names]
+
+
+def test_updates_that_are_put_off_follow_the_schedule(deferred, at_once):
+    losses, norms, rates = columns(deferred, "loss", "gradient_norm", "learning_rate")
+    expected_losses, expected_norms = columns(at_once, "loss", "gradient_norm")
+    np.testing.assert_allclose(losses, expected_losses, atol=1e-6)
+    np.testing.assert_allclose(norms, expected_norms, rtol=1e-5)
+    # Two steps of warm-up, then half a cosine over 28.
+    np.testing.assert_allclose(rates, [0, 5e-4, *(5e-4 * (1 + np.cos(np.pi * n / 28)) for n in range(28))], rtol=1e-5)
+
+
 def test_rows_that_no_batch_used_moved_nevertheless(deferred):
     used = np.unique(wide.features().token_ids)
     unused = np.setdiff1d(np.arange(wide.WORDS), used)
     before, after = random_weights(wide.CONFIG)[TABLE][unused], toy.entries(deferred, LAST)[TABLE][unused]
     assert len(unused) > 1000
-    # Only decay moves them, by 1 - rate * 0.01 in every step.
-    rates = [line["learning_rate"] for line in toy.metrics_lines(deferred)]
-    np.testing.assert_allclose(after, before * np.prod(1.0 - 0.01 * np.array(rates)), rtol=1e-6)
+    # Only decay moves them, by 1 - rate * 0.01 in every step; the rate of embeddings is 0.8 of that of the layer above, twice.
+    (rates,) = columns(deferred, "learning_rate")
+    np.testing.assert_allclose(after, before * np.prod(1.0 - 0.01 * 0.64 * np.array(rates)), rtol=1e-6)
 
 
 def test_checkpoints_hold_what_is_trained_under_published_names_and_moments_on_request(deferred):
@@ -86,7 +100,7 @@ def go_on(train, whole, folder, step, **settings):
 
 
 def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred):
-    expected, entries = go_on(train, deferred, tmp_path / "copy", 14)
+    expected, entries = go_on(train, deferred, tmp_path / "copy", 14, **WAYS)
     assert [name for name in expected if entries[name].tobytes() != expected[name].tobytes()] == []
     steps = {path.stem for path in (tmp_path / "copy").glob("*.index")}
     assert steps == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}

@@ -15,7 +15,7 @@ from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUN
 from bert_tf.profiling.timing.wall_clock import WALL
 from tests import processes
 from tests.estimator import toy
-from tests.estimator.timing_check import LARGE, SHORT, SLOW, slow_features
+from tests.estimator.timing_check import SHORT, SLOW, slow_features
 
 tf1 = tf.compat.v1
 
@@ -57,13 +57,6 @@ def test_many_tiny_operations_make_a_run_host_bound_and_the_first_steps_are_kept
     assert 1 <= found["traced_steps"] <= 12
     assert found["steps"] == STEPS - 5 - found["traced_steps"]
     assert found["first_seconds"] > 5 * found["batch"]["p99"]  # the first builds the graph
-
-
-@APART
-def test_a_large_model_makes_a_run_device_bound(tmp_path):
-    toy.train(tmp_path, **LARGE, training={"save_checkpoints_steps": 1000})
-    found = timing(tmp_path)["diagnosis"]
-    assert found["kind"] == COMPUTE_BOUND, found["text"]
 
 
 def test_a_short_run_says_so_and_micro_batches_are_one_step(tmp_path, caplog):

@@ -21,7 +21,6 @@ from bert_tf.optimization.adamw import AdamWConfig, moment_names
 from bert_tf.optimization.parts import LayerDecay, part_of
 from bert_tf.runtime.devices import session_config
 from tests.estimator import wide
-from tests.graphs import peak_bytes
 from tests.labelled import HEAD_VARIABLES, label_ids, labelled
 from tests.tiny import random_weights
 
@@ -57,7 +56,8 @@ def train(*, steps=STEPS, config=CONFIG, **options) -> Trained:
         spec = build(wide.features(), BATCH, config=config, **options)
         initial = {variable.op.name: variable.initial_value for variable in tf1.trainable_variables()}
         assert initial.keys() == {*encoder_shapes(config), *HEAD_VARIABLES}
-        session.run(tf1.global_variables_initializer(), {value: START[name] for name, value in initial.items()})
+        starts = {initial[name]: value for name, value in START.items() if name in initial}
+        session.run(tf1.global_variables_initializer(), starts)
         session.run(tf1.local_variables_initializer())
         fetches = [
             spec.loss,
@@ -125,20 +125,6 @@ def test_micro_batches_drop_different_elements_and_the_seed_repeats_them():
     assert abs(twice - alone) > 1e-6  # of one and the same example, half of the loss
 
 
-def test_micro_batches_take_less_memory():
-    config = dataclasses.replace(CONFIG, hidden_size=32, intermediate_size=128)
-
-    def peak(count: int) -> int:
-        with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
-            # What makes words current that waited takes memory of its own.
-            spec = build(wide.features(), 48, config=config, dropout=True, micro_batches=count, defer_embeddings=False)
-            session.run(tf1.global_variables_initializer())
-            session.run(tf1.local_variables_initializer())
-            return peak_bytes(session, spec.train_op)
-
-    assert peak(6) < 0.5 * peak(1)
-
-
 @pytest.mark.parametrize(
     ("frozen", "execution"),
     [({"pooler", 0}, DEFAULT), ({"embeddings", 0}, DEFAULT), ({"embeddings", 0}, Execution(recompute=True))],
@@ -180,13 +166,3 @@ def test_lamb_is_the_same_scaled_and_in_micro_batches_and_puts_no_update_off():
     whole = by_lamb()
     assert_same(by_lamb(loss_scaling=True, micro_batches=4), whole)
     assert not [name for name in whole.operations if "current_at" in name]
-
-
-def test_updates_that_are_put_off_follow_schedule_and_layer():
-    options = {"config": wide.CONFIG, "schedule": "cosine", "layer_decay": LayerDecay(0.8, layers=1)}
-    put_off, at_once = (train(defer_embeddings=defer, **options) for defer in (True, False))
-    assert_same(put_off, at_once)
-    # Two steps of warm-up, then half a cosine over ten.
-    np.testing.assert_allclose(
-        put_off.rates, [0, 0.0015, *(0.0015 * (1 + np.cos(np.pi * step / 10)) for step in range(4))], rtol=1e-5
-    )

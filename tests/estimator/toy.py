@@ -68,10 +68,13 @@ def make_estimator(
     execution: Execution = EXECUTION,
     restore: RestorePlan | None = None,
     xla: bool = False,
+    rates: str | None = None,
     **optimization,
 ):
-    """An Estimator of the toy's model."""
+    """An Estimator of the toy's model; `rates` names the schedule of the learning rate."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": schedule.steps, **optimization}
+    if rates is not None:
+        settings["schedule"] = rates
     model = Model(config, HEAD, execution=execution, seed=seed, optimization=Optimization(**settings), restore=restore)
     return run.make_estimator(model, folder, Machine(session_config(xla=xla)))
 

@@ -1,3 +1,5 @@
+"""Which rows are in which batch, in training and evaluation, and how long batches are."""
+
 from __future__ import annotations
 
 import itertools
@@ -5,7 +7,18 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.inputs.pipeline import TO_LONGEST, Schedule, epoch_order, eval_batches, train_input_fn, training_draws
+from bert_tf.inputs import pipeline
+from bert_tf.inputs.pipeline import (
+    TO_LONGEST,
+    Batching,
+    Schedule,
+    epoch_order,
+    eval_batches,
+    eval_order,
+    grouped_draws,
+    train_input_fn,
+    training_draws,
+)
 from tests.labelled import labelled
 
 SIZES = [(1, 1), (7, 3), (12, 4), (13, 4), (3, 8), (40, 7)]  # examples, batch size
@@ -91,3 +104,84 @@ def test_a_schedule_of_fewer_examples_than_there_are_rows_is_refused():
     """Windows of long texts are rows, and examples of training."""
     with pytest.raises(ValueError, match="the schedule is of 6 rows, the features have 9 rows"):
         train_input_fn(make_features([3] * 9), Schedule(6, 4, 2.0), seed=5)
+
+
+WINDOW = 50
+LENGTHS = np.random.default_rng(0).integers(5, 100, 203).astype(np.int32)
+SCHEDULE = Schedule(203, 4, 2.4)  # 121 steps: two windows and a part of a third, over epochs
+
+
+def grouped(*, seed=5, start_step=0, schedule=SCHEDULE):
+    return [draw.units for draw in grouped_draws(schedule, LENGTHS, seed=seed, start_step=start_step)]
+
+
+def plain(*, seed=5):
+    return [draw.units for draw in training_draws(SCHEDULE, seed=seed)]
+
+
+def as_lists(rows):
+    return [list(batch) for batch in rows]
+
+
+@pytest.mark.parametrize("window", [0, 1, 2])
+def test_a_window_has_the_examples_that_it_has_without_grouping_and_batches_that_do_not_overlap(window):
+    assert len(grouped()) == SCHEDULE.steps == 2 * WINDOW + 21
+    assert {len(batch) for batch in grouped()} == {SCHEDULE.batch_size}
+    part = slice(window * WINDOW, (window + 1) * WINDOW)
+    assert sorted(np.concatenate(grouped()[part])) == sorted(np.concatenate(plain()[part]))
+    spans = sorted((LENGTHS[batch].min(), LENGTHS[batch].max()) for batch in grouped()[part])
+    assert all(longest <= shortest for (_, longest), (shortest, _) in zip(spans, spans[1:]))
+
+
+@pytest.mark.parametrize("examples", [1, 3, 203])
+def test_grouping_fills_every_batch_however_few_examples_there_are(examples):
+    rows = [draw.units for draw in grouped_draws(Schedule(examples, 4, 20), np.full(examples, 7), seed=1)]
+    assert [len(batch) for batch in rows] == [4] * (examples * 5)
+
+
+@pytest.mark.parametrize("start", [0, 1, 49, 50, 51, 99, 100, 101, 120, 121, 122, 150, 200])
+def test_grouped_units_start_at_any_step(start):
+    assert as_lists(grouped(start_step=start)) == as_lists(grouped()[start:])
+
+
+@pytest.mark.parametrize(
+    ("batching", "tokens"),
+    [
+        (Batching(), [9, 4, 2]),
+        (Batching(pad_to=12), [12, 12, 12]),
+        (Batching(multiple=4), [12, 4, 4]),
+        (Batching(multiple=8), [16, 8, 8]),
+        (Batching(pad_to=12, multiple=8), [16, 16, 16]),
+        (Batching(pad_to=16, multiple=8), [16, 16, 16]),
+    ],
+)
+def test_batches_have_the_length_that_is_asked_for(batching, tokens):
+    found = padded(make_features([3, 5, 9, 2, 4]), 2, batching=batching)  # rows 2, 1; 4, 0; 3
+    assert [batch["input_mask"].sum(axis=1).tolist() for batch in found] == [[9, 5], [4, 3], [2]]
+    assert all((batch["input_ids"] == batch["input_ids"][:, :1] * batch["input_mask"]).all() for batch in found)
+    assert [batch["input_ids"].shape for batch in found] == [(2, tokens[0]), (2, tokens[1]), (1, tokens[2])]
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS % 3 + 1, np.array([4])], ids=["many", "ties", "one"])
+def test_evaluation_begins_with_the_longest_and_keeps_ties_in_order(lengths):
+    order = list(eval_order(lengths))
+    assert order == sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 4, 50, 1000])
+def test_evaluation_sees_every_example_once_and_ends_with_the_rest(batch_size):
+    batches = padded(make_features(LENGTHS), batch_size)
+    assert seen(batches) == list(eval_order(LENGTHS))
+    if batch_size is not None:
+        starts = range(0, len(LENGTHS), batch_size)
+        assert [len(batch["label_ids"]) for batch in batches] == [min(batch_size, len(LENGTHS) - start) for start in starts]
+
+
+@pytest.mark.parametrize("budget", [1, 99, 100, 500, 2048, 10**6])
+def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, budget):
+    monkeypatch.setattr(pipeline, "_EVAL_TOKENS", budget)
+    found = padded(make_features(LENGTHS), None)
+    sizes = [batch["input_ids"].size for batch in found]
+    assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, found))
+    # And is not smaller than it must be: one more example of the same length would not fit.
+    assert all(size + batch["input_ids"].shape[1] > budget for size, batch in zip(sizes[:-1], found[:-1]))

@@ -1,3 +1,5 @@
+"""AdamW and LAMB beside their definitions in NumPy and float64."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,24 +7,39 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_decayed
+from bert_tf.optimization.optimizers import OPTIMIZERS, Lamb, trust_ratio
+from bert_tf.training import settings
 from tests import reference
-from tests.optimization import updates
+from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 STEPS = 10
-PUBLISHED = updates.PUBLISHED
-KERNEL, BIAS, NORM = "dense/kernel", "dense/bias", "output/LayerNorm/gamma"
+PUBLISHED = AdamWConfig()
+KERNEL, BIAS, NORM, WORD_BIAS = "dense/kernel", "dense/bias", "output/LayerNorm/gamma", "cls/predictions/output_bias"
 RANDOM = np.random.default_rng(0)
-START = {name: RANDOM.normal(size=3).astype(np.float32) for name in (KERNEL, BIAS, NORM)}
-GRADIENTS = {name: RANDOM.normal(0, [0.01, 1, 100], size=[STEPS, 3]).astype(np.float32) for name in START}
+START = {name: RANDOM.normal(size=[2, 3]).astype(np.float32) for name in (KERNEL, BIAS, NORM, WORD_BIAS)}
+GRADIENTS = {name: RANDOM.normal(0, [0.01, 1, 100], size=[STEPS, 2, 3]).astype(np.float32) for name in START}
 RATES = np.linspace(2e-3, 1e-4, STEPS, dtype=np.float32)  # a hundred times the published ones
+FACTORS = (0.5, 1.0, 0.25, 1.0)
 
 
-def train(config=PUBLISHED, *, gradients=GRADIENTS, rates=RATES, factors=None):
-    return updates.train(AdamW, START, gradients, rates, config, factors)
+def train(config=PUBLISHED, *, optimizer=AdamW, gradients=GRADIENTS, rates=RATES, factors=None):
+    """Returns every variable by name after an update for each rate."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        step = tf1.train.get_or_create_global_step()
+        variables = [tf1.get_variable(name, initializer=value) for name, value in START.items()]
+        now = step.read_value()
+        of_step = [tf.gather(gradients[name], now) for name in START]
+        update = optimizer(variables, tf.gather(rates, now), now, config, factors=factors).apply(of_step)
+        with tf.control_dependencies([update]):
+            train_op = step.assign_add(1, read_value=False)
+        session.run(tf1.global_variables_initializer())
+        for _ in rates:
+            session.run(train_op)
+        return session.run({variable.op.name: variable for variable in tf1.global_variables()})
 
 
-def assert_as_defined(weights, config, *, gradients=GRADIENTS, factors=(1.0, 1.0, 1.0)):
+def assert_as_defined(weights, config, *, gradients=GRADIENTS, factors=(1.0,) * 4):
     """Only the kernel decays."""
     for (name, start), factor in zip(START.items(), factors):
         ways = {"decay": 0.01 if name == KERNEL else 0.0, "bias_correction": config.bias_correction}
@@ -55,10 +72,10 @@ def test_epsilon_is_added_to_the_root_of_the_second_moment(fused, bias_correctio
 
 @FUSED
 def test_a_variable_without_gradient_moves_on_by_its_moments_and_may_have_a_share_of_the_rate_alone(fused):
-    config, factors = AdamWConfig(fused=fused), (0.5, 1.0, 0.25)
-    gradients = {name: np.where(np.arange(STEPS)[:, None] < 2, of_steps, 0) for name, of_steps in GRADIENTS.items()}
+    config = AdamWConfig(fused=fused)
+    gradients = {name: np.where(np.arange(STEPS)[:, None, None] < 2, of_steps, 0) for name, of_steps in GRADIENTS.items()}
     assert_as_defined(train(config, gradients=gradients), config, gradients=gradients)
-    assert_as_defined(train(config, factors=factors), config, factors=factors)
+    assert_as_defined(train(config, factors=FACTORS), config, factors=FACTORS)
 
 
 @FUSED
@@ -91,3 +108,20 @@ def test_biases_and_normalization_do_not_decay(name, expected):
 def test_names_of_undecayed_variables_can_be_chosen():
     with tf.Graph().as_default():
         assert not is_decayed(tf1.get_variable("dense/kernel", [1]), AdamWConfig(undecayed="kernel"))
+
+
+@pytest.mark.parametrize("factors", [(1.0,) * 4, FACTORS])
+def test_lamb_agrees_with_the_definition(factors):
+    weights = train(optimizer=Lamb, factors=factors)
+    for (name, start), factor in zip(START.items(), factors):
+        expected = reference.lamb(start, GRADIENTS[name], factor * RATES, adapts=name == KERNEL)
+        np.testing.assert_allclose(weights[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(("weights", "update", "ratio"), [([3.0, 4.0], [0.0, 2.0], 2.5), ([0.0], [2.0], 1), ([2.0], [0.0], 1)])
+def test_the_ratio_of_a_norm_of_zero_is_one(weights, update, ratio):
+    assert evaluate(lambda: trust_ratio(tf.constant(weights), tf.constant(update))) == ratio
+
+
+def test_the_flag_names_all_optimizers():
+    assert tuple(OPTIMIZERS) == settings.OPTIMIZERS
