@@ -174,7 +174,6 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
         (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is for .npy, .npz and .parquet"),
         (["--input=a", "--output=b.npy", "--tokens"], "npy cannot store where a text begins"),
         (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: --output_format=published has"),
-        (["--input=no.txt", "--output=b.npz"], "no.txt: cannot read the file: No such file"),
     ],
 )
 def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, project, arguments, message):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 
 import numpy as np
 import pytest
@@ -87,19 +86,11 @@ def test_what_cannot_be_filled_in(filler, texts, top, error, message):
         filler.fill_mask(texts, top=top)
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda run: run.predict(["a"]),
-        lambda run: run.evaluate([("a", "0")]),
-        lambda run: run.evaluate(),
-        lambda run: run.evaluate("test"),
-    ],
-)
-def test_a_model_of_pretraining_says_what_predicts_and_evaluates(tmp_path, ask):
-    with bert_tf.load(pretrained.write_run(tmp_path / "run")) as run, pytest.raises(DataError) as refused:
-        ask(run)
-    assert re.match("Pretraining: .*fill-mask predicts them, .* pretrain --do_eval measures them", str(refused.value))
+def test_a_model_of_pretraining_says_what_predicts_and_evaluates(tmp_path):
+    with bert_tf.load(pretrained.write_run(tmp_path / "run")) as run:
+        for call, *rows in ((run.predict, ["a"]), (run.evaluate, [("a", "0")]), (run.evaluate,), (run.evaluate, "test")):
+            with pytest.raises(DataError, match="^Pretraining: .*fill-mask predicts them, .* pretrain --do_eval measures them"):
+                call(*rows)
 
 
 def test_a_model_of_pretraining_fills_in_words_until_it_is_closed(tmp_path, filler, run):
@@ -126,16 +117,11 @@ def test_a_run_is_read_at_the_length_of_its_training(tmp_path):
 
 def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
     status, out, _ = command(capsys, model, f"--text={TEXTS[0]}", "--top=2", "--max_seq_length=24")
-    expected = filler.fill_mask(TEXTS[:1], top=2)[0]
-    lines = [
-        line
-        for place in expected
-        for line in (
-            f"characters {place.start} to {place.end}",
-            *(f"  {word.probability:.4f}  {word.piece}" for word in place.words),
-        )
-    ]
-    assert (status, out.splitlines()) == (0, lines)
+    expected = []
+    for place in filler.fill_mask(TEXTS[:1], top=2)[0]:
+        expected.append(f"characters {place.start} to {place.end}")
+        expected += [f"  {word.probability:.4f}  {word.piece}" for word in place.words]
+    assert (status, out.splitlines()) == (0, expected)
 
 
 def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkeypatch, filler):
@@ -146,9 +132,8 @@ def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkey
     rows = [json.loads(line) for line in gzip.decompress(output.read_bytes()).splitlines()]
     assert [(row["id"], row["text"]) for row in rows] == [(str(n), text) for n, text in enumerate(TEXTS, 1)]
     for row, places in zip(rows, filler.fill_mask(TEXTS, top=1)):
-        assert [(mask["start"], mask["end"], mask["words"][0]["piece"]) for mask in row["masks"]] == [
-            (place.start, place.end, place.words[0].piece) for place in places
-        ]
+        masks = [(mask["start"], mask["end"], mask["words"][0]["piece"]) for mask in row["masks"]]
+        assert masks == [(place.start, place.end, place.words[0].piece) for place in places]
 
 
 def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
@@ -165,7 +150,6 @@ def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
         (["--text=rain"], "--text: has no [MASK]; write [MASK] where a word is to be filled in"),
         (["--text=[MASK]", "--max_seq_length=2"], "--max_seq_length=2"),
         (["--input=in.txt", "--output=out.tsv"], "--output=out.tsv: words are written as JSON lines"),
-        (["--input=no.txt", "--output=out.jsonl"], "no.txt: cannot read the file: No such file"),
         (["--input=in.txt", "--output=out.jsonl"], "in.txt: row 2: has no [MASK]"),
         (["--input=pairs.txt", "--output=out.jsonl"], "pairs.txt: row 1: is a pair; give one text"),
     ],

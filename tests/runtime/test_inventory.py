@@ -108,12 +108,29 @@ def test_limits_of_logical_devices(laptop):
 
 
 @pytest.mark.usefixtures("laptop")
-def test_a_laptop_without_cudnn():
+def test_a_laptop_without_cudnn(monkeypatch):
     assert reasons(take()) == [["cannot load libcudnn.so.8"]] * 2
     assert inventory.unused_gpu_warning() == (
         f"computing on the CPU, although there is {RTX} at 0000:01:00.0, {RTX} at 0000:02:00.0: cannot load libcudnn.so.8."
         f" To use it: {ADVICE}"
     )
+    plain = dataclasses.asdict(take())
+    cause = {"code": "no_cuda_libraries", "reason": "cannot load libcudnn.so.8", "remedy": ADVICE}
+    assert plain["unusable_gpus"][0]["causes"] == (cause,)
+    assert plain["no_gpu"] == (cause,)  # once, though two GPUs have it
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert reasons(take())[0] == ["hidden by CUDA_VISIBLE_DEVICES=''", "cannot load libcudnn.so.8"]  # all causes at once
+
+
+@pytest.mark.usefixtures("laptop")
+def test_a_driver_that_breaks_tensorflow(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("cudaGetDevice() failed. Status: initialization error")
+
+    for name in ("list_physical_devices", "get_visible_devices", "list_logical_devices"):
+        monkeypatch.setattr(tf.config, name, fail)
+    assert take().physical_devices == ()
+    assert "cannot load libcudnn.so.8" in inventory.unused_gpu_warning()
 
 
 @pytest.mark.parametrize(("value", "hidden"), [("", 2), ("-1", 2), ("0", 1), ("1", 1)])
@@ -215,31 +232,6 @@ def test_a_gpu_of_the_host_that_the_container_was_not_given(machine):
     machine.pci("0000:02:00.0")
     machine.tensorflow_sees({"device_name": RTX})
     assert reasons(take()) == [["nvidia-smi does not list it"]]
-
-
-@pytest.mark.usefixtures("laptop")
-def test_all_causes_are_named_at_once(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert reasons(take())[0] == ["hidden by CUDA_VISIBLE_DEVICES=''", "cannot load libcudnn.so.8"]
-
-
-@pytest.mark.usefixtures("laptop")
-def test_a_driver_that_breaks_tensorflow(monkeypatch):
-    def fail(*_):
-        raise RuntimeError("cudaGetDevice() failed. Status: initialization error")
-
-    for name in ("list_physical_devices", "get_visible_devices", "list_logical_devices"):
-        monkeypatch.setattr(tf.config, name, fail)
-    assert take().physical_devices == ()
-    assert "cannot load libcudnn.so.8" in inventory.unused_gpu_warning()
-
-
-@pytest.mark.usefixtures("laptop")
-def test_an_inventory_is_plain_data():
-    found = dataclasses.asdict(take())
-    cause = {"code": "no_cuda_libraries", "reason": "cannot load libcudnn.so.8", "remedy": ADVICE}
-    assert found["unusable_gpus"][0]["causes"] == (cause,)
-    assert found["no_gpu"] == (cause,)  # once, though two GPUs have it
 
 
 def codes(**given) -> list[str]:

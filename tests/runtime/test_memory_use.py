@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -114,18 +115,16 @@ def test_the_log_says_what_there_is_and_which_gpu_it_is(memory, caplog, monkeypa
 
 
 @pytest.fixture
-def two_gpus(monkeypatch):
-    """A machine with two GPUs; returns what TensorFlow says of each."""
-    names = [f"/device:GPU:{number}" for number in (0, 1)]
-    devices = [tf.config.LogicalDevice(name, "GPU") for name in names]
+def _two_gpus(monkeypatch):
+    """A machine with two GPUs, whose memory TensorFlow tells."""
+    devices = [tf.config.LogicalDevice(f"/device:GPU:{number}", "GPU") for number in (0, 1)]
     told = {
         "GPU:0": {"current": 10 * MEBIBYTE, "peak": 40 * MEBIBYTE},
         "GPU:1": {"current": 20 * MEBIBYTE, "peak": 30 * MEBIBYTE},
     }
-    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: devices if kind == "GPU" else [])
-    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: devices if kind == "GPU" else [])
+    for name in ("get_visible_devices", "list_logical_devices"):
+        monkeypatch.setattr(tf.config, name, lambda kind: devices if kind == "GPU" else [])
     monkeypatch.setattr(tf.config.experimental, "get_memory_info", lambda name: told[name])
-    return told
 
 
 def test_memory_of_the_process_grows_with_what_it_touches():
@@ -137,33 +136,25 @@ def test_memory_of_the_process_grows_with_what_it_touches():
     assert after - before == pytest.approx(64, abs=16)
 
 
-@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.usefixtures("_two_gpus")
 def test_gpu_that_has_most():
     found = MemoryUse().read()
     assert (found["gpu_memory_mb"], found["gpu_memory_peak_mb"]) == (20, 40)
 
 
+@pytest.mark.usefixtures("_two_gpus")
 @pytest.mark.parametrize("error", [ValueError("no such device"), RuntimeError("late"), tf.errors.InternalError(None, None, "")])
-def test_gpu_that_does_not_tell_is_not_asked_again(two_gpus, monkeypatch, error):
-    asked = []
-
-    def fails(name):
-        asked.append(name)
-        raise error
-
-    monkeypatch.setattr(tf.config.experimental, "get_memory_info", fails)
+def test_gpu_that_does_not_tell_is_not_asked_again(monkeypatch, error):
+    ask = mock.Mock(side_effect=error)
+    monkeypatch.setattr(tf.config.experimental, "get_memory_info", ask)
     use = MemoryUse()
     assert [use.read().keys() for _ in range(2)] == [{"host_memory_mb"}] * 2
-    assert len(asked) == 1
-    assert two_gpus
+    ask.assert_called_once()
 
 
-@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.usefixtures("_two_gpus")
 def test_where_devices_cannot_be_set_up_only_the_host_counts(monkeypatch):
-    def fails(kind):
-        raise RuntimeError(kind)
-
-    monkeypatch.setattr(tf.config, "list_logical_devices", fails)
+    monkeypatch.setattr(tf.config, "list_logical_devices", mock.Mock(side_effect=RuntimeError("GPU")))
     assert MemoryUse().read().keys() == {"host_memory_mb"}
     # With several machines, or without a GPU, no device is set up.
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda _: pytest.fail("sets up the devices"))

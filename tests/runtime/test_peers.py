@@ -307,9 +307,31 @@ threading.Event().wait()
 """
 
 
-def test_the_process_ends_though_its_main_thread_hangs():
-    result = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, check=False, timeout=LONG)
-    assert (result.returncode, result.stdout, result.stderr) == (75, "before\n", "error: worker 1 is gone\n")
+CLOSING = """
+import sys, time
+from bert_tf.runtime import peers
+
+class Session:
+    def close(self):
+        time.sleep(60)
+
+session = Session()
+peers.close_in_background(session)
+session.close()
+session.close()
+print("said")
+sys.exit(peers.leave(7))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "output", "errors"),
+    [(HANGING, 75, "before\n", "error: worker 1 is gone\n"), (CLOSING, 7, "said\n", "")],
+    ids=["the main thread hangs", "a session is closing"],
+)
+def test_the_process_ends_with_its_status_and_output(code, status, output, errors):
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=2 * LONG)
+    assert (result.returncode, result.stdout, result.stderr) == (status, output, errors)
 
 
 TENSORFLOW = """
@@ -350,39 +372,16 @@ def test_the_server_of_tensorflow_is_a_peer_and_loses_no_file_by_it(tensorflow_s
     wait_until(lambda: len(list(files.iterdir())) < before + 10)
 
 
-CLOSING = """
-import sys, time
-from bert_tf.runtime import peers
-
-class Session:
-    def close(self):
-        time.sleep(60)
-
-session = Session()
-peers.close_in_background(session)
-session.close()
-session.close()
-print("said")
-sys.exit(peers.leave(7))
-"""
-
-
 def test_a_session_is_closed_once_and_nobody_waits(monkeypatch):
     monkeypatch.setattr(peers, "_CLOSING", [])
     may, closed = threading.Event(), []
     session = SimpleNamespace(close=lambda: closed.append(may.wait(10)))
     peers.close_in_background(session)
     assert peers.leave(3) == 3  # not closed yet
-    session.close()
-    session.close()
+    for _ in range(2):
+        session.close()
     assert closed == []
     may.set()
     peers._CLOSING[0].join(10)
     assert closed == [True]
     assert peers.leave(3) == 3
-
-
-def test_the_process_ends_with_its_status_and_output_while_a_session_is_closing():
-    command = [sys.executable, "-c", CLOSING]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert (result.returncode, result.stdout) == (7, "said\n")

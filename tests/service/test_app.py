@@ -48,7 +48,6 @@ def test_vectors_may_be_normalized(service, normalize):
         (b'{"rows": [', 400, "not JSON: Expecting value at character 11"),
         (b'{"rows": ["\xff"]}', 400, "the body is not UTF-8: byte 11"),
         (b'{"rows": [], "rows": []}', 400, "the key 'rows' appears twice"),
-        (b"[" * 900, 400, "the body is not usable"),
         (b'{"rows": ' + b"[" * 100 + b"]" * 100 + b"}", 400, "nested more than 64 deep"),
         (b'{"text": "a", "id": NaN}', 400, "not JSON: NaN is not a number there"),
         (b'{"text": "a", "id": 1e999}', 400, "the number 1e999 is too large"),
@@ -60,7 +59,6 @@ def test_vectors_may_be_normalized(service, normalize):
         (b'{"rows": {}}', 422, "rows is an object; give a list"),
         (b'{"rows": [], "model": 1}', 422, "unknown key 'model' beside rows"),
         (b'{"rows": ["a", 5]}', 422, "row 1: is 5; give a text"),
-        (b'{"rows": [""]}', 422, "row 0: a text is empty"),
         (b'{"text_a": "a", "text_b": " "}', 422, "row 0: a text is empty"),
         (b'{"text": "a", "id": {"a": 1}}', 422, "row 0: the value in column 'id' is not a name: {'a': 1}"),
         (b'{"rows": [null]}', 422, "row 0: is None"),
@@ -203,34 +201,40 @@ def test_reloads_do_not_queue():
         assert running.ask("/reload", b"")[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("settings", "host", "origin", "expected"),
-    [
-        ({}, "localhost:{port}", None, 200),
-        ({}, "127.0.0.1:{port}", "http://127.0.0.1:{port}", 200),
-        ({}, "LOCALHOST.", None, 200),
-        ({}, "[::1]:8500", "http://[::1]:8500", 200),
-        ({}, "evil.example:{port}", None, 403),  # its DNS points to 127.0.0.1
-        ({}, "evil.example:{port}", "http://evil.example:{port}", 403),
-        ({}, "localhost@evil.example", None, 403),
-        ({}, "192.168.1.1", None, 403),
-        ({}, "localhost:{port}", "http://evil.example", 403),
-        ({}, "localhost:{port}", "http://localhost:3000", 403),
-        ({}, "localhost:{port}", "null", 403),
-        ({"allowed_hosts": "a.example, B.example"}, "b.example", "https://b.example", 200),
-        ({"allowed_hosts": "b.example"}, "localhost:{port}", "https://b.example", 200),  # a proxy has changed Host
-        ({"allowed_hosts": "b.example"}, "c.example", None, 403),
-        ({"host": ANY}, "any.example", None, 200),
-        ({"host": ANY}, "any.example", "https://evil.example", 403),
-        ({"host": ANY, "allowed_hosts": "b.example"}, "c.example", None, 403),
-    ],
-)
-def test_other_hosts_and_pages_of_other_sites_are_refused(settings, host, origin, expected):
+HOSTS = [  # settings; value of Host, value of Origin, status
+    (
+        {},
+        ("localhost:{port}", None, 200),
+        ("127.0.0.1:{port}", "http://127.0.0.1:{port}", 200),
+        ("LOCALHOST.", None, 200),
+        ("[::1]:8500", "http://[::1]:8500", 200),
+        ("evil.example:{port}", None, 403),  # its DNS points to 127.0.0.1
+        ("evil.example:{port}", "http://evil.example:{port}", 403),
+        ("localhost@evil.example", None, 403),
+        ("192.168.1.1", None, 403),
+        ("localhost:{port}", "http://evil.example", 403),
+        ("localhost:{port}", "http://localhost:3000", 403),
+        ("localhost:{port}", "null", 403),
+    ),
+    ({"allowed_hosts": "a.example, B.example"}, ("b.example", "https://b.example", 200)),
+    (
+        {"allowed_hosts": "b.example"},
+        ("localhost:{port}", "https://b.example", 200),  # a proxy has changed Host
+        ("c.example", None, 403),
+    ),
+    ({"host": ANY}, ("any.example", None, 200), ("any.example", "https://evil.example", 403)),
+    ({"host": ANY, "allowed_hosts": "b.example"}, ("c.example", None, 403)),
+]
+
+
+@pytest.mark.parametrize(("settings", "requests"), [(settings, requests) for settings, *requests in HOSTS])
+def test_other_hosts_and_pages_of_other_sites_are_refused(settings, requests):
     with Running(**settings) as running:
-        sent = {"Host": host, **({"Origin": origin} if origin else {})}
-        headers = {name: value.format(port=running.port) for name, value in sent.items()}
-        assert running.ask(body={"text": "a"}, **headers)[0] == expected
-        assert running.launcher.toys[0].batches == [["a"]] * (expected == 200)
+        for host, origin, expected in requests:
+            sent = {"Host": host, **({"Origin": origin} if origin else {})}
+            headers = {name: value.format(port=running.port) for name, value in sent.items()}
+            assert running.ask(body={"text": "a"}, **headers)[0] == expected, headers
+        assert running.launcher.toys[0].batches == [["a"] for *_, expected in requests if expected == 200]
 
 
 @pytest.mark.parametrize("names", ["", "a,,b", "http://a", "a:80"])

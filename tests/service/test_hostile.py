@@ -109,7 +109,8 @@ def test_a_client_that_closes_before_the_answer_harms_nobody(service):
 
 @pytest.mark.parametrize("hold_s", [0.0, 1.2], ids=["at once", "after probes"])
 def test_a_client_that_has_closed_its_sending_side_is_answered(hold_s):
-    toy = Toy(description(), lambda _: time.sleep(hold_s))
+    pauses = iter([hold_s, 0.0])
+    toy = Toy(description(), lambda _: time.sleep(next(pauses)))
     with Running(toy) as running, running.connected() as connection:
         connection.sendall(REQUEST * 2)
         connection.shutdown(socket.SHUT_WR)

@@ -67,8 +67,8 @@ def test_a_training_ends_before_its_notebook(server, folder, training):
     assert server()["runs"]
 
 
-def test_a_tracker_that_stays_away_is_given_up(server, folder, training, monkeypatch):
-    del server
+@pytest.mark.usefixtures("server")
+def test_a_tracker_that_stays_away_is_given_up(folder, training, monkeypatch):
     training.communicate()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "/nowhere/store.json")
     said = followed(folder, training.pid, patience_s=0.05)

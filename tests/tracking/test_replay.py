@@ -87,12 +87,9 @@ def test_a_moved_folder_is_the_same_run_and_one_with_other_settings_is_not(serve
     (moved / "run_config.json").write_text(json.dumps(example.record(seed=2)))
     assert track(moved).remote == "remote-1"
     assert len(server()["runs"]) == 2
-
-
-def test_a_run_whose_training_was_killed_says_so(server, folder):
-    (folder / "run_config.json").write_text(json.dumps({**example.record(), "schedule": {"steps": 30}}))
-    track(folder)
-    assert server()["runs"]["remote-0"]["status"] == "KILLED"
+    (moved / "run_config.json").write_text(json.dumps({**example.record(seed=3), "schedule": {"steps": 30}}))
+    track(moved)
+    assert server()["runs"]["remote-2"]["status"] == "KILLED"  # its training was
 
 
 def test_each_run_of_several_seeds_is_sent(server, folder):
@@ -109,29 +106,19 @@ def test_the_command_prints_a_line(server, folder, capsys):
     assert server()["runs"]
 
 
-def test_a_second_process_does_not_send_at_the_same_time(server, folder):
-    del server
+@pytest.mark.usefixtures("server")
+def test_what_keeps_a_run_from_being_sent_is_one_line(folder, monkeypatch):
     (folder / "tracking").mkdir()
     with lock.claiming(folder / "tracking" / "mlflow"), pytest.raises(OutputError, match="has been writing to it since"):
-        track(folder)
-
-
-def test_what_cannot_be_reached_is_one_line(server, folder, monkeypatch):
-    del server
+        track(folder)  # a second process does not send at the same time
+    with pytest.raises(FlagError, match="^--register belongs to --tracker=mlflow"):
+        bert_tf.track(folder, tracker="tensorboard", register="name")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "/nowhere/store.json")
     with pytest.raises(OutputError, match=r"run: not all was sent to mlflow: no server; repeat the command to send the rest$"):
         track(folder)
-
-
-def test_a_missing_package_is_one_line(monkeypatch, folder):
     monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(FlagError, match=r"^--tracker=mlflow: mlflow is not installed: pip install 'mlflow-skinny>=.*pandas"):
         track(folder)
-
-
-def test_a_model_is_registered_with_mlflow_only(folder):
-    with pytest.raises(FlagError, match="^--register belongs to --tracker=mlflow"):
-        bert_tf.track(folder, tracker="tensorboard", register="name")
 
 
 def test_overwriting_a_run_deletes_its_state(tmp_path):
