@@ -41,13 +41,18 @@ def test_a_window_starts_every_stride_until_one_ends_with_the_text(text, stride,
     assert len(build()) == 0
 
 
-def test_the_question_is_the_first_segment_cut_if_long():
+def test_the_question_is_the_first_segment_cut_if_long_and_a_text_that_several_share_is_cut_once(monkeypatch):
     features = build(("a?", TEXT), ("b", "c"))
     assert features.first_lengths.tolist() == [4, 4, 4, 3]
     assert features.example_ids.tolist() == [0, 0, 0, 1]
     features = build(("a b c?", "d"), query=2)
     assert (rows(features), features.truncated) == (["[CLS] a b [SEP] d [SEP]"], 1)
     assert build(("a b c d e f g h", "a"), length=11).lengths.tolist() == [6 + 3 + 1]
+    cut = []
+    pieces = WordPieceTokenizer.pieces
+    monkeypatch.setattr(WordPieceTokenizer, "pieces", lambda self, text: cut.append(text) or pieces(self, text))
+    build(("a", TEXT), ("b", TEXT), ("c", "d"))
+    assert cut == [TEXT, "d"]
 
 
 def test_each_token_counts_in_the_window_that_shows_most_around_it():
@@ -100,11 +105,3 @@ def test_what_cannot_be_learned_weighs_nothing(answer):
     features = build(("a?", TEXT, answer), ("a", "b", (0, 1)))
     assert targets(features) == [(0, 0, 0)] * 3 + [(3, 3, 1)]
     assert features.weights.tolist() == [0, 0, 0, 1]
-
-
-def test_a_text_that_several_questions_share_is_cut_once(monkeypatch):
-    cut = []
-    pieces = WordPieceTokenizer.pieces
-    monkeypatch.setattr(WordPieceTokenizer, "pieces", lambda self, text: cut.append(text) or pieces(self, text))
-    build(("a", TEXT), ("b", TEXT), ("c", "d"))
-    assert cut == [TEXT, "d"]

@@ -35,42 +35,33 @@ def built(texts, tokenizer, length: int) -> list[list[int]]:
     return rows(sentences.build(texts, None, tokenizer, max_seq_length=length, long_text=LONGEST_FIRST))
 
 
-def test_ids(kind, tokenizer):
+def test_ids_of_texts_pairs_and_words_are_those_of_transformers(kind, tokenizer):
     assert built([(text, None) for text in TEXTS], tokenizer, 16) == ORACLE[kind]["ids"]
-
-
-def test_ids_of_pairs(kind, tokenizer):
-    """A second text without pieces is none, as published."""
+    # A second text without pieces is none, as published.
     pairs = list(zip(TEXTS[-1:] + TEXTS, TEXTS))
     expected = ORACLE[kind]["pairs"]
     found = built(pairs, tokenizer, 20)
     kept = [number for number, (_, second) in enumerate(pairs) if tokenizer.ids(second)]
     assert len(kept) > len(TEXTS) - 5
     assert [found[number] for number in kept] == [expected[number] for number in kept]
-
-
-def test_ids_of_words(kind, tokenizer):
     for text, (ids, word_ids) in zip(TEXTS, ORACLE[kind]["words"]):
         words = text.split()
         expected = [[one for one, word in zip(ids, word_ids) if word == number] for number in range(len(words))]
         assert tokenizer.of_words(words) == expected, text
 
 
-def test_ranges_have_no_blank_before_the_piece(kind, tokenizer):
-    for text, expected in zip(TEXTS, ORACLE[kind]["ranges"]):
-        pieces = tokenizer.pieces(text)
-        assert pieces.ids.tolist() == tokenizer.ids(text)
-        for start, end, (first, after) in zip(pieces.starts, pieces.ends, expected):
-            assert (text[start:end], end) == (text[first:after].lstrip() or text[first:after], after)
-
-
-def test_letters_keep_their_case_and_lone_surrogates_are_read(tokenizer):
+def test_letters_keep_their_case_and_lone_surrogates_are_read_and_ranges_have_no_blank_before_the_piece(tokenizer, kind):
     assert not tokenizer.lower_case
     assert tokenizer.ids("Mill") != tokenizer.ids("mill")
     assert casing.find(tokenizer.vocabulary).signs == ()
     # JSON can escape them; of BERT's rules they are characters like others.
     assert tokenizer.ids("a \ud800 b") == tokenizer.ids("a \ufffd b")
     assert tokenizer.pieces("\udfff mill").ends[-1] == 6
+    for text, expected in zip(TEXTS, ORACLE[kind]["ranges"]):
+        pieces = tokenizer.pieces(text)
+        assert pieces.ids.tolist() == tokenizer.ids(text)
+        for start, end, (first, after) in zip(pieces.starts, pieces.ends, expected):
+            assert (text[start:end], end) == (text[first:after].lstrip() or text[first:after], after)
 
 
 def test_other_processes_get_the_same_and_a_file_of_padding_and_truncation_does_neither(kind, tokenizer):
@@ -115,14 +106,11 @@ def test_damaged_files_end_in_one_line(content, expected, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_without_the_library_its_command_is_shown(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(FlagError, match="tokenizer.json needs tokenizers: pip install 'tokenizers>="):
-        library.LibraryVocabulary(tokenizer_files.byte_level())
-
-
-def test_what_needs_word_pieces_says_so(tokenizer):
+def test_what_needs_word_pieces_says_so_and_without_the_library_its_command_is_shown(tokenizer, monkeypatch):
     with pytest.raises(FlagError, match=r"fill-mask: only for models with a WordPiece vocabulary \(vocab.txt\)"):
         library.word_pieces(tokenizer, "fill-mask")
     own = library.tokenizer_of(Vocabulary([*SPECIAL_TOKENS, "a"]), lower_case=True)
     assert library.word_pieces(own, "fill-mask") is own
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(FlagError, match="tokenizer.json needs tokenizers: pip install 'tokenizers>="):
+        library.LibraryVocabulary(tokenizer_files.byte_level())
