@@ -17,6 +17,7 @@ from bert_tf.training import settings
 from bert_tf.training.fine_tune_config import SETTINGS, configured
 from tests import classifier
 from tests.classifier import mrpc as parse
+from tests.tasks.refusals import refusal
 from tests.toy_tags import TagTask
 
 
@@ -214,9 +215,7 @@ def test_refuses(argument, message, capsys):
     ids=str,
 )
 def test_refuses_what_a_program_gives(given, message):
-    with pytest.raises(FlagError) as caught:
-        configured(task_name="MRPC", **given)
-    assert str(caught.value).startswith(message)
+    assert refusal(FlagError, configured, task_name="MRPC", **given).startswith(message)
 
 
 def test_help_explains_every_flag_and_every_task_and_fits_a_terminal_of_132_columns():

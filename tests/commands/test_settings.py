@@ -24,6 +24,7 @@ from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import nearest, settings_of, unknown_setting
 from bert_tf.training import fine_tune_config
 from tests import declared, lines
+from tests.tasks.refusals import refusal
 
 WITHOUT_FUNCTION = {"export"}  # a method of a model: bert_tf.load(...).export(...)
 OPERATIONS = declared.settings()
@@ -275,10 +276,7 @@ def test_flags_become_settings(line, name, expected):
     ],
 )
 def test_mistakes_are_one_line(line, message):
-    with pytest.raises(FlagError) as caught:
-        parse(line)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in refusal(FlagError, parse, line)
 
 
 def test_a_job_file_has_lists_and_entries_and_what_follows_two_hyphens_is_for_beam(tmp_path):
@@ -319,9 +317,8 @@ def test_a_job_file_has_lists_and_entries_and_what_follows_two_hyphens_is_for_be
     ],
 )
 def test_mistakes_in_a_job_file_name_file_and_key(tmp_path, name, keys, message):
-    with pytest.raises(FlagError) as caught:
-        parse(f"{name} {stored(tmp_path, {**(TASKS if name == 'evaluate' else FILES), **keys})}")
-    assert str(caught.value).removeprefix(f"{tmp_path}/job.json: ").startswith(message)
+    job = stored(tmp_path, {**(TASKS if name == "evaluate" else FILES), **keys})
+    assert refusal(FlagError, parse, f"{name} {job}").removeprefix(f"{tmp_path}/job.json: ").startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -336,9 +333,7 @@ def test_mistakes_in_a_job_file_name_file_and_key(tmp_path, name, keys, message)
 def test_an_unusable_job_file_is_one_line(tmp_path, data, message):
     path = tmp_path / "job.yaml"
     path.write_bytes(data)
-    with pytest.raises(FlagError) as caught:
-        parse(f"evaluate --job={path}")
-    assert str(caught.value).startswith(f"{path}{message}")
+    assert refusal(FlagError, parse, f"evaluate --job={path}").startswith(f"{path}{message}")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,6 +16,7 @@ import pytest
 from bert_tf.errors import OutputError
 from bert_tf.io import atomic, lock
 from bert_tf.io.atomic import make_folder, replacing, write_text
+from tests.tasks.refusals import refusal
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -98,9 +99,7 @@ def test_make_folder_makes_the_parents_too_and_keeps_what_is_there(tmp_path, mon
     assert (tmp_path / "disk" / "out").is_dir()
     # Asked of the operating system, since a folder's mode does not bind the root user that tests may run as.
     monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
-    with pytest.raises(OutputError) as caught:
-        make_folder(tmp_path)
-    assert str(caught.value) == f"{tmp_path}: cannot write: no permission; name another folder"
+    assert refusal(OutputError, make_folder, tmp_path) == f"{tmp_path}: cannot write: no permission; name another folder"
 
 
 def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):

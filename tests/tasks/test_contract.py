@@ -228,7 +228,7 @@ def test_a_bad_file_is_one_line(problem, suffix, tmp_path):
         path = tmp_path / f"dev{suffix}{end}"
         with pytest.raises(BertError) as caught:
             read(problem, path, damaged(good))
-        said = str(caught.value)
-        assert all(line.startswith(f"{path}:") for line in said.splitlines())
-        assert said.count("\n") == (2 if said.endswith("2 rows cannot be used") else 0)
-        assert re.fullmatch(message, said.removeprefix(f"{path}: "))
+        problem_lines = str(caught.value)
+        assert all(line.startswith(f"{path}:") for line in problem_lines.splitlines())
+        assert problem_lines.count("\n") == (2 if problem_lines.endswith("2 rows cannot be used") else 0)
+        assert re.fullmatch(message, problem_lines.removeprefix(f"{path}: "))

@@ -19,6 +19,7 @@ from bert_tf.tasks.pretraining.settings import PretrainingSettings
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import texts
+from tests.tasks.refusals import refusal
 from tests.tiny import TOKENS
 
 COUNT, LENGTH = 30, 24
@@ -159,10 +160,7 @@ def test_files_that_cannot_be_used_are_one_line(purpose, files, settings, messag
         name: value.format(shards=shards, text=text, folder=tmp_path) if isinstance(value, str) else value
         for name, value in settings.items()
     }
-    with pytest.raises(BertError) as caught:
-        len(opened(tmp_path / "run", purpose, **settings))
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert message in refusal(BertError, lambda: len(opened(tmp_path / "run", purpose, **settings)))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from bert_tf.errors import DataError
 from bert_tf.tasks import text_lines
 from bert_tf.tasks.tables import RowError, open_table
+from tests.tasks.refusals import refusal
 
 BOM = b"\xef\xbb\xbf"
 LATIN1 = "; iconv -f LATIN1 -t UTF-8 converts Latin-1"
@@ -42,9 +43,7 @@ def cells(path, *columns, **options):
 
 
 def message_of(path, *columns, **options) -> str:
-    with pytest.raises(DataError) as caught:
-        cells(path, *columns, **options)
-    return str(caught.value)
+    return refusal(DataError, cells, path, *columns, **options)
 
 
 @pytest.mark.parametrize("start", [b"", BOM])

@@ -23,6 +23,7 @@ from bert_tf.tasks.tags.evaluation import evaluate
 from bert_tf.tasks.tags.family import TagFamily
 from bert_tf.tasks.tags.predictions import TagPredictions
 from tests.features.test_tags import CONTROL, TOKENIZER
+from tests.tasks.refusals import refusal
 
 CONLL = "-DOCSTART- -X- O\n\nEU NNP I-ORG\nrejects VBZ O\n\nPeter NNP I-PER\nBlackburn NNP I-PER\n"
 _OF_X = {"labels": "O,B-X,I-X"}
@@ -140,10 +141,8 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
     ],
 )
 def test_bad_files_end_in_one_line(tmp_path, text, settings, problem):
-    with pytest.raises(BertError) as caught:
-        own(tmp_path, text, "train.jsonl" if text[:1] == "{" else "train.txt", **settings)[0].examples("", "train")
-    assert problem in str(caught.value)
-    assert "\n" not in str(caught.value)
+    name = "train.jsonl" if text[:1] == "{" else "train.txt"
+    assert problem in refusal(BertError, lambda: own(tmp_path, text, name, **settings)[0].examples("", "train"))
 
 
 @pytest.mark.parametrize(
