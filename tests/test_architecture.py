@@ -25,7 +25,7 @@ LAYERS = (
     ("features",),
     ("corpus",),
     ("tasks",),
-    ("gradient",),
+    ("gradient", "variables"),
     ("native",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
@@ -54,6 +54,7 @@ PRIVATE = {
     "profiling/operations/step_stats.py",
     "runtime/devices.py",
     "checkpoints/saved.py",
+    "variables.py",
 }
 # Lower rooms that a room is kept from all the same: the encoder knows no task, optimizer and runtime no data.
 KEPT_FROM = {

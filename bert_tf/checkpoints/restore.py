@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 
+from bert_tf import variables
 from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra, pretraining_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -126,21 +126,14 @@ def starting_from(plan: RestorePlan | None) -> Iterator[None]:
     if plan is None or not plan.loaded:
         yield
         return
-    if tf.distribute.has_strategy():  # it makes copies of variables in its own way
+    if not variables.can_make():
         yield
         _replace_initializers(plan)
         return
-    restored, used = _restored(plan), set()
-
-    def get(getter: Callable[..., tf.Variable], name: str, *arguments: Any, **settings: Any) -> tf.Variable:
-        if name in restored:
-            used.add(name)
-            settings["initializer"] = lambda *_, **__: restored[name]
-        return getter(name, *arguments, **settings)
-
-    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get):
+    restored = _restored(plan)
+    with variables.made_at_once({name: value.shape for name, value in restored.items()}, restored) as taken:
         yield
-    _refuse_lacking(plan, used)
+    _refuse_lacking(plan, taken)
 
 
 def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
@@ -157,9 +150,9 @@ def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
 
 
 def _replace_initializers(plan: RestorePlan) -> None:
-    variables = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
-    _refuse_lacking(plan, variables)
-    tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): variables[name] for name in plan.loaded})
+    made = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
+    _refuse_lacking(plan, made)
+    tf1.train.init_from_checkpoint(plan.prefix, {plan.stored(name): made[name] for name in plan.loaded})
 
 
 def _refuse_lacking(plan: RestorePlan, made: Container[str]) -> None:

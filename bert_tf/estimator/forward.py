@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from bert_tf import variables
 from bert_tf.checkpoints import values
+from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
 from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
@@ -22,7 +26,6 @@ from bert_tf.estimator.saver import save_only
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, Rows, eval_batches
-from bert_tf.optimization.adamw import zeros
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
@@ -129,10 +132,10 @@ class _Tower:
                 }
                 # The graph optimizer ignores the shapes of fed placeholders, and would fuse less.
                 shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in self.inputs.items()}
-                with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=_without_initial_value):
+                with _filled_by_a_checkpoint(model.config):
                     self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
                 self.variables = tf1.trainable_variables()
-                self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self.variables]
+                self._sums = [tf.nn.l2_loss(variable) for variable in self.variables]
                 self._step = tf1.train.get_or_create_global_step()
             # File names are strings, for which GPUs have no kernels.
             self._saver = tf1.train.Saver(self.variables)
@@ -150,8 +153,9 @@ class _Tower:
             self._whole_saver.save(self.session, prefix, write_meta_graph=False, write_state=False)
 
     def not_finite(self) -> list[str]:
-        finite = self.session.run(self._finite)
-        return [variable.op.name for variable, is_finite in zip(self.variables, finite) if not is_finite]
+        sums = self.session.run(self._sums)  # of squares, which also are infinite for weights beyond 1e19
+        doubtful = [variable for variable, total in zip(self.variables, sums) if not np.isfinite(total)]
+        return [variable.op.name for variable in doubtful if not np.isfinite(self.session.run(variable)).all()]
 
     def outputs(self, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
         """Returns the outputs of a batch, without padding."""
@@ -160,9 +164,9 @@ class _Tower:
         return found
 
 
-def _without_initial_value(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Variable:
-    """Makes a variable that a checkpoint will fill."""
-    return getter(name, *args, **{**options, "initializer": zeros})
+def _filled_by_a_checkpoint(config: BertConfig) -> contextlib.AbstractContextManager[object]:
+    """The encoder's variables without initial values, if TensorFlow lets us make them."""
+    return variables.made_at_once(encoder_shapes(config)) if variables.can_make() else contextlib.nullcontext()
 
 
 def _taken(waiting: collections.deque[Rows]) -> Iterator[Rows]:

@@ -20,15 +20,23 @@ tf1 = tf.compat.v1
 _MASKED = -10000.0  # added to the scores of padding, as published: its softmax is 0 in float32
 
 
-def mask_bias(input_mask: tf.Tensor) -> tf.Tensor:
-    """Score bias [B, 1, 1, T] of an input mask [B, T]: 0 for real tokens, a large negative number for padding."""
-    return (1.0 - tf.cast(input_mask[:, None, None, :], tf.float32)) * _MASKED
+def mask_bias(input_mask: tf.Tensor, layout: Layout, execution: Execution) -> tf.Tensor:
+    """Score bias of an input mask [B, T]: 0 for real tokens, a large negative number for padding.
+
+    It is [B, 1, 1, T], or [N], one for each row, if a native kernel attends.
+    """
+    bias = (1.0 - tf.cast(input_mask, tf.float32)) * _MASKED  # [B, T]
+    return layout.pack(bias) if _is_native(layout, execution) else bias[:, None, None, :]
+
+
+def _is_native(layout: Layout, execution: Execution) -> bool:
+    return execution.native and isinstance(layout, Packed)
 
 
 def attention(
     rows: tf.Tensor, bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, execution: Execution
 ) -> tf.Tensor:
-    """Attends, projects, adds and normalizes: rows [N, D], bias [B, 1, 1, T] to [M, D]; variable scope `attention`.
+    """Attends, projects, adds and normalizes: rows [N, D], bias from `mask_bias` to [M, D]; variable scope `attention`.
 
     `queries` selects the tokens that attend; all are attended to. `layout` locates the rows in the batch.
     """
@@ -44,14 +52,14 @@ class _Sequences(NamedTuple):
 
     queries: tf.Tensor  # [M, D]
     rows: tf.Tensor  # [N, D]
-    bias: tf.Tensor  # [B, 1, 1, T] from `mask_bias`
+    bias: tf.Tensor  # from `mask_bias`
     of_queries: Layout
     layout: Layout  # of the rows
 
 
 def _self_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Attends within each sequence; returns [M, D], heads side by side; variable scope `self`."""
-    if execution.native and isinstance(sequences.layout, Packed):
+    if _is_native(sequences.layout, execution):
         return _native_attention(sequences, config, execution)
     queries, rows, bias, of_queries, layout = sequences
     heads, width = config.num_attention_heads, config.head_size
@@ -76,11 +84,10 @@ def _native_attention(sequences: _Sequences, config: BertConfig, execution: Exec
         sources = {"query": queries, "key": rows, "value": rows}
         found = [layers.product(source, config.hidden_size, config, scope=name) for name, source in sources.items()]
         products, biases = zip(*found)
-        hidden = layout.pack(bias[:, 0, 0, :])  # [N]
         starts = of_queries.starts(), layout.starts()
-        shape = tf.stack([tf.shape(bias)[0], heads, of_queries.longest(), layout.longest()])
+        shape = tf.stack([layout.sequences(), heads, of_queries.longest(), layout.longest()])
         mask, scale = execution.dropout.kept_weights(shape, starts, config.attention_probs_dropout_prob)
-        return native.attention(products, biases, hidden, starts, mask, heads=heads, scale=scale)
+        return native.attention(products, biases, bias, starts, mask, heads=heads, scale=scale)
 
 
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:

@@ -86,7 +86,7 @@ def bert(
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
-        bias = mask_bias(input_mask)  # [B, 1, 1, T]
+        bias = mask_bias(input_mask, layout, execution)
         with tf1.variable_scope("encoder"):
             rows, states = _layers(rows, bias, layout, queries, config, execution)
         first = queries.layout.first(rows)  # [B, D]
@@ -103,7 +103,7 @@ def _make_layout(execution: Execution) -> type[Packed | Padded]:
 def _layers(
     rows: tf.Tensor, bias: tf.Tensor, layout: Layout, last: Selection, config: BertConfig, execution: Execution
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Computes all layers, `last` tokens only in the last: rows [N, D], bias [B, 1, 1, T] to [M, D].
+    """Computes all layers, `last` tokens only in the last: rows [N, D] and `attention.mask_bias` to [M, D].
 
     Also returns each layer's [B, T, D], the last one's [B, Q, D].
     """

@@ -38,7 +38,7 @@ class DropElements:
     def kept(self, size: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
         """[size] uint8 1 for kept elements, else 0, by a native kernel, and the factor of kept ones; same elements as `mask`.
 
-        None instead of a tensor if nothing is dropped.
+        `size` is a scalar int64. None instead of a tensor if nothing is dropped.
         """
         del size, rate
         return None, 1.0
@@ -74,7 +74,8 @@ class Dropout(DropElements):
             self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
             self._step = tf.cast(step, tf.int64) * (1 << 16)
         self._calls = 0
-        self._drawn: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}  # seed and size of each call, shared by copies
+        self._seeds: dict[int, tf.Tensor] = {}  # of each call, shared by copies
+        self._sizes: dict[int, tf.Tensor] = {}
         self._event: tf.Tensor | None = None  # random numbers wait for it
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
@@ -89,8 +90,8 @@ class Dropout(DropElements):
             return self._mask(shape, rate, dtype)
 
     def _mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor:
-        seed, size = self._next(shape)
-        fours = -(-size // 4)
+        size = self._size(shape)
+        fours, seed = -(-size // 4), self._next_seed()
         with tf.control_dependencies([] if self._event is None else [self._event]):
             bits = tf.random.stateless_uniform([fours], seed, minval=None, maxval=None, dtype=tf.uint64)
         draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
@@ -103,32 +104,39 @@ class Dropout(DropElements):
         return tf.reshape(kept, shape)
 
     def kept(self, size: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
-        return self._drawn_natively(size, rate, lambda seed, dropped: native.kept(seed, dropped, tf.cast(size, tf.int64)))
+        return self._drawn_natively(rate, lambda seed, dropped: native.kept(seed, dropped, size))
 
     def kept_weights(
         self, shape: tf.Tensor, starts: tuple[tf.Tensor, tf.Tensor], rate: float
     ) -> tuple[tf.Tensor | None, float]:
-        return self._drawn_natively(shape, rate, lambda seed, dropped: native.kept_weights(seed, dropped, shape, starts))
+        return self._drawn_natively(rate, lambda seed, dropped: native.kept_weights(seed, dropped, shape, starts))
 
-    def _drawn_natively(
-        self, shape: tf.Tensor, rate: float, draw: Callable[[tf.Tensor, int], tf.Tensor]
-    ) -> tuple[tf.Tensor | None, float]:
+    def _drawn_natively(self, rate: float, draw: Callable[[tf.Tensor, int], tf.Tensor]) -> tuple[tf.Tensor | None, float]:
         if rate == 0.0:
             return None, 1.0
         dropped, scale = _levels(rate)
         with tf1.name_scope(_SCOPE):
-            seed, _ = self._next(shape)
-            with tf.control_dependencies([] if self._event is None else [self._event]):
-                return draw(tf.identity(seed), dropped), scale
+            seed = self._next_seed()
+            if self._event is not None:
+                with tf.control_dependencies([self._event]):
+                    seed = tf.identity(seed)
+            return draw(seed, dropped), scale
 
-    def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Seed [2] and number of elements of the next call."""
+    def _next_seed(self) -> tf.Tensor:
+        """Seed [2] of the next call."""
         call = self._calls
         self._calls += 1
-        if call not in self._drawn:
+        if call not in self._seeds:
             with tf.device(HOST):
-                self._drawn[call] = tf.stack([self._first, self._step + call]), tf.reduce_prod(shape)
-        return self._drawn[call]
+                self._seeds[call] = tf.stack([self._first, self._step + call])
+        return self._seeds[call]
+
+    def _size(self, shape: tf.Tensor) -> tf.Tensor:
+        """Number of elements of the next call."""
+        if self._calls not in self._sizes:
+            with tf.device(HOST):
+                self._sizes[self._calls] = tf.reduce_prod(shape)
+        return self._sizes[self._calls]
 
     def after(self, event: tf.Tensor) -> Dropout:
         later = copy.copy(self)

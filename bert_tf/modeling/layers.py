@@ -61,7 +61,7 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
     return tf1.truncated_normal_initializer(stddev=config.initializer_range, seed=place)
 
 
-def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Variable]:
+def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Tensor]:
     """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel, bias = _weights(x, width, config)
@@ -75,11 +75,15 @@ def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Ten
         return tf.nn.bias_add(tf.matmul(x, tf.cast(kernel, x.dtype)), tf.cast(bias, x.dtype))  # [N, E]
 
 
-def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Variable, tf.Variable]:
+def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor]:
     """Kernel [D, E] and bias [E] of the current scope."""
-    kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
-    bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
-    return kernel, bias
+    kernel = weights("kernel", [x.shape[-1], width], initializer(config))
+    return kernel, weights("bias", [width], tf1.zeros_initializer())
+
+
+def weights(name: str, shape: Sequence[int], initializer: Callable[..., tf.Tensor]) -> tf.Tensor:
+    """The value of a variable of the current scope, read once: TensorFlow's functions read a variable for each argument."""
+    return tf.convert_to_tensor(tf1.get_variable(name, shape, initializer=initializer))
 
 
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
@@ -96,7 +100,7 @@ def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, executio
         projected = dense(x, residual.shape[-1], config, scope="dense")
         return layer_norm(execution.dropout(projected, config.hidden_dropout_prob) + residual, config, execution)
     multiplied, bias = product(x, residual.shape[-1], config, scope="dense")
-    mask, scale = execution.dropout.kept(tf.size(multiplied), config.hidden_dropout_prob)
+    mask, scale = execution.dropout.kept(tf.size(multiplied, tf.int64), config.hidden_dropout_prob)
     return _native_norm(multiplied, config, native.Added(bias, mask, scale, residual))
 
 
@@ -106,9 +110,9 @@ def _native_norm(x: tf.Tensor, config: BertConfig, added: native.Added | None = 
         return native.norm(x, gamma, beta, config.layer_norm_eps, added)
 
 
-def _norm_weights(x: tf.Tensor) -> tuple[tf.Variable, tf.Variable]:
-    beta = tf1.get_variable("beta", [x.shape[-1]], initializer=tf1.zeros_initializer())
-    return tf1.get_variable("gamma", [x.shape[-1]], initializer=tf1.ones_initializer()), beta
+def _norm_weights(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    beta = weights("beta", [x.shape[-1]], tf1.zeros_initializer())
+    return weights("gamma", [x.shape[-1]], tf1.ones_initializer()), beta
 
 
 def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
@@ -128,14 +132,14 @@ def _layer_norm(x: tf.Tensor, gamma: custom_gradients.Weights, beta: custom_grad
 
 
 def scorer(
-    config: BertConfig, weights: str, bias: str, labels: int, temperatures: Sequence[float] = ()
+    config: BertConfig, kernel_name: str, bias_name: str, labels: int, temperatures: Sequence[float] = ()
 ) -> Callable[[tf.Tensor], tf.Tensor]:
     """Makes the output variables of a head, [labels, D] and [labels]; returns a function from [N, D] to [N, labels].
 
     Its results are divided by `temperatures`: one for all labels, or one for each; empty for 1.
     """
-    kernel = tf1.get_variable(weights, [labels, config.hidden_size], initializer=initializer(config))
-    offsets = tf1.get_variable(bias, [labels], initializer=tf1.zeros_initializer())
+    kernel = weights(kernel_name, [labels, config.hidden_size], initializer(config))
+    offsets = weights(bias_name, [labels], tf1.zeros_initializer())
 
     def scores(vectors: tf.Tensor) -> tf.Tensor:
         found = tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)

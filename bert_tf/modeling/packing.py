@@ -69,6 +69,10 @@ class Padded:
         """First row of each sequence, then the number of rows: [B + 1]."""
         return tf.range(self._batch + 1) * self._tokens
 
+    def sequences(self) -> tf.Tensor:
+        """B, a scalar."""
+        return self._batch
+
     def longest(self) -> tf.Tensor:
         """T, a scalar."""
         return self._tokens
@@ -90,6 +94,7 @@ class Packed:
             self._place_of = tf.cast(tf.where(flat > 0)[:, 0], tf.int32)  # [N]
             lengths = tf.reduce_sum(input_mask, axis=1)
             self._first_rows = tf.cumsum(lengths, exclusive=True)  # [B]
+            self._starts = tf.concat([self._first_rows, tf.shape(self._place_of)], axis=0)  # [B + 1]
         self._real = tf.cast(input_mask, tf.float32)[:, None, :, None]  # [B, 1, T, 1]
         self._by_heads: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
 
@@ -138,8 +143,10 @@ class Packed:
             return tf.reshape(self._row_of, [self._batch, self._tokens])
 
     def starts(self) -> tf.Tensor:
-        with tf.device(HOST):
-            return tf.concat([self._first_rows, tf.shape(self._place_of)], axis=0)
+        return self._starts
+
+    def sequences(self) -> tf.Tensor:
+        return self._batch
 
     def longest(self) -> tf.Tensor:
         return self._tokens

@@ -84,11 +84,8 @@ def norm(
     x: tf.Tensor, gamma: tf.Tensor | tf.Variable, beta: tf.Tensor | tf.Variable, epsilon: float, added: Added | None = None
 ) -> tf.Tensor:
     """LayerNorm of rows [N, D] with gamma and beta [D]; `epsilon` is added to the variance."""
-    nothing = tf.zeros([0], tf.uint8)
-    if added is None:
-        added = Added(tf.zeros([0]), nothing, 1.0, tf.zeros([0, x.shape[-1]], x.dtype))
-    bias, mask, scale, residual = added
-    mask = nothing if mask is None else mask
+    bias, mask, scale, residual = added or Added(tf.zeros([0]), None, 1.0, tf.zeros([0, x.shape[-1]], x.dtype))
+    mask = tf.zeros([0], tf.uint8) if mask is None else mask
     parts = {"bias": bias, "kept": mask, "scale": scale, "residual": residual}
     return _library().bert_tf_norm(x=x, gamma=gamma, beta=beta, epsilon=epsilon, **parts).y
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf import variables
 from bert_tf.native import ops as native
 from bert_tf.optimization import replicas
 from bert_tf.optimization.gradients import scaled
@@ -75,18 +76,23 @@ class Trained(NamedTuple):
     m: tf.Variable
     v: tf.Variable
 
-    @classmethod
-    def of(cls, variable: tf.Variable) -> Trained:
-        shape, dtype = variable.shape, variable.dtype.base_dtype
-        moments = (tf1.get_variable(name, shape, dtype, zeros, trainable=False) for name in moment_names(_name(variable)))
-        return cls(variable, *moments)
-
     @property
     def name(self) -> str:
         return _name(self.weights)
 
     def assign(self, weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor) -> tf.Operation:
         return tf.group([replicas.assign(variable, value) for variable, value in zip(self, (weights, m, v))])
+
+
+def _with_moments(weights: Sequence[tf.Variable]) -> list[Trained]:
+    shapes = {name: variable.shape for variable in weights for name in moment_names(_name(variable))}
+    if variables.can_make():
+        moments = variables.make_zeros(shapes)
+        for moment in moments.values():
+            tf1.add_to_collection(tf1.GraphKeys.GLOBAL_VARIABLES, moment)
+    else:
+        moments = {name: tf1.get_variable(name, shape, tf.float32, zeros, trainable=False) for name, shape in shapes.items()}
+    return [Trained(variable, *map(moments.__getitem__, moment_names(_name(variable)))) for variable in weights]
 
 
 def _name(variable: tf.Variable) -> str:
@@ -98,7 +104,7 @@ class Optimizer:
 
     def __init__(
         self,
-        variables: Sequence[tf.Variable],
+        weights: Sequence[tf.Variable],
         rate: tf.Tensor,
         step: tf.Tensor,
         config: AdamWConfig,
@@ -111,8 +117,8 @@ class Optimizer:
         entry of `factors` (None for 1).
         """
         self._config = config
-        self._variables = [Trained.of(variable) for variable in variables]
-        self._rate, self._factors = rate, list(factors or [1.0] * len(variables))
+        self._variables = _with_moments(weights)
+        self._rate, self._factors = rate, list(factors or [1.0] * len(weights))
         self._rates = [rate if factor == 1.0 else rate * factor for factor in self._factors]
         self._step = step
         self._prepare()

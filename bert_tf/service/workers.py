@@ -274,7 +274,8 @@ class Workers:
 
 def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[Connection, Any]:
     """Starts a worker process; only number 0 logs its device, the others log warnings. Raises OSError."""
-    multiprocessing.util.abstract_sockets_supported = False  # with them any user could send pickles to Python 3.9.15 and 3.10.8
+    # With them any user could send pickles to Python 3.9.15 and 3.10.8.
+    multiprocessing.util.abstract_sockets_supported = False  # type: ignore[misc]
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
     own, other = context.Pipe()

@@ -21,9 +21,10 @@ class Decision:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Decision:
         """Returns the rule of a trained model's record; fields of other versions are ignored."""
-        found = record.get(DECISION, {})
-        names = [field.name for field in dataclasses.fields(cls) if field.name in found]
-        return cls(**{name: tuple(found[name]) if isinstance(found[name], list) else found[name] for name in names})
+        recorded: dict[str, Any] = record.get(DECISION, {})
+        values = {field.name: recorded[field.name] for field in dataclasses.fields(cls) if field.name in recorded}
+        values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
+        return cls(**values)
 
     @property
     def head_options(self) -> tuple[tuple[str, Any], ...]:

@@ -83,12 +83,13 @@ def groups_of(task: Task, path: Path, split: str, column: str) -> list[Any]:
     found: list[Any] = []
     place = None
     for example in task.stream(source, split, lambda _: None):
-        if place is None and source.columns is None:
+        columns = source.columns
+        if place is None and columns is None:
             if column != _TITLE or not hasattr(example, column):
                 raise DataError(f"--group_column={column}: the file is not a table with columns", path)
-        elif place is None:
-            if column not in source.columns:
-                raise DataError(f"--group_column={column}: no such column; there are {', '.join(source.columns):.200}", path)
-            place = source.columns.index(column)
+        elif place is None and columns is not None:
+            if column not in columns:
+                raise DataError(f"--group_column={column}: no such column; there are {', '.join(columns):.200}", path)
+            place = columns.index(column)
         found.append(getattr(example, column) if place is None else source.row[place])
     return found

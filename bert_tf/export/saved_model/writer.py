@@ -95,7 +95,7 @@ def _asset_texts(exported: Exported) -> dict[str, str]:
 
 
 def _decisions(family: Family) -> dict[str, Any]:
-    rules: dict[str, Any] = dataclasses.asdict(family) if dataclasses.is_dataclass(family) else {}  # type: ignore[call-overload]
+    rules: dict[str, Any] = dataclasses.asdict(family) if dataclasses.is_dataclass(family) else {}
     rules.pop(DECISION, None)
     chosen = rule(family)
     threshold = {"threshold": THRESHOLD} if family.kind == MULTI_LABEL and "thresholds" not in chosen.get(DECISION, {}) else {}

@@ -1,0 +1,85 @@
+"""Variables made together are those that `get_variable` makes one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf import variables
+
+tf1 = tf.compat.v1
+
+SHAPES = {"a/kernel": (2, 3), "a/bias": (3,), "b/kernel": (2, 3)}
+VALUES = {name: np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for name, shape in SHAPES.items()}
+
+
+@pytest.fixture
+def graph():
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+def collections(graph):
+    names = (tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.TRAINABLE_VARIABLES)
+    return [[variable.name for variable in graph.get_collection(name)] for name in names]
+
+
+def test_a_block_gets_them_in_its_own_order_with_their_initial_values(graph):
+    constants = {name: tf.constant(value) for name, value in VALUES.items()}
+    with variables.made_at_once(SHAPES, constants) as taken:
+        bias = tf1.get_variable("a/bias", [3])
+        other = tf1.get_variable("c", [2], initializer=tf1.ones_initializer())
+        with tf1.variable_scope("a"):
+            kernel = tf1.get_variable("kernel", [2, 3])
+        with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+            assert tf1.get_variable("a/bias", [3]) is bias
+    assert taken == {"a/bias", "a/kernel"}
+    assert collections(graph) == 2 * [["a/bias:0", "c:0", "a/kernel:0"]]
+    with tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        found = session.run([bias, other, kernel])
+    for value, expected in zip(found, (VALUES["a/bias"], np.ones(2), VALUES["a/kernel"])):
+        np.testing.assert_array_equal(value, expected)
+
+
+def test_zeros_are_no_constants_and_can_be_updated(graph):
+    kernel, bias, other = variables.make_zeros(SHAPES).values()
+    assert {op.outputs[0].dtype for op in graph.get_operations() if op.type == "Const"} == {tf.int32}  # shapes
+    with tf1.Session() as session:
+        session.run([variable.initializer for variable in (kernel, bias, other)])
+        session.run(kernel.assign_add(np.ones([2, 3])))
+        found = session.run([kernel, bias, other])
+    for value, expected in zip(found, (np.ones([2, 3]), np.zeros(3), np.zeros([2, 3]))):
+        np.testing.assert_array_equal(value, expected)
+    assert not kernel.trainable
+
+
+def test_they_are_saved_and_restored_by_name(graph, tmp_path):
+    with variables.made_at_once(SHAPES):
+        filled = [tf1.get_variable(name, shape).assign(VALUES[name]) for name, shape in SHAPES.items()]
+    saver = tf1.train.Saver()
+    with tf1.Session() as session:
+        session.run(filled)
+        prefix = saver.save(session, str(tmp_path / "model"))
+    with tf1.Session() as session:
+        saver.restore(session, prefix)
+        for name, value in zip(SHAPES, session.run(tf1.global_variables())):
+            np.testing.assert_array_equal(value, VALUES[name])
+    assert dict(tf.train.list_variables(prefix)) == {name: list(shape) for name, shape in SHAPES.items()}
+
+
+def test_operations_are_named_as_get_variable_names_them(graph):
+    variables.make_zeros({"a/kernel": (2, 3)})
+    made = {(op.name, op.type) for op in graph.get_operations() if op.type != "Const"}
+    with tf.Graph().as_default() as expected:
+        tf1.get_variable("a/kernel", [2, 3], initializer=tf1.zeros_initializer())
+    usual = {(op.name, op.type) for op in expected.get_operations()}
+    assert made - usual == {("a/kernel/Initializer/Empty", "Empty")}
+    assert {kind for _, kind in usual - made} == {"Const", "VarIsInitializedOp"}
+
+
+def test_with_a_strategy_tensorflow_makes_them():
+    assert variables.can_make()
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        assert not variables.can_make()
