@@ -85,13 +85,10 @@ def test_who_cannot_be_measured_has_a_reason_and_no_figures(way, status, changes
     assert found["dynamic"]["status"] == "measured"
 
 
-def test_nothing_is_believed_without_our_own_answer(bench):
+def test_nothing_is_believed_without_our_own_answer_and_if_a_library_is_missing_the_next_baseline_is_taken(bench):
     found = rows(row(contenders=(dataclasses.replace(OURS, way="cannot"), THEIRS)), bench)
     assert found["bert_tf"]["status"] == "failed: no such way: try another"
     assert found["theirs"]["status"] == "not comparable: bert_tf gave no answer to compare with"
-
-
-def test_if_a_library_is_missing_the_next_baseline_is_taken(bench):
     found = results.compare(row(contenders=(OURS, MISSING)), bench)
     assert (found["rows"][1]["status"], found["baseline"]) == ("missing: not here", "bert_tf")
 

@@ -13,6 +13,7 @@ from benchmarks.workers import WorkerError
 ANSWER = {"ids": [[101, 7, 102], [101, 102]], "loss": 0.7}
 WITH_VECTORS = {**ANSWER, "vectors": [[0.5, 0.25]]}
 APART = "vectors differ by more than 0.0001"
+COSINES = "cosines to our float32 vectors are below 0.95"
 OTHER_SHAPE = "vectors have the shape {}, not (1, 2)"
 
 
@@ -36,18 +37,21 @@ def test_what_is_comparable(ours, theirs, message):
 
 
 @pytest.mark.parametrize(
-    ("vectors", "message"), [([[0.5, 0.26]], None), ([[0.5, -0.25]], "cosines to our float32 vectors are below 0.95")]
+    ("theirs", "settings", "message"),
+    [
+        ({"loss": 5.0}, {"with_loss": False}, None),  # of random weights
+        # In another number format, vectors are compared by their cosines.
+        ({"vectors": [[0.5, 0.26]]}, {"with_loss": True, "rounds_alike": False}, None),
+        ({"vectors": [[0.5, -0.25]]}, {"with_loss": True, "rounds_alike": False}, COSINES),
+    ],
 )
-def test_vectors_in_another_number_format_are_compared_by_their_cosines(vectors, message):
-    assert mismatch(WITH_VECTORS, {**ANSWER, "vectors": vectors}, with_loss=True, rounds_alike=False) == message
+def test_what_is_compared_of_other_weights_and_formats(theirs, settings, message):
+    ours = WITH_VECTORS if "vectors" in theirs else ANSWER
+    assert mismatch(ours, {**ANSWER, **theirs}, **settings) == message
 
 
 def test_the_lowest_cosine_of_a_text_counts():
     assert lowest_cosine([[3.0, 4.0], [1.0, 0.0]], [[3.0, 4.0], [2.0, 2.0]]) == pytest.approx(0.5**0.5)
-
-
-def test_losses_of_random_weights_are_not_compared():
-    assert mismatch(ANSWER, {**ANSWER, "loss": 5.0}, with_loss=False) is None
 
 
 @pytest.fixture

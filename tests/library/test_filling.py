@@ -64,8 +64,7 @@ def test_each_text_has_its_places(filler):
 
 
 def test_a_text_has_the_same_words_alone(filler):
-    together = filler.fill_mask(TEXTS)
-    for text, found in zip(TEXTS, together):
+    for text, found in zip(TEXTS, filler.fill_mask(TEXTS)):
         ((first, *_),) = filler.fill_mask([text])
         assert [word.piece for word in first.words] == [word.piece for word in found[0].words]
         np.testing.assert_allclose([w.probability for w in first.words], [w.probability for w in found[0].words], atol=1e-6)
@@ -165,13 +164,10 @@ def test_a_line_for_what_cannot_be_done(capsys, model, tmp_path, monkeypatch, ar
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_a_model_without_a_head_is_one_line(capsys, project):
+def test_a_model_without_a_head_or_with_one_of_another_size_is_refused(capsys, project, tmp_path):
     status, out, err = command(capsys, project.init_checkpoint, "--text=[MASK]")
     assert (status, out) == (2, "")
     assert "no cls/predictions/output_bias: it has no head for masked words" in err
-
-
-def test_a_head_of_another_size_is_refused(tmp_path):
     folder = pretrained.write(tmp_path / "other", **{"cls/predictions/output_bias": np.zeros(7, np.float32)})
     with pytest.raises(CheckpointError, match=r"cls/predictions/output_bias.*7.*do configuration and checkpoint belong"):
         bert_tf.fill_mask(folder, text="[MASK]")

@@ -73,15 +73,12 @@ def test_a_data_frame_needs_pandas(model, monkeypatch):
         model.predict(PAIRS, as_frame=True)
 
 
-def test_a_split_is_evaluated(model):
+def test_a_split_and_rows_with_labels_are_evaluated(model):
     result = model.evaluate("dev")
     assert (result.name, result.evaluation.examples, len(result.predictions)) == ("dev", 13, 13)
     right = [one.label == str(number % 2) for number, one in enumerate(result.predictions)]
     assert result.metrics["accuracy"] == pytest.approx(np.mean(right))
     assert result.metrics.keys() == {"accuracy", "f1", "loss"}
-
-
-def test_rows_with_labels_are_evaluated(model):
     labels = [one.label for one in model.predict(PAIRS)]
     result = model.evaluate([(*pair, label) for pair, label in zip(PAIRS, labels)])
     assert (result.name, result.metrics["accuracy"]) == ("rows", 1.0)
@@ -139,15 +136,12 @@ def test_threads_take_turns(model):
     assert found == [expected] * 4
 
 
-def test_a_closed_model_says_so(run):
+def test_nothing_is_read_before_it_is_asked_and_a_closed_model_says_so(run, monkeypatch):
     with made(run) as model:
         model.predict(PAIRS)
     with pytest.raises(ClosedError, match="was closed; load it again"):
         model.predict(PAIRS)
     model.close()  # once more does nothing
-
-
-def test_nothing_is_read_before_it_is_asked(run, monkeypatch):
     monkeypatch.setattr("bert_tf.batch.tensorflow_engine.InferenceOptions.engine", lambda _: pytest.fail("a graph was built"))
     assert "MRPC: 0, 1; " in repr(made(run))
 

@@ -56,14 +56,7 @@ def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
 
 
 def traced(
-    model: BertConfig,
-    tokens: int,
-    batch_size: int,
-    options: ComputeOptions,
-    *,
-    count: int,
-    head: HeadSpec = CLASSIFIER,
-    in_turn: bool = False,
+    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec, *, count: int, in_turn: bool
 ) -> tuple[list[Any], int]:
     """Trains for a step, then for others that are recorded; returns their `RunMetadata`, and the bytes of all variables.
 
@@ -81,13 +74,7 @@ def traced(
 
 @contextlib.contextmanager
 def training(
-    model: BertConfig,
-    features: Features,
-    batch_size: int,
-    options: ComputeOptions,
-    head: HeadSpec = CLASSIFIER,
-    *,
-    in_turn: bool = False,
+    model: BertConfig, features: Features, batch_size: int, options: ComputeOptions, head: HeadSpec, *, in_turn: bool
 ) -> Iterator[tuple[tf1.Session, tf.Operation]]:
     """Builds training from initial weights; gives the session, whose variables are there, and the operation of a step."""
     execution = Execution(
@@ -129,7 +116,7 @@ def memory_of(
     Unless operations run in turn, it is of nine steps that with the median peak: threads that the machine holds up change which
     tensors are alive at once.
     """
-    recorded, state = traced(model, tokens, batch_size, options, count=1 if in_turn else 9, head=head, in_turn=in_turn)
+    recorded, state = traced(model, tokens, batch_size, options, head, count=1 if in_turn else 9, in_turn=in_turn)
     return sorted((whole_step(metadata) for metadata in recorded), key=lambda memory: memory.peak)[len(recorded) // 2], state
 
 

@@ -22,13 +22,10 @@ def plain(*values, **style):
     return line_chart([Curve(f"{line}", line, range(len(points)), points) for line, points in enumerate(values)], **style)
 
 
-def test_picture_is_the_same_twice_and_without_what_follows_the_pointer():
+def test_picture_is_the_same_twice_without_what_follows_the_pointer_and_names_in_it_stay_text():
     assert drawing.svg(STACKED) == drawing.svg(STACKED)
     assert not paths(STACKED, POINTS)
     assert told(STACKED) == ["ms", "b", "a"]
-
-
-def test_name_in_a_chart_stays_text():
     name = "</text><script>"
     assert "<script" not in drawing.svg(stacked_chart([0, 1], {name: [1, 2]}, x_title=name, marked=(0, 1, name)))
 

@@ -35,15 +35,12 @@ def folder(tmp_path):
     return example.finished(tmp_path / "run")
 
 
-def test_measures_and_points_are_those_of_the_file(folder):
+def test_measures_and_points_are_those_of_the_file_and_the_rule_of_the_best_checkpoint_comes_first(folder):
     found = rule(folder, DECISION)
     assert found["rows"] == [("ECE", 0.12, 0.04), ("NLL", 0.6, 0.5), ("Brier", 0.3, 0.25)]
     points = [(row["series"], row["x"], row["y"], row["size"]) for row in found["reliability"]["data"]["values"]]
     assert points == [("before", 0.7, 0.5, 40), ("before", 0.9, 0.8, 41), ("after", 0.6, 0.5, 40), ("after", 0.8, 0.8, 41)]
     assert found["risk"]["data"]["values"] == [{"x": 0.1, "y": 0.0}, {"x": 1.0, "y": 0.2}]
-
-
-def test_the_rule_of_the_best_checkpoint_comes_first(folder):
     rule(folder, DECISION)
     assert rule(folder, {**DECISION, "ece_by_chance": 0.01}, "best/decision.json")["chance"] == 0.01
 
@@ -64,12 +61,9 @@ def test_what_is_damaged_is_left_out(folder, change):
     page.render(run_files.read([folder]))
 
 
-def test_without_measures_there_is_no_rule(folder):
+def test_the_page_shows_the_rule_if_there_are_measures(folder):
     assert rule(folder, {"before": {}, "after": []}) is None
     assert 'id="calibration"' not in page.render(run_files.read([folder]))
-
-
-def test_the_page_shows_the_rule(folder):
     rule(folder, DECISION)
     text = page.render(run_files.read([folder]))
     assert 'id="calibration"' in text

@@ -61,11 +61,17 @@ def test_a_client_that_is_alone_does_not_wait_again():
     assert waited == [True, False, False, True]  # the first may not be alone, and c and d were not
 
 
-def test_what_nobody_waits_for_is_left_out():
+def test_what_nobody_waits_for_is_left_out_and_what_waits_may_be_failed():
     waiting = queue()
     (first,), _ = waiting.put([part("a")]), waiting.put([part("b")])
     first.answer.cancel()
     assert names(waiting.take(1)) == ["b"]
+    waiting = queue()
+    (one,) = waiting.put([part("a")])
+    waiting.fail(KeyError("gone"))
+    with pytest.raises(KeyError):
+        one.answer.result(0)
+    assert (waiting.tokens, waiting.take(0.01)) == (0, [])
 
 
 def test_what_is_put_back_comes_first_and_alone():
@@ -86,12 +92,3 @@ def test_neither_a_full_batch_nor_a_closed_queue_waits():
     waiting.close()
     assert names(waiting.take(1)) == ["b"]
     assert waiting.take(1) is None
-
-
-def test_what_waits_may_be_failed():
-    waiting = queue()
-    (one,) = waiting.put([part("a")])
-    waiting.fail(KeyError("gone"))
-    with pytest.raises(KeyError):
-        one.answer.result(0)
-    assert (waiting.tokens, waiting.take(0.01)) == (0, [])

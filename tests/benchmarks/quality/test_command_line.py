@@ -16,11 +16,8 @@ def parse(*arguments):
     return command_line.parse(["quality", PYTHON, *arguments])
 
 
-def test_each_task_has_a_bound():
+def test_each_task_has_a_bound_and_steps_take_the_place_of_epochs():
     assert MAY_BE_UNDER.keys() == command_line.TRAININGS.keys()
-
-
-def test_steps_take_the_place_of_epochs():
     assert parse("--task=SWAG").training["num_train_epochs"] == 3.0
     training = parse("--task=SWAG", "--steps=5").training
     assert (training["num_train_steps"], "num_train_epochs" in training) == (5, False)

@@ -41,12 +41,9 @@ def test_options_may_be_a_standard_deviation_under():
     assert "which one seed does not have" in report.to_markdown([entry((0.5,), (0.6,), task="SWAG")])
 
 
-def test_examples_say_how_sure_the_difference_is():
+def test_examples_say_how_sure_the_difference_is_and_losses_are_compared_over_the_first_steps():
     low, high = entry((0.5,), (0.5,), each=([1.0] * 3 + [0.0] * 3, [0.0] * 3 + [1.0] * 3))["interval_of_difference"]
     assert low < 0.0 < high
-
-
-def test_losses_are_compared_over_the_first_steps():
     compared = entry((0.5,), (0.5,), curves=True, losses=((2.0, *[1.0] * 10), (2.0, *[1.0] * 9, 1.25)))
     assert compared["losses_apart"] == {"1": 0.0, "10": 0.0, "11": 0.25}
     assert "Losses of the first 11 steps differ by 0.25 at most." in report.to_markdown([compared])

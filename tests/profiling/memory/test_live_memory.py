@@ -85,7 +85,7 @@ def test_variables_are_held_where_their_handles_are():
 
 
 def test_a_real_step_agrees_with_its_allocator():
-    recorded, state = steps.traced(steps.config(128, 1), 128, 8, ComputeOptions(), count=5)
+    recorded, state = steps.traced(steps.config(128, 1), 128, 8, ComputeOptions(), steps.CLASSIFIER, count=5, in_turn=True)
     memories = [max(live_memory.live_memory(metadata).values(), key=lambda memory: memory.peak) for metadata in recorded]
     assert min(memory.peak for memory in memories) > 3e6
     assert state > 1e6

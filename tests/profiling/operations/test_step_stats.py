@@ -44,15 +44,12 @@ def test_in_a_loop_an_input_is_that_of_the_same_turn():
     assert [product.m for product, _, _ in found[recorded.PRODUCT].products] == [4, 5]
 
 
-def test_on_several_machines_operations_have_the_devices_of_their_kernels():
+def test_operations_have_the_devices_of_their_kernels_on_several_machines_and_records_of_streams_are_none():
     stats = recorded.step(4, 10, device="GPU:0")
     stats.dev_stats[0].device = "/job:worker/replica:0/task:1/device:GPU:0"
     kernels, _ = step_stats.kernels_of_space(recorded.space(), steps=2)
     found = by_name(step_stats.operations([stats], kernels))
     assert (found[recorded.PRODUCT].device, len(found[recorded.PRODUCT].kernels)) == ("GPU:0", 2)
-
-
-def test_records_of_a_gpu_s_streams_are_no_operations():
     stats = recorded.step(4, 10)
     stats.dev_stats.add(device="/device:GPU:0/stream:all").node_stats.add(node_name=recorded.PRODUCT)
     assert {call.device for call in step_stats.calls(stats)} == {"CPU:0"}

@@ -24,11 +24,15 @@ def test_a_summary_worked_out_by_hand():
     assert (summary.examples_per_second, summary.tokens_per_second) == (12 / 6, 30 / 6)
 
 
-def test_without_steps_after_the_first_a_summary_is_of_nothing():
+def test_a_summary_without_steps_after_the_first_and_with_a_traced_step():
     timer = timer_of(30.0, 9.0)
     summary = timer.summary()
     assert (summary.steps, summary.first_steps, summary.batch.mean, summary.examples_per_second) == (0, 2, 0.0, 0.0)
     assert timer.interval() == {}
+    # A traced step counts its tokens and not its time.
+    timer = timer_of(9.0, 9.0, 1.0)
+    timer.add(StepTimes(100.0, tokens=7), traced=True)
+    assert (timer.tokens, timer.summary().steps, timer.summary().traced_steps, timer.summary().batch.mean) == (37, 1, 1, 1.0)
 
 
 def test_an_interval_has_the_steps_since_the_last():
@@ -41,12 +45,6 @@ def test_an_interval_has_the_steps_since_the_last():
     assert timer_of(9.0, 9.0, 8.0, replicas=2).interval()["communication_cost"] == 1.0
 
 
-def test_a_traced_step_counts_its_tokens_and_not_its_time():
-    timer = timer_of(9.0, 9.0, 1.0)
-    timer.add(StepTimes(100.0, tokens=7), traced=True)
-    assert (timer.tokens, timer.summary().steps, timer.summary().traced_steps, timer.summary().batch.mean) == (37, 1, 1, 1.0)
-
-
 @pytest.mark.parametrize(
     ("intervals", "expected"),
     [
@@ -55,13 +53,9 @@ def test_a_traced_step_counts_its_tokens_and_not_its_time():
         ([(5, 7), (6, 9), (1, 2)], 5),  # 1-2 and 5-9
         ([(0, 10), (2, 3), (4, 12)], 12),  # the second lies within the first
         ([(3, 3), (0, 1)], 1),
+        ([(1_700_000_000_123_456_789, 1_700_000_000_123_456_790)], 1),  # nanoseconds since 1970
     ],
 )
 def test_what_intervals_cover_counts_once(intervals, expected):
     starts, ends = np.array(intervals, np.int64).reshape(-1, 2).T
     assert covered(starts, ends) == expected
-
-
-def test_nanoseconds_since_1970_keep_their_last_digit():
-    start = 1_700_000_000_123_456_789
-    assert covered(np.array([start]), np.array([start + 1])) == 1
