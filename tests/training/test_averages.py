@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import bert_tf
 from tests import classifier
 from tests.tiny import SIZES, held
+from tests.training import reading
 
 SETTINGS = {"ema": 0.9, "average_last": 2, "save_checkpoints_steps": 2, "eval_every_n_steps": 3, "num_train_epochs": 1}
 KINDS = ("ema", "average")
@@ -28,19 +28,15 @@ def results(folder):
     return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
 
 
-def lines(folder, name):
-    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
-
-
 def test_results_mistakes_evaluations_and_the_page_have_both_figures(trained):
     plain, splits = {"eval_accuracy", "eval_f1", "eval_loss"}, ["dev", "dev (average)", "dev (ema)"]
     assert results(trained).keys() == plain | {f"{n}_{kind}" for n in plain for kind in KINDS} | {"loss", "global_step"}
-    found = json.loads((trained / "eval_results.json").read_text())["splits"]
+    found = reading.results(trained)["splits"]
     assert list(found) == splits
     assert found["dev (ema)"]["loss"] == float(results(trained)["eval_loss_ema"]) != found["dev"]["loss"]
     assert found["dev (ema)"]["intervals_95"].keys() == {"accuracy", "f1"}
-    assert sorted({line["split"] for line in lines(trained, "wrong_examples.jsonl")}) == splits
-    evaluations = lines(trained, "evaluations.jsonl")
+    assert sorted({line["split"] for line in reading.objects(trained / "wrong_examples.jsonl")}) == splits
+    evaluations = reading.objects(trained / "evaluations.jsonl")
     assert [line["step"] for line in evaluations] == [3, 5]
     assert all(f"{name}_ema" in line for line in evaluations for name in plain)
     assert str(evaluations[-1]["eval_loss_ema"]) == results(trained)["eval_loss_ema"]

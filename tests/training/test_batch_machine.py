@@ -12,20 +12,12 @@ from bert_tf.errors import FlagError
 from bert_tf.settings import read
 from bert_tf.training import batch_machine
 from bert_tf.training.settings import MachineSettings
-from tests.batch.runs import write_run
-from tests.tiny import write_project
 
 PAIRS = [("the old rain", "new bread"), ("a red wind .", "storm over the salt"), ("soup", "pear")]
 
 
 def inference(home, **settings):
     return batch_machine.inference(read(MachineSettings, settings), None, environment={"BERT_TF_HOME": str(home)})
-
-
-@pytest.fixture(scope="module", name="run")
-def fixture_run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("engines")
-    return write_run(folder / "run", write_project(folder / "project"), (20,))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from bert_tf.training import distillation, fine_tune
 from bert_tf.training.settings import DistillSettings
 from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, held, write_project
+from tests.training import reading
 
 WAYS = {"num_train_epochs": 2, "verbosity": -1}
 
@@ -61,12 +62,12 @@ def assert_same_weights(folder, other):
 
 def test_leaves_an_ordinary_run_whose_page_has_teacher_and_student_side_by_side(made, tmp_path):
     assert BertConfig.from_json_file(made.student / "bert_config.json").num_hidden_layers == 2
-    record = json.loads((made.student / "run_config.json").read_text())
+    record = reading.record(made.student)
     assert (record["training"]["teacher_layers"], record["training"]["task_name"]) == ([1, 3], "MRPC")
     with bert_tf.load(made.student) as model:
         assert {one.label for one in model.predict([("a b", "c d"), ("e", "f")])} <= {"0", "1"}
     kept = json.loads((made.student / "teacher.json").read_text())["teacher"]["metrics"]
-    teacher, student = (json.loads((run / "eval_results.json").read_text()) for run in (made.teacher, made.student))
+    teacher, student = (reading.results(run) for run in (made.teacher, made.student))
     assert kept["accuracy"] == teacher["eval_accuracy"]
     assert kept["loss"] == pytest.approx(teacher["eval_loss"], rel=1e-5)
     folder = shutil.copytree(made.student, tmp_path / "out")
@@ -151,11 +152,11 @@ def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
 def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_is_another_run(made, tmp_path, counted, capsys):
     folder = shutil.copytree(made.student, tmp_path / "out")
     checkpoints = sorted(path.name for path in folder.glob("model.ckpt-*.index"))
-    loss = json.loads((folder / "eval_results.json").read_text())["eval_loss"]
+    loss = reading.results(folder)["eval_loss"]
     assert distilled(made, folder, num_train_epochs=2) == 0
     assert sorted(path.name for path in folder.glob("model.ckpt-*.index")) == checkpoints
     assert distilled(made, folder, "--do_eval") == 0
-    assert json.loads((folder / "eval_results.json").read_text())["eval_loss"] == pytest.approx(loss, rel=1e-6)
+    assert reading.results(folder)["eval_loss"] == pytest.approx(loss, rel=1e-6)
     assert counted == []
     assert distilled(made, folder, num_train_epochs=2, state_weight=3) == 2
     assert "state_weight" in capsys.readouterr().err
@@ -220,8 +221,7 @@ def test_rows_in_memory(made, tmp_path):
         distill.distill(tmp_path / "teacher", **small, **WAYS)
     with distill.distill(tmp_path / "teacher", task, **small, **WAYS) as student:
         assert student.evaluate("dev").metrics.keys() >= {"accuracy"}
-    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
-    assert record["training"]["max_seq_length"] == 12
+    assert reading.record(tmp_path / "out")["training"]["max_seq_length"] == 12
     others = [(*texts, f"x{label}") for *texts, label in rows]
     other = bert_tf.SentenceTask(train=others, dev=others)
     with pytest.raises(BertError, match="labels"):

@@ -34,6 +34,7 @@ from bert_tf.training.fine_tune_config import configured
 from tests import classifier
 from tests.classifier import run
 from tests.tiny import TinyProject, held, random_weights, write_project
+from tests.training import reading
 
 
 class Trained(NamedTuple):
@@ -105,7 +106,7 @@ def evaluation(folder: Path) -> dict[str, str]:
 def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_run(trained):
     for name in ("vocab.txt", "bert_config.json"):
         assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
-    record = json.loads((trained.folder / "run_config.json").read_text())
+    record = reading.record(trained.folder)
     assert record["command"].startswith("python run_classifier.py ")
     found, project = repeated(trained.folder), trained.project
     assert (found.data.data_dir, found.model.init_checkpoint) == (str(project.data_dir), project.init_checkpoint)
@@ -128,7 +129,7 @@ def test_the_folder_has_the_files_it_began_with_and_a_command_that_repeats_the_r
 
 def repeated(folder: Path):
     """The settings of the command that repeats the run of a folder."""
-    command = json.loads((folder / "run_config.json").read_text())["command"]
+    command = reading.record(folder)["command"]
     assert "None" not in command
     return classifier.parse(shlex.split(command)[1:])
 
@@ -159,8 +160,7 @@ def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypat
     assert "stopped by SIGTERM at step 3; the same command continues there" in caplog.messages
     monkeypatch.setattr("bert_tf.training.record.home.clone", lambda: None)  # a wheel brings another command
     assert run(*arguments, f"--output_dir={tmp_path / 'wheel'}") == 130
-    record = json.loads((tmp_path / "wheel" / "run_config.json").read_text())
-    assert record["command"].startswith("bert-tf fine-tune --task_name=")
+    assert reading.record(tmp_path / "wheel")["command"].startswith("bert-tf fine-tune --task_name=")
 
 
 def test_an_account_that_cannot_be_written_stops_nothing(trained, tmp_path, monkeypatch, caplog):
@@ -199,7 +199,7 @@ def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_p
         patch.setattr(training.run, "train", stopped)
         assert run(*trained.project.flags(tmp_path / "out", **ways)) == 130
         assert run(*trained.project.flags(tmp_path / "out", **{**ways, "freeze": "embeddings,0-0"})) == 130
-    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    record = reading.record(tmp_path / "out")
     assert record["training"].keys() & {"num_train_epochs", "num_train_steps", "polynomial_power"} == {"num_train_steps"}
     assert record["training"]["freeze"] == ["0", "embeddings"]
     again = [*shlex.split(record["command"])[2:], f"--output_dir={tmp_path / 'again'}"]
@@ -229,10 +229,10 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr(home, "SAMPLE", tmp_path / "data" / "sample")
     monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
     assert run("--task_name=MRPC", "--do_eval", f"--output_dir={copied.folder}") == 0
-    results = json.loads((copied.folder / "eval_results.json").read_text())
+    results = reading.results(copied.folder)
     assert results["note"] == "bundled sample, written for this project: not comparable with published figures"
     assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
-    assert json.loads((copied.folder / "run_config.json").read_text())["data_note"] == ""  # it was trained on other data
+    assert reading.record(copied.folder)["data_note"] == ""  # it was trained on other data
 
 
 @without_computing
@@ -292,7 +292,7 @@ def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
 
 
 def change_record(folder, **changes):
-    record = json.loads((folder / "run_config.json").read_text())
+    record = reading.record(folder)
     record.pop(run_folder.LEARNED)  # as of a run that was trained so
     record["training"].update(changes)
     (folder / "run_config.json").write_text(json.dumps(record))
@@ -333,7 +333,7 @@ def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
     flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
     flags = [flag for flag in flags if not flag.startswith("--data_dir")]
     assert run(*flags) == 0
-    assert json.loads((tmp_path / "out" / "run_config.json").read_text())["columns"]["text_a"] == "said,how"
+    assert reading.record(tmp_path / "out")["columns"]["text_a"] == "said,how"
     # The column of the ids is no part of what was learned, and the other columns are those of the training.
     predict = (f"--test_file={tmp_path / 'test.tsv'}", "--id_column=number", "--do_predict")
     assert run("--task_name=custom", f"--output_dir={tmp_path / 'out'}", *predict) == 0
@@ -392,7 +392,7 @@ def test_a_trained_folder_can_be_trained_further_elsewhere(trained, tmp_path, mo
     monkeypatch.setattr(training.run, "train", stopped)  # the first step is far enough
     settings = ("--max_seq_length=24", f"--data_dir={trained.project.data_dir}", f"--output_dir={tmp_path}")
     assert run("--task_name=MRPC", f"--init_checkpoint={trained.folder}", *settings) == 130
-    record = json.loads((tmp_path / "run_config.json").read_text())
+    record = reading.record(tmp_path)
     assert f"--init_checkpoint={trained.folder / 'model.ckpt-5'}" in shlex.split(record["command"])
 
 
@@ -470,7 +470,7 @@ def test_a_task_given_as_a_value_is_learned_and_the_figures_come_back(trained, t
     rows = [("rain", "wet"), ("sun", "dry")] * 8
     task = SentenceTask(train=rows, dev=rows, test=[text for text, _ in rows])
     done = fine_tune.fine_tune(configured(task, train_batch_size=8, **values), environment={}, task=task)
-    results = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    results = reading.results(tmp_path / "out")
     assert (done.step, done.stopped_by, done.evaluations["dev"].examples) == (2, None, 16)
     assert (done.metrics["accuracy"], done.metrics["loss"]) == (results["eval_accuracy"], results["eval_loss"])
     assert done.predictions == {"test": tmp_path / "out" / "predictions.tsv"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from types import SimpleNamespace
 
@@ -19,6 +18,7 @@ from bert_tf.training.job import find_loss_options, find_metric, find_target
 from tests.classifier import mrpc, run
 from tests.labelled import labelled
 from tests.tiny import held, write_project
+from tests.training import reading
 
 MRPC = TASKS["MRPC"]
 NUMBERS = SimpleNamespace(name="things", family=SentenceFamily((), REGRESSION))
@@ -109,20 +109,16 @@ def trained(tmp_path_factory):
 
 
 def evaluations(folder):
-    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+    return reading.objects(folder / "evaluations.jsonl")
 
 
 def best(folder):
     return max(evaluations(folder), key=lambda line: (line["eval_accuracy"], -line["eval_loss"]))
 
 
-def results(folder):
-    return json.loads((folder / "eval_results.json").read_text())
-
-
 def test_every_evaluation_is_a_line_and_the_results_are_those_of_the_best(trained):
     folder, _ = trained
-    lines, line, found = evaluations(folder), best(folder), results(folder)
+    lines, line, found = evaluations(folder), best(folder), reading.results(folder)
     assert [line["step"] for line in lines] == [3, 6, 9, 10]
     assert {tuple(line) for line in lines} == {("step", "eval_accuracy", "eval_f1", "eval_loss")}
     assert line["step"] not in (3, 10)
@@ -141,8 +137,8 @@ def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     assert run(*arguments, "--early_stopping_patience=9", f"--target_metric=accuracy:{reached['eval_accuracy']}") == 0
     assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
     assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
-    assert results(folder)["global_step"] == reached["step"]
-    found = results(folder)["time_to_target"]
+    assert reading.results(folder)["global_step"] == reached["step"]
+    found = reading.results(folder)["time_to_target"]
     first = next(line for line in evaluations(folder) if line["eval_accuracy"] == reached["eval_accuracy"])
     assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", first["step"], first["eval_accuracy"])
     assert 0 < found["training_seconds"] < found["seconds"]
@@ -153,7 +149,7 @@ def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, c
     elsewhere = (f"--init_checkpoint={folder}/best", f"--output_dir={tmp_path}/new")
     for checkpoint, output in (((), folder), (elsewhere, tmp_path / "new")):
         assert run(*arguments, "--do_train=false", *checkpoint, "--target_metric=loss:1e9") == 0
-        assert results(output)["time_to_target"]["step"] == 3
+        assert reading.results(output)["time_to_target"]["step"] == 3
     assert "--target_metric" not in caplog.text
     shutil.copytree(folder, tmp_path / "out")
     (tmp_path / "out" / "evaluations.jsonl").unlink()
@@ -172,7 +168,6 @@ def test_top_layers_and_pooler_begin_anew_but_no_more_than_there_are(tmp_path, c
     kernels = {name for name in start if name.endswith("kernel") and ("layer_1" in name or "pooler" in name)}
     assert same == {name for name in start if "layer_1" not in name and "pooler" not in name}
     assert all(0.001 < np.std(found[name]) < 0.03 for name in kernels)  # 0.02, truncated
-    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
-    assert record["training"]["reinit_layers"] == 1
+    assert reading.record(tmp_path / "out")["training"]["reinit_layers"] == 1
     assert run(*project.flags(tmp_path / "new", reinit_layers=3)) == 2
     assert "--reinit_layers=3: the model has 2 layers" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import sys
@@ -23,6 +22,7 @@ from bert_tf.training.fine_tune_config import PRETRAIN_SETTINGS, configured_pret
 from bert_tf.training.settings import ActionSettings
 from tests import classifier, texts
 from tests.integration.commands import same_bits, weights
+from tests.training import reading
 
 STEPS, THEN = 6, 4  # of the first phase and of the second
 PHASES = {"phase2_num_train_steps": THEN, "phase2_max_seq_length": 32, "phase2_train_batch_size": 3}
@@ -61,28 +61,20 @@ def trained(project, text, tmp_path_factory):
     return folder
 
 
-def of(folder, name):
-    return json.loads((folder / name).read_text())
-
-
-def lines(folder, name):
-    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
-
-
 def test_a_run_is_trained_through_both_phases_and_evaluated_and_shows_its_mistakes(trained):
-    assert [line["step"] for line in lines(trained, "metrics.jsonl")] == list(range(1, STEPS + THEN + 1))
-    found = of(trained, "eval_results.json")
+    assert [line["step"] for line in reading.objects(trained / "metrics.jsonl")] == list(range(1, STEPS + THEN + 1))
+    found = reading.results(trained)
     for name in ("masked_lm_accuracy", "masked_lm_loss", "perplexity", "next_sentence_accuracy", "next_sentence_loss"):
         assert {f"eval_{name}", f"eval_{name}_phase2"} <= found.keys()
         assert set(found["splits"]) == {"dev", "dev_phase2"}
     dev = found["splits"]["dev"]
     assert dev["perplexity"] == pytest.approx(np.exp(dev["masked_lm_loss"]))
     assert dev["loss"] == pytest.approx(dev["masked_lm_loss"] + dev["next_sentence_loss"])
-    assert [line["step"] for line in lines(trained, "evaluations.jsonl")] == [4, 8, 10]
-    rates = [line["learning_rate"] for line in lines(trained, "metrics.jsonl")]
+    assert [line["step"] for line in reading.objects(trained / "evaluations.jsonl")] == [4, 8, 10]
+    rates = [line["learning_rate"] for line in reading.objects(trained / "metrics.jsonl")]
     assert rates[-1] == pytest.approx(0.003 / (STEPS + THEN), rel=1e-3)
     assert np.all(np.diff(rates[1:]) < 0)
-    for mistake in lines(trained, "wrong_examples.jsonl"):
+    for mistake in reading.objects(trained / "wrong_examples.jsonl"):
         ((start, end, mark),) = mistake["marks"]
         assert mark == "label"
         assert mistake["text_a"][start:end] == mistake["label"].removeprefix("##")
@@ -98,7 +90,7 @@ def test_the_head_has_the_published_names_and_the_command_of_the_record_means_th
     }
     origins = dict(line.split("\t")[::3] for line in (trained / "variables.tsv").read_text().splitlines()[1:])
     assert {name.partition("/")[0]: origin for name, origin in origins.items()} == {"bert": "checkpoint", "cls": "random"}
-    program, *flags = shlex.split(of(trained, "run_config.json")["command"])[3:]
+    program, *flags = shlex.split(reading.record(trained)["command"])[3:]
     assert program == "pretrain"
     config = parse(program, *flags)
     assert config.of_task.pretraining.phase2_num_train_steps == THEN
@@ -133,8 +125,8 @@ def test_from_scratch_of_full_sentences_by_sampled_words(run, tmp_path, caplog):
     settings = {"init_checkpoint": None, "nsp": False, "sampled_softmax": 16, "num_train_steps": 2, "optimizer": "lamb"}
     assert run(tmp_path / "out", **settings) == (0, [])
     assert "variables: 28 newly initialized, from scratch" in caplog.text
-    assert "--init_checkpoint" not in of(tmp_path / "out", "run_config.json")["command"]
-    found = of(tmp_path / "out", "eval_results.json")
+    assert "--init_checkpoint" not in reading.record(tmp_path / "out")["command"]
+    found = reading.results(tmp_path / "out")
     assert not [name for name in found if "next_sentence" in name]
     assert found["eval_perplexity"] > 1
 
@@ -144,11 +136,11 @@ def test_sampled_words_learn_the_same_where_updates_of_unused_words_are_put_off(
     monkeypatch.setattr(
         update, "DeferredTable", lambda *args, **kwargs: tables.append(DeferredTable(*args, **kwargs)) or tables[-1]
     )
-    settings = {"do_train": True, "sampled_softmax": 16, "gradient_accumulation_steps": 2}
+    settings = {"do_train": True, "sampled_softmax": 16, "gradient_accumulation_steps": 2, "num_train_steps": 4}
     for defers in (True, False):
         assert run(tmp_path / str(defers), defer_embeddings=defers, **settings) == (0, [])
         assert len(tables) == 1
-    put_off, at_once = (weights(tmp_path / str(defers), STEPS) for defers in (True, False))
+    put_off, at_once = (weights(tmp_path / str(defers), 4) for defers in (True, False))
     for name in (name for name in at_once if name.startswith(("bert/", "cls/"))):
         np.testing.assert_allclose(put_off[name], at_once[name], rtol=1e-4, atol=1e-6, err_msg=name)
 

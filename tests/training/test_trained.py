@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from bert_tf.training.preparation import find_trained
 from tests import classifier
 from tests.batch import runs
 from tests.tiny import SIZES, TOKENS, random_weights, write_project
+from tests.training import reading
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_trained_model_is_evaluated_into_a_new_folder_and_left_alone(project, 
     before = contents(prefix.parent)
     named = ("--task_name=MRPC", f"--data_dir={project.data_dir}", f"--init_checkpoint={prefix}", f"--output_dir={out}")
     assert classifier.run("--do_train=false", "--do_eval=true", "--do_predict", *named) == 0
-    assert json.loads((out / "eval_results.json").read_text())["global_step"] == 917
+    assert reading.results(out)["global_step"] == 917
     assert len((out / "predictions.tsv").read_text().splitlines()) == 1 + SIZES["test"]
     assert contents(prefix.parent) == before
     assert classifier.run("--do_eval", *named) == 0  # again: results alone make no run of the folder
@@ -120,6 +120,6 @@ def test_a_head_without_variables_uses_a_pretrained_model(tmp_path, project):
     data.mkdir()
     (data / "dev.tsv").write_text("sentence1\tsentence2\tscore\nthe rain\ta storm\t4\nthe bread\ta cloud\t1\n")
     assert classifier.run(*project.flags(tmp_path / "out", task_name="STS-B-vectors", data_dir=data, do_eval=True)) == 0
-    results = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    results = reading.results(tmp_path / "out")
     assert (results["global_step"], results["splits"]["dev"]["examples"]) == (0, 2)
     assert not list((tmp_path / "out").glob("model.ckpt*"))
