@@ -29,6 +29,7 @@ from bert_tf.training.fold_task import groups_of
 from tests import classifier
 from tests.integration.commands import same_bits, weights
 from tests.tiny import TOKENS
+from tests.training import reading
 
 WAYS = {"num_train_epochs": 1, "verbosity": -1, "slots": 1}
 
@@ -58,9 +59,9 @@ def test_each_row_is_predicted_once_in_the_order_of_the_file_and_all_are_measure
     assert found["spread"]["eval_loss"]["mean"] == pytest.approx(np.mean(losses))
     assert len((series / "folds.tsv").read_text().splitlines()) == 3
     # The final model
-    record = json.loads((series / "run_config.json").read_text())
+    record = reading.record(series)
     assert (record["schedule"], "folds" in record["training"]) == ({"train_examples": 40, "steps": 5}, False)
-    assert json.loads((series / "eval_results.json").read_text())["splits"]["dev"]["examples"] == 13
+    assert reading.results(series)["splits"]["dev"]["examples"] == 13
     assert len(list((series / "features").glob("MRPC-train-*"))) == 1
     assert not list(series.glob("fold-*/features"))
 
@@ -73,7 +74,7 @@ def test_a_fold_is_the_run_by_hand(project, series, tmp_path):
         (tmp_path / f"{split}.tsv").write_text("".join(f"{line}\n" for line in [header, *part]))
     assert classifier.run(*project.flags(tmp_path / "out", data_dir=tmp_path, **WAYS)) == 0
     assert same_bits(weights(tmp_path / "out", 2), weights(series / "fold-2", 2))
-    by_hand = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    by_hand = reading.results(tmp_path / "out")
     _, of_fold = json.loads((series / "folds.json").read_text())["folds"]
     assert of_fold["metrics"] == {name: by_hand[name] for name in ("eval_accuracy", "eval_f1", "eval_loss")}
     with bert_tf.load(series / "fold-2") as model:
@@ -118,7 +119,7 @@ def test_the_average_of_the_folds_is_the_mean_of_their_logits(project, averaged,
     found = [float(row[header.index("probability_1")]) for row in rows]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     accuracy = np.mean((expected > 0.5) == np.array([cells[0] == "1" for cells in examples]))
-    assert json.loads((averaged / "eval_results.json").read_text())["eval_accuracy"] == pytest.approx(accuracy)
+    assert reading.results(averaged)["eval_accuracy"] == pytest.approx(accuracy)
     assert not list(averaged.glob("model.ckpt*"))
     # Files are predicted with the average later.
     files = {"input": str(project.data_dir / "dev.tsv"), "output": str(tmp_path / "out.tsv")}

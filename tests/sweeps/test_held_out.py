@@ -10,6 +10,7 @@ import pytest
 from bert_tf.sweeps import held_out
 from bert_tf.training.fine_tune_config import configured
 from tests.tiny import SIZES
+from tests.training import reading
 
 
 def test_each_example_is_seen_or_not_and_the_same_ones_are_for_all_runs():
@@ -32,13 +33,13 @@ def test_a_run_is_evaluated_on_what_is_seen_and_once_at_its_end_on_the_others(tr
     folder, done, _ = trained
     assert len(done.job.examples["train"]) == 16
     assert done.evaluations["dev"].examples == SIZES["dev"] - 5
-    results = json.loads((folder / "eval_results.json").read_text())
+    results = reading.results(folder)
     assert results["eval_accuracy"] == done.metrics["accuracy"]
     lines = (folder / "evaluations.jsonl").read_text().splitlines()
     accuracies = [json.loads(line)["eval_accuracy"] * 8 for line in lines]  # of 8 examples
     assert accuracies == pytest.approx(np.round(accuracies))
     folder, done, metrics = trained
-    results = json.loads((folder / held_out.FOLDER / "eval_results.json").read_text())
+    results = reading.results(folder / held_out.FOLDER)
     assert results["eval_accuracy"] == metrics["held_out_accuracy"]
     assert metrics["held_out_accuracy"] * 5 == pytest.approx(round(metrics["held_out_accuracy"] * 5))
     assert results["global_step"] == done.step
