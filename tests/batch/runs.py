@@ -83,11 +83,13 @@ def torn(folder: Path, run: Path, step: int) -> Path:
 class Counting:
     """Computes as another does, notes which chunks it computed, and is killed before one of them."""
 
-    def __init__(self, computes, killed_at=None):
-        self._computes, self._killed_at, self.chunks, self.read = computes, killed_at, [], computes.read
+    def __init__(self, computes, killed_at=None, note=lambda _: None):
+        self._computes, self._killed_at, self._note = computes, killed_at, note
+        self.chunks, self.read = [], computes.read
 
     def lines(self, number, *chunk):
         if number == self._killed_at:
             raise KeyboardInterrupt
         self.chunks.append(number)
+        self._note(number)
         return self._computes.lines(number, *chunk)

@@ -196,16 +196,10 @@ def test_a_pipe_of_another_command_gets_lines_at_once(source, reads, predictor):
     """As `--output=>(command)`: what is written to a file is copied at the end."""
     read, write = os.pipe()
     with os.fdopen(read, "rb") as answers, contextlib.closing(os.fdopen(write, "wb")):
-        seen = []
-
-        class Watching(Counting):
-            def lines(self, number, *chunk):
-                if number:
-                    seen.append(select.select([answers], [], [], 0)[0] == [answers])
-                return super().lines(number, *chunk)
-
-        predict(source, f"/dev/fd/{write}", reads, Watching(predictor))
-    assert seen == [True] * 3
+        has_answer = []
+        watching = Counting(predictor, note=lambda _: has_answer.append(select.select([answers], [], [], 0)[0] == [answers]))
+        predict(source, f"/dev/fd/{write}", reads, watching)
+    assert has_answer == [False] + [True] * 3
 
 
 def test_no_more_is_in_memory_than_a_few_chunks(tmp_path, reads, predictor):
@@ -217,13 +211,9 @@ def test_no_more_is_in_memory_than_a_few_chunks(tmp_path, reads, predictor):
                 read.append(chunk)
                 yield chunk
 
-    class Watching(Counting):
-        def lines(self, number, *chunk):
-            ahead_of_output.append(len(read) - number)
-            return super().lines(number, *chunk)
-
     (tmp_path / "in.tsv").write_text(text(rows=40 * CHUNK))
-    predict(tmp_path / "in.tsv", tmp_path / "out.tsv", Reads(), Watching(predictor))
+    watching = Counting(predictor, note=lambda number: ahead_of_output.append(len(read) - number))
+    predict(tmp_path / "in.tsv", tmp_path / "out.tsv", Reads(), watching)
     assert len(ahead_of_output) == 40
     assert max(ahead_of_output) <= 3  # the one in use, one that waits, one in the making
 
