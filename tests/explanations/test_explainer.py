@@ -25,7 +25,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import lines, reference
 from tests.service.runs import KINDS, write
-from tests.tiny import TOKENS, write_project
+from tests.tiny import TOKENS
 
 COMPUTED = ("classification", "span", "tags", "choice", "similarity")  # each with heads and outputs of its own
 PAIR = ("Rains came", "the storm over soup.")
@@ -33,10 +33,9 @@ FOUND = Explanation("row-0", "<b>", ("a", "<i>"), (2.0, -1.0), (0, 1), "occlusio
 
 
 @pytest.fixture(scope="module")
-def open_model(tmp_path_factory):
+def open_model(tmp_path_factory, project):
     """Returns a function that loads a model of a kind, once."""
-    folder = tmp_path_factory.mktemp("explained")
-    project, made = write_project(folder / "project", layers=1), {}
+    folder, made = tmp_path_factory.mktemp("explained"), {}
 
     def load(kind):
         if kind not in made:
