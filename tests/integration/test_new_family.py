@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import shutil
 
 import numpy as np
@@ -21,6 +20,7 @@ from bert_tf.tasks import registry as tasks
 from bert_tf.tasks.in_memory import RowsTask
 from tests import classifier, toy_tags
 from tests.integration import families as families_of_tests
+from tests.training import reading
 
 STEPS = 60
 TEXTS = families_of_tests.tagged_texts()
@@ -71,19 +71,11 @@ def without_record(trained, tmp_path):
     return folder
 
 
-def results(folder):
-    return json.loads((folder / "eval_results.json").read_text())
-
-
-def objects(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_it_learns_with_windows_as_rows_and_is_reported(trained):
-    assert results(trained)["eval_tag_accuracy"] > 0.9
-    assert results(trained)["splits"]["dev"]["examples"] == 20
-    assert [line["step"] for line in objects(trained / "evaluations.jsonl")] == [20, 40, 60]
-    record = json.loads((trained / "run_config.json").read_text())
+    assert reading.results(trained)["eval_tag_accuracy"] > 0.9
+    assert reading.results(trained)["splits"]["dev"]["examples"] == 20
+    assert [line["step"] for line in reading.objects(trained / "evaluations.jsonl")] == [20, 40, 60]
+    record = reading.record(trained)
     rows = sum(1 + (len(words) > 22) for words, _ in TEXTS["train"])
     assert record["schedule"] == {"train_examples": 60, "train_rows": rows, "steps": STEPS}
     shapes = CheckpointReader(trained / f"model.ckpt-{STEPS}").shapes
@@ -97,7 +89,7 @@ def test_it_learns_with_windows_as_rows_and_is_reported(trained):
 
 
 def test_every_word_is_tagged_whatever_window_it_is_in(trained):
-    found = objects(trained / "predictions.jsonl")
+    found = reading.objects(trained / "predictions.jsonl")
     assert [line["id"] for line in found] == [f"test-{number}" for number in range(1, 10)]
     assert [len(line["tags"]) for line in found] == [len(words) for words, _ in TEXTS["test"]]
     right = [guess == tag for line, (_, tags) in zip(found, TEXTS["test"]) for guess, tag in zip(line["tags"], tags)]
@@ -112,12 +104,12 @@ def test_nothing_of_it_outlives_its_run(tmp_path, trained):
 
 def test_batch_jobs_and_programs_know_it(tmp_path, trained, data):
     table = bert_tf.evaluate(trained, task_name=toy_tags.NAME, data_dir=data, output_dir=tmp_path)
-    assert table.rows[0].metrics["tag_accuracy"] == pytest.approx(results(trained)["eval_tag_accuracy"])
+    assert table.rows[0].metrics["tag_accuracy"] == pytest.approx(reading.results(trained)["eval_tag_accuracy"])
     (output,) = bert_tf.predict_files(checkpoint=trained, input=data / "test.tsv", output=tmp_path / "tags.jsonl")
     assert output.read_text() == (trained / "predictions.jsonl").read_text()
     with bert_tf.load(trained) as model:
         found = model.predict([words for words, _ in TEXTS["dev"]])
-        assert model.evaluate(TEXTS["dev"]).metrics["tag_accuracy"] == results(trained)["eval_tag_accuracy"]
+        assert model.evaluate(TEXTS["dev"]).metrics["tag_accuracy"] == reading.results(trained)["eval_tag_accuracy"]
     assert [len(one.label) for one in found] == [len(words) for words, _ in TEXTS["dev"]]
 
 
@@ -131,7 +123,7 @@ def test_where_no_record_is_the_task_says_what_was_learned(without_record, tmp_p
     (tmp_path / "rows.tsv").write_text("\n".join(["words", *(" ".join(words) for words, _ in SHORT), ""]))
     given = {"input": tmp_path / "rows.tsv", "output": tmp_path / "tags.jsonl", "max_seq_length": 24}
     (path,) = bert_tf.predict_files(checkpoint=without_record, task_name=toy_tags.NAME, **given)
-    assert [len(line["tags"]) for line in objects(path)] == [len(words) for words, _ in SHORT]
+    assert [len(line["tags"]) for line in reading.objects(path)] == [len(words) for words, _ in SHORT]
 
 
 def test_a_model_that_learned_something_else_is_refused_as_are_tables_of_sentences(trained, run):

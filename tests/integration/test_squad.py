@@ -17,6 +17,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import FlagError
 from tests import classifier, lines
 from tests.integration import families
+from tests.training import reading
 
 STEPS = 60
 
@@ -67,13 +68,13 @@ def questions(data, split="dev"):
 
 def test_it_learns_with_windows_as_rows_and_says_what_it_could_not_learn_from(trained):
     folder, said = trained
-    results = json.loads((folder / "eval_results.json").read_text())
+    results = reading.results(folder)
     assert results["eval_f1"] > 0.9
     assert results["splits"]["dev"]["examples"] == 20
     assert "By first word of the question" in (folder / "report.html").read_text(encoding="utf-8")
     assert "not found at their start, so not trained on: 1 of 100: train-5" in said
     assert "train: 1 of 100 examples are not trained on, since no row contains their target: train-5" in said
-    record = json.loads((folder / "run_config.json").read_text())
+    record = reading.record(folder)
     assert record["schedule"]["train_rows"] > record["schedule"]["train_examples"] == 100
     assert record["training"]["doc_stride"] == 8
     shapes = CheckpointReader(folder / f"model.ckpt-{STEPS}").shapes
@@ -83,7 +84,7 @@ def test_it_learns_with_windows_as_rows_and_says_what_it_could_not_learn_from(tr
 
 def test_files_of_predictions_belong_together(trained, data):
     folder = trained[0]
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    lines = reading.objects(folder / "predictions.jsonl")
     asked = questions(data)
     assert [line["id"] for line in lines] == [qa["id"] for _, qa in asked]
     assert all(context[line["start"] : line["end"]] == line["answer"] for line, (context, _) in zip(lines, asked))
@@ -98,15 +99,14 @@ def test_rules_of_answers_may_be_given_anew(tmp_path, trained, flags):
     given = {"do_train": False, "do_eval": True, "max_answer_length": 1, "n_best_size": 2, "max_seq_length": 32}
     line = [flag for flag in flags(folder, **given) if not flag.startswith(("--num", "--learning", "--log"))]
     assert classifier.run(*line) == 0
-    results = json.loads((folder / "eval_results.json").read_text())
-    assert results["eval_f1"] > 0.9
+    assert reading.results(folder)["eval_f1"] > 0.9
 
 
 def test_batch_jobs_know_it(tmp_path, trained, data):
     folder = trained[0]
     assert lines.run("evaluate", checkpoints=folder, task_name="SQuAD", data_dir=data, output_dir=tmp_path) == 0
     (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]
-    assert row["metrics"]["f1"] == pytest.approx(json.loads((folder / "eval_results.json").read_text())["eval_f1"])
+    assert row["metrics"]["f1"] == pytest.approx(reading.results(folder)["eval_f1"])
     packed = tmp_path / "dev.json.gz"
     packed.write_bytes(gzip.compress((data / "dev-v1.1.json").read_bytes()))
     table = tmp_path / "own.csv"

@@ -9,6 +9,7 @@ import pytest
 import bert_tf
 from tests import classifier
 from tests.integration import families
+from tests.training import reading
 
 STEPS = 60
 TAGS = {"weather": "PER", "food": "LOC"}
@@ -48,7 +49,7 @@ def trained(tmp_path_factory, flags):
 
 
 def test_it_learns_and_its_predictions_are_the_input_with_one_more_column(trained, data):
-    results = json.loads((trained / "eval_results.json").read_text())
+    results = reading.results(trained)
     assert results["eval_entity_f1"] > 0.9
     assert results["splits"]["dev"]["decoding"]["constrained"]["illegal_tags"] == 0
     page = (trained / "report.html").read_text(encoding="utf-8")
@@ -60,7 +61,7 @@ def test_it_learns_and_its_predictions_are_the_input_with_one_more_column(traine
 
 def test_batch_jobs_reach_and_predict_the_same(tmp_path, trained, data):
     table = bert_tf.evaluate(trained, task_name="CoNLL2003", data_dir=data, output_dir=tmp_path / "table")
-    results = json.loads((trained / "eval_results.json").read_text())
+    results = reading.results(trained)
     assert not table.failed
     assert table.rows[0].metrics["entity_f1"] == pytest.approx(results["eval_entity_f1"])
     assert (table.rows[0].loss, table.rows[0].step) == (results["eval_loss"], results["global_step"])

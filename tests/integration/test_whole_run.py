@@ -27,6 +27,7 @@ from tests import classifier, lines
 from tests.integration import commands
 from tests.integration.commands import PROJECT
 from tests.tiny import SIZES
+from tests.training import reading
 
 LAST = 30
 DOCS = PROJECT / "docs" / "batch_jobs.md"
@@ -35,14 +36,14 @@ ALL_STEPS = 5
 
 def test_results_are_written_in_both_forms_and_shown(finished):
     folder, result = finished
-    results = json.loads((folder / "eval_results.json").read_text())
+    results = reading.results(folder)
     assert results.pop("splits").keys() == {"dev"}
     assert results.pop("precision") == "float32"
     lines = (folder / "eval_results.txt").read_text().splitlines()
     assert lines == [f"{key} = {results[key]}" for key in sorted(results)]
     assert results.keys() == {"eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"}
     assert results["global_step"] == LAST
-    mistakes = [json.loads(line) for line in (folder / "wrong_examples.jsonl").read_text().splitlines()]
+    mistakes = reading.objects(folder / "wrong_examples.jsonl")
     assert len(mistakes) == round((1 - results["eval_accuracy"]) * SIZES["dev"])
     assert all(line["label"] != line["predicted"] and line["confidence"] > 0.5 for line in mistakes)
     assert f"{results['eval_accuracy']:.4f}" in (folder / "report.html").read_text(encoding="utf-8")
