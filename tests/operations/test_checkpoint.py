@@ -243,6 +243,11 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
     assert files(copy) == files(run)
 
 
+ALONE = "average: expected two or more checkpoints, got 1; for one run, add --last=N or --best=N"
+FEWER = "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoints_steps"
+NO_FILE = "--bert_config_file={tmp}/none"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -251,14 +256,8 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("diff {run}", "checkpoint diff: 1 names given, A B expected"),
         ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
         ("average {run} --last=2", "--output is required"),
-        (
-            "average {run} --output={out}",
-            "average: expected two or more checkpoints, got 1; for one run, add --last=N or --best=N",
-        ),
-        (
-            "average {run} --last=4 --output={out}",
-            "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoints_steps",
-        ),
+        ("average {run} --output={out}", ALONE),
+        ("average {run} --last=4 --output={out}", FEWER),
         ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
         ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
@@ -280,10 +279,7 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("strip {hf} --output={out}", "{hf}: Hugging Face; give it names first"),
         ("convert {run} --output={out}", "--to is required: tf1, tf2-names, hf"),
         ("convert {run} --to=tf3 --output={out}", "--to: unknown value 'tf3'"),
-        (
-            "convert {run}/model.ckpt-20 --to=hf --bert_config_file={tmp}/none --output={out}",
-            "--bert_config_file={tmp}/none: no",
-        ),
+        (f"convert {{run}}/model.ckpt-20 --to=hf --output={{out}} {NO_FILE}", f"{NO_FILE}: no"),
         ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
         ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name"),
         ("rename {run} --output={out}", "--map is required"),

@@ -79,6 +79,7 @@ def test_a_folder_is_described(run, vocab_file):
 
 OWN = "--task_name=custom --train_file=a.csv"
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
+ONE_WARNING = "every row can be used; warnings: 1\n"
 CONTRADICTION = "label differs from an earlier row of the same text"
 # A command line, its files, and parts of what is printed; the last of them ends it.
 DESCRIBED = {
@@ -90,10 +91,7 @@ DESCRIBED = {
     "answers elsewhere": (
         f"{OWN} --problem=span",
         {"a.csv": ["question,context,answer,start", "who?,a red fox,fox,6", "why?,a red fox,fox,1"]},
-        (
-            "  warning        answers not found at their start, so not trained on: 1 of 2: train-3",
-            "every row can be used; warnings: 1\n",
-        ),
+        ("  warning        answers not found at their start, so not trained on: 1 of 2: train-3", ONE_WARNING),
     ),
     "repeated and contradicting texts": (
         OWN,
@@ -107,7 +105,7 @@ DESCRIBED = {
     "repeated ids": (
         "--task_name=custom --test_file=a.csv --id_column=id",
         {"a.csv": ["text,id", "one,1", "two,2", "three,1"]},
-        ("  warning        id repeats an earlier row's: 1 rows (33.3%): 1\n", "every row can be used; warnings: 1\n"),
+        ("  warning        id repeats an earlier row's: 1 rows (33.3%): 1\n", ONE_WARNING),
     ),
     "numbers": (
         "stsb",
@@ -120,7 +118,7 @@ DESCRIBED = {
         (
             "  labels         x: 1 (33.3%), y: 2 (66.7%)\n  length         mean 3.7, median 3, longest 5\n",
             "test: b.csv\n  rows           1\n",
-            "every row can be used; warnings: 1\n",
+            ONE_WARNING,
         ),
     ),
     "tags, by their share of words": (
