@@ -37,7 +37,7 @@ from bert_tf.runtime.settings import DeviceSettings
 from tests import datasets, masked
 from tests.estimator import toy
 from tests.labelled import HEAD_VARIABLES
-from tests.tiny import random_weights
+from tests.tiny import held, random_weights
 
 tf1 = tf.compat.v1
 CPUS = DeviceSettings(virtual_devices=4)
@@ -63,7 +63,7 @@ RUNS = {
     "one, masked by lamb": ("one_device", 1, None, {"head": masked.HEAD, "optimizer": "lamb"}),
     "two, masked by lamb, in micro-batches": (*TWO[:3], {"head": masked.HEAD, "optimizer": "lamb", "micro_batches": 2}),
 }
-MEASURED = ("one", "three", "central")  # evaluated, also while they train, and predicted with
+MEASURED = ("one", "three", "central")  # evaluated, also while they train
 
 
 def alone(label: str) -> str:
@@ -171,7 +171,7 @@ def train(
 
 def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict:
     """Says what a run learned, and how far it is from another."""
-    found = weights(folder)
+    found = newest(folder)
     # No loss depends on the bias of keys: its gradient is rounding, which Adam makes an update of full size.
     compared = [name for name in START if not name.endswith("key/bias")]
     copies = [values for values in watch.copies.values() if len(values) > 1]
@@ -187,28 +187,14 @@ def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict
     }
 
 
-def measured(folder: Path, row: tuple) -> dict:
-    """Says what a checkpoint evaluates to and predicts."""
-    name, replicas, reduction, _ = row
-    where = machine(name, replicas, reduction)
-    logits, step = toy.forward(folder, DEV, batches={"batch_size": 4}, machine=where)
-    return {
-        "evaluation": {**toy.measured(logits, DEV), "global_step": step},
-        "predictions": toy.probabilities(logits).tolist(),
-        "of_fewer_than_replicas": toy.predict(folder, toy.features(1, seed=1), machine=where).tolist(),
-        "on_the_way": evaluations.read(folder, up_to=SCHEDULE.steps),
-    }
+def newest(folder: Path) -> dict[str, np.ndarray]:
+    """Variables and moments of the newest checkpoint."""
+    return held(tf.train.latest_checkpoint(os.fspath(folder)))
 
 
 def distance(found: np.ndarray, expected: np.ndarray) -> float:
     """Returns the norm of the difference, relative."""
     return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
-
-
-def weights(folder: Path) -> dict[str, np.ndarray]:
-    """Variables and moments of the newest checkpoint."""
-    reader = CheckpointReader(tf.train.latest_checkpoint(os.fspath(folder)))
-    return {name: reader[name] for name in reader.shapes}
 
 
 def main() -> None:
@@ -223,10 +209,13 @@ def main() -> None:
             steps = 5 if "dropout" in label else None
             measures = evaluation() if label in MEASURED else None
             watch = train(own, plan, row, steps=steps, evaluation=measures, compare=label == "three")
-            finals[label] = weights(own)
+            finals[label] = newest(own)
             result[label] = learned(own, watch, finals[alone(label)])
             if label in MEASURED:
-                result[label] |= measured(own, row)
+                result[label] |= {
+                    "evaluation": toy.evaluate(own, DEV),
+                    "on_the_way": evaluations.read(own, up_to=SCHEDULE.steps),
+                }
         # Begun on one device, continued on two, ended with the one copy of central storage.
         moved = folder / "moved"
         train(moved, plan, RUNS["one"], steps=5)

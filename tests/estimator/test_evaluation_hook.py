@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,11 +23,6 @@ TOTAL = 10
 class Weights:
     """Stands for the graph: the weights of a checkpoint are the text of its file, which is its step."""
 
-    made = 0
-
-    def __init__(self):
-        type(self).made += 1
-
     def load(self, checkpoint):
         self.loaded = Path(f"{checkpoint}.index").read_text()
         return int(self.loaded)
@@ -35,34 +31,21 @@ class Weights:
         Path(f"{prefix}.index").write_text(self.loaded)
 
 
-@pytest.fixture(autouse=True)
-def _count():
-    Weights.made = 0
-
-
-class Stop:
+def ending(*, at_once=True):
     """Stands for the hook that ends training."""
-
-    asked = False
-
-    def __init__(self, at_once=True):
-        self._at_once = at_once
-
-    def end_early(self):
-        self.asked = True
-        return self._at_once
+    return mock.Mock(**{"end_early.return_value": at_once})
 
 
-def listener(folder, reached, *, every=2, metric="eval_accuracy", patience=0, stop=None):
+def listener(folder, reached, *, every=2, metric="eval_accuracy", patience=0, stop=None, make_forward=Weights):
     """`reached` has the result of each step."""
     plan = EvaluationPlan(
         every_n_steps=every,
-        make_forward=Weights,
+        make_forward=make_forward,
         measure=lambda weights: {metric: reached[int(weights.loaded)]},
         metric=metric,
         patience=patience,
     )
-    return EvaluationListener(str(folder), plan, total_steps=TOTAL, stop=stop or Stop())
+    return EvaluationListener(str(folder), plan, total_steps=TOTAL, stop=stop or ending())
 
 
 def save(folder, step):
@@ -100,11 +83,12 @@ UP_AND_DOWN = {2: 0.5, 4: 0.7, 6: 0.7, 8: 0.6, 10: 0.1}
 
 
 def test_checkpoints_are_evaluated_where_they_are_due_and_at_the_end_by_one_graph(tmp_path):
-    follow(tmp_path, RISING, every=4, until=3)
-    assert Weights.made == 0
-    follow(tmp_path, RISING, every=4, start=3)
+    make_forward = mock.Mock(side_effect=Weights)
+    follow(tmp_path, RISING, every=4, until=3, make_forward=make_forward)
+    assert not make_forward.called
+    follow(tmp_path, RISING, every=4, start=3, make_forward=make_forward)
     assert steps(tmp_path) == [4, 8, 10]
-    assert Weights.made == 1
+    make_forward.assert_called_once_with()
 
 
 @pytest.mark.parametrize(
@@ -149,14 +133,13 @@ def test_a_failure_leaves_the_best_checkpoint_before_it_whole(tmp_path, monkeypa
 
 
 def test_several_machines_are_asked_and_end_later(tmp_path):
-    stop = Stop(at_once=False)
+    stop, again = ending(at_once=False), ending(at_once=False)
     assert follow(tmp_path, UP_AND_DOWN, patience=2, until=6, stop=stop)[1] is None
-    assert not stop.asked
+    assert not stop.end_early.called
     assert follow(tmp_path, UP_AND_DOWN, patience=2, start=6, until=8, stop=stop)[1] is None
-    assert stop.asked
-    again = Stop(at_once=False)  # those that were killed before they ended are asked again
-    listener(tmp_path, {}, patience=2, stop=again).catch_up(8)
-    assert again.asked
+    assert stop.end_early.called
+    listener(tmp_path, {}, patience=2, stop=again).catch_up(8)  # those that were killed before they ended are asked again
+    assert again.end_early.called
 
 
 def everything(folder):

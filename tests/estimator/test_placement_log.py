@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import run_layout
-from bert_tf.estimator.trace_hooks import PlacementHook, placed_operations, summary
+from bert_tf.estimator.trace_hooks import PlacementHook, summary
 from tests import processes
 from tests.estimator.placement_check import VARIANTS
 
@@ -169,12 +169,3 @@ def test_the_summary_counts_by_device():
         " most often 2 Add, 1 BatchMatMulV2, 1 _MklFusedMatMul, 1 Sub",
         "  soft placement moved 4 of them: a0 from /GPU:0 to /CPU:0, a1 from /GPU:0 to /CPU:0, a2 from /GPU:0 to /CPU:0, ...",
     ]
-
-
-def test_devices_have_the_names_that_users_write():
-    metadata = tf1.RunMetadata()
-    for number in (1, 0):
-        metadata.partition_graphs.add().node.add(
-            name="x", op="Mul", device=f"/job:localhost/replica:0/task:0/device:GPU:{number}"
-        )
-    assert placed_operations(metadata) == [("x", "Mul", "/GPU:0"), ("x", "Mul", "/GPU:1")]

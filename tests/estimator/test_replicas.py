@@ -60,17 +60,6 @@ def test_an_evaluation_while_replicas_train_is_that_of_the_checkpoint_which_does
     assert afterwards == pytest.approx(found["one"]["evaluation"], rel=1e-5)
 
 
-@MEASURED
-def test_every_example_is_predicted_once_and_in_its_place(found, name):
-    expected = np.array(found["one"]["predictions"])
-    assert expected.shape == (13, 2)
-    assert len(np.unique(expected.round(6), axis=0)) == 13  # so that a wrong order is seen
-    np.testing.assert_allclose(found[name]["predictions"], expected, atol=5e-7)
-    of_one_example = found["one"]["of_fewer_than_replicas"]
-    assert np.shape(of_one_example) == (1, 2)
-    np.testing.assert_allclose(found[name]["of_fewer_than_replicas"], of_one_example, atol=5e-7)
-
-
 def test_half_precision_stays_close_on_replicas(found):
     np.testing.assert_allclose(found["two, float16"]["losses"], found["one, float16"]["losses"], rtol=2e-3)
 

@@ -17,12 +17,11 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
-from bert_tf.head_spec import CLASSIFICATION, HeadSpec
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits
 from tests.labelled import HEAD_VARIABLES, label_ids, labelled
 from tests.tiny import held, random_weights
@@ -108,9 +107,9 @@ def logits_alone(folder: Path, data: Features) -> np.ndarray:
             return np.concatenate([session.run(predictions["logits"]) for _ in batches])
 
 
-def make_forward(*, execution: Execution = EXECUTION, machine: Machine | None = None) -> Forward:
+def make_forward(machine: Machine | None = None) -> Forward:
     """The graph without training of the toy's model."""
-    return Forward(Model(CONFIG, HEAD, execution=execution), machine or Machine(session_config()))
+    return Forward(Model(CONFIG, HEAD), machine or Machine(session_config()))
 
 
 def measure(forward: Forward, data: Features) -> dict[str, float]:
@@ -119,31 +118,17 @@ def measure(forward: Forward, data: Features) -> dict[str, float]:
     return {f"eval_{name}": value for name, value in found.values.items()}
 
 
-def forward(folder: Path, data: Features, *, batches: dict | None = None, **made) -> tuple[np.ndarray, int]:
+def forward(folder: Path, data: Features) -> tuple[np.ndarray, int]:
     """[N, 2] logits and step, of the checkpoint that stands for a run."""
-    with contextlib.closing(make_forward(**made)) as engine:
+    with contextlib.closing(make_forward()) as engine:
         step = engine.load(run.require_checkpoint(folder))
-        return engine.outputs(data, **(batches or {}))["logits"], step
+        return engine.outputs(data)["logits"], step
 
 
-def predict(folder: Path, data: Features, **settings) -> np.ndarray:
-    """[N, 2] probabilities of the classes."""
-    return probabilities(forward(folder, data, **settings)[0])
-
-
-def probabilities(logits: np.ndarray) -> np.ndarray:
-    return scores.scores(CLASSIFICATION, logits)
-
-
-def evaluate(folder: Path, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1"), **settings) -> dict[str, float]:
+def evaluate(folder: Path, data: Features) -> dict[str, float]:
     """Metrics, loss and step."""
-    logits, step = forward(folder, data, **settings)
-    return {**measured(logits, data, metrics), "global_step": step}
-
-
-def measured(logits: np.ndarray, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1")) -> dict[str, float]:
-    """Metrics and loss."""
-    return evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values
+    logits, step = forward(folder, data)
+    return {**evaluate_logits(HEAD, ("0", "1"), ("accuracy", "f1"), logits, label_ids(data)).values, "global_step": step}
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import threading
+from concurrent import futures
 
 import pytest
 
@@ -65,11 +65,8 @@ def test_a_library_is_built_once(script, folder):
 
 def test_processes_that_start_together_build_once(script, folder):
     own = script(WRITES.replace("cat >", "sleep 0.2; cat >"))
-    threads = [threading.Thread(target=build.make, args=(folder, own.compiler)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(build.make, [folder] * 3, [own.compiler] * 3))
     assert own.called == 1
     assert [path.name for path in folder.parent.iterdir()] == ["key"]  # no lock, nothing half-written
 

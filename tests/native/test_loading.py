@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
+from concurrent import futures
 
 import pytest
 
@@ -78,11 +78,8 @@ def test_threads_that_begin_together_load_once(monkeypatch):
         return ""
 
     monkeypatch.setattr(loading, "_load", load)
-    threads = [threading.Thread(target=loading.use, args=({},)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(loading.use, [{}] * 4))
     assert len(calls) == 1
 
 

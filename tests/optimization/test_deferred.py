@@ -102,13 +102,13 @@ def assert_moments_agree(found, step, config):
 class Table:
     """A graph with a table whose updates are put off."""
 
-    def __init__(self, config, shape, peak, **settings) -> None:
+    def __init__(self, config, shape, peak, average=None) -> None:
         self.graph = tf.Graph()
         with self.graph.as_default():
             self.global_step = tf1.train.get_or_create_global_step()
             self.ids, self.upstream = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, None])
             rate_at = functools.partial(learning_rate, peak=peak, warmup_steps=WARM_UP, total_steps=STEPS)
-            self.deferred = DeferredTable(config, rate_at, self.global_step.read_value(), total_steps=STEPS, **settings)
+            self.deferred = DeferredTable(config, rate_at, self.global_step.read_value(), total_steps=STEPS, average=average)
             with tf1.variable_scope("bert/embeddings"):
                 table = tf1.get_variable("word_embeddings", shape)
                 self.read = self.deferred.lookup(table, self.ids)
@@ -119,6 +119,7 @@ class Table:
             variables = {v.op.name.rpartition("/")[2]: v for v in tf1.global_variables()}
             self.state = State(*(variables[name] for name in ("word_embeddings", "adam_m", "adam_v")))
             self.current_at = tf1.local_variables()[0]
+            self.average = shadows().get("bert/embeddings/word_embeddings")
             self.starts = [variable.initial_value for variable in (*self.state, self.global_step)]
             self.initialize = tf1.global_variables_initializer(), tf1.local_variables_initializer()
 
@@ -300,19 +301,6 @@ def averages(config, decay, *, peak=PEAK):
         yield total / (1 - decay**number)
 
 
-class AveragedTable(Table):
-    """With the average of the table."""
-
-    def __init__(self, config, shape, peak, decay) -> None:
-        super().__init__(config, shape, peak, average=MovingAverage(decay))
-        with self.graph.as_default():
-            self.average = shadows()["bert/embeddings/word_embeddings"]
-
-
-def averaged_run(config, decay, **settings):
-    return Run(config, make=lambda *made: AveragedTable(*made, decay), **settings)
-
-
 @pytest.mark.parametrize(
     ("name", "decay", "peak"),
     [
@@ -322,7 +310,8 @@ def averaged_run(config, decay, **settings):
     ],
 )
 def test_the_average_of_every_row_is_what_it_would_be_without_waiting(name, decay, peak):
-    run, largest = averaged_run(CONFIGS[name], decay, peak=peak), 0.0
+    make = functools.partial(Table, average=MovingAverage(decay))
+    run, largest = Run(CONFIGS[name], peak=peak, make=make), 0.0
     for step, (batch, wanted) in enumerate(zip(BATCHES, averages(CONFIGS[name], decay, peak=peak)), start=1):
         run.step(batch)
         largest = max(largest, np.abs(wanted).max())

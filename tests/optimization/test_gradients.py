@@ -39,16 +39,12 @@ def test_rows_are_summed_before_the_norm_is_taken():
     assert gradients_of_rows(0, 1, 0)[1] == pytest.approx(math.sqrt(5))  # not sqrt(3), the norm of three rows of 1
 
 
-def test_scales_all_gradients_by_their_common_norm():
-    scaled, norm = clip(1.0, [3.0, 0.0], [[4.0]])
+@pytest.mark.parametrize(("limit", "factor"), [(1.0, 0.2), (5.0, 1.0), (6.0, 1.0)])
+def test_scales_all_gradients_by_their_common_norm_if_it_is_beyond_the_limit(limit, factor):
+    (first, second), norm = clip(limit, [3.0, 0.0], [[4.0]])
     assert norm == 5
-    np.testing.assert_allclose(scaled[0], [0.6, 0])
-    np.testing.assert_allclose(scaled[1], [[0.8]])
-
-
-@pytest.mark.parametrize("limit", [5.0, 6.0])
-def test_leaves_gradients_within_the_limit_as_they_are(limit):
-    assert clip(limit, 3.0, 4.0) == ([3, 4], 5)
+    np.testing.assert_allclose(first, [3 * factor, 0])
+    np.testing.assert_allclose(second, [[4 * factor]])
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
