@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import sys
+from unittest import mock
 
 import pytest
 
@@ -148,12 +149,7 @@ def test_checkpoints_are_deleted_when_they_are_evaluated(bench, monkeypatch):
     monkeypatch.setattr(whole_command.Job, "evaluate", evaluate)
     assert [row["median"] for row in results.compare(ROWS["checkpoints-sample"], bench)["rows"]] == [10.0, 3.0]
     assert [run.exists() for run in runs] == [False]
-
-
-def test_without_checkpoints_nothing_is_evaluated_and_the_benchmark_goes_on(bench, monkeypatch):
-    def train(*_, **__):
-        raise WorkerError("ended with status 2")
-
-    monkeypatch.setattr(whole_command.Job, "train", train)
+    # Without them nothing is evaluated, and the benchmark goes on.
+    monkeypatch.setattr(whole_command.Job, "train", mock.Mock(side_effect=WorkerError("ended with status 2")))
     found = results.compare(ROWS["checkpoints-sample"], bench)["rows"]
     assert {row["status"] for row in found} == {"failed: no checkpoints to evaluate: ended with status 2"}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import html.parser
 import json
 import re
+from unittest import mock
 
 import pytest
 
-from bert_tf.report import page, run_files, scripts, wording
+from bert_tf.report import drawing, page, run_files, scripts, wording
 from bert_tf.report.wording import duration, number
 from tests.report import example
 
@@ -60,8 +62,10 @@ class Outline(html.parser.HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def outline(*folders):
-    return Outline(page.render(run_files.read(folders)))
+def outline(*folders, drawn=False):
+    """Reads a page, whose pictures are empty unless they are `drawn`."""
+    with contextlib.nullcontext() if drawn else mock.patch.object(drawing, "svg", return_value="<svg></svg>"):
+        return Outline(page.render(run_files.read(folders)))
 
 
 @pytest.fixture
@@ -70,7 +74,7 @@ def finished(tmp_path):
 
 
 def test_shows_all_of_a_run(finished):
-    found = outline(finished)
+    found = outline(finished, drawn=True)
     # Loss and rate, two evaluations, three of speed, memory over the run, of a step alive and put out.
     assert found.pictures == 10
     for part in (
@@ -124,7 +128,7 @@ def hostile(folder, mark):
 )
 def test_no_text_of_a_run_is_markup(tmp_path, mark):
     bad = hostile(tmp_path, mark)
-    for found in (outline(bad), outline(bad, example.finished(tmp_path / "plain"))):
+    for found in (outline(bad, drawn=True), outline(bad, example.finished(tmp_path / "plain"), drawn=True)):
         assert len(found.runs) == SCRIPTS
         assert "img" not in found.tags
         assert "bad" not in found.ids

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 import sys
+from unittest import mock
 
 import pytest
 
-from bert_tf.report import importance, page, run_files, trial_axes, trial_charts, trials
+from bert_tf.report import drawing, importance, page, run_files, trial_axes, trial_charts, trials
 from tests.report import example
 from tests.report.drawn import picture, texts
 
@@ -148,7 +149,9 @@ def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):
 
 
 def rendered(*folders):
-    return page.render(run_files.read(folders))
+    """A page with empty pictures."""
+    with mock.patch.object(drawing, "svg", return_value="<svg></svg>"):
+        return page.render(run_files.read(folders))
 
 
 def test_the_page_has_the_search_without_optuna(folder, monkeypatch):
@@ -191,6 +194,6 @@ def test_no_text_of_a_result_is_markup(folder):
         content["varying"] = {mark: content["varying"]["learning_rate"], f"{mark}.[0]": mark + path.stem}
         content["task"] = mark
         path.write_text(json.dumps(content))
-    text = rendered(folder)
+    text = page.render(run_files.read([folder]))
     assert "Settings and accuracy</h3>" in text
     assert "<img" not in text

@@ -68,20 +68,16 @@ def test_installed_wheel():
 
 @pytest.mark.parametrize(("before", "after"), [(None, str(2 << 30)), ("123", "123")])
 def test_there_is_room_for_what_is_compiled_before_tensorflow_starts(tmp_path, monkeypatch, caplog, before, after):
-    fake, order = FakeMachine(tmp_path, monkeypatch), []
+    fake, sizes = FakeMachine(tmp_path, monkeypatch), []
     fake.built(WHEEL)
     fake.tensorflow_sees({"device_name": "NVIDIA H100", "compute_capability": (9, 0)}, {"compute_capability": (8, 0)})
     fake.accepts_settings()
     monkeypatch.setenv(build.CACHE_SIZE, before or "")
     if before is None:
         monkeypatch.delenv(build.CACHE_SIZE)
-
-    def configure(*_):
-        order.append(os.environ[build.CACHE_SIZE])
-        return ("/device:GPU:0", "/device:GPU:1")
-
-    monkeypatch.setattr(machine.devices, "configure", configure)
+    devices = ("/device:GPU:0", "/device:GPU:1")
+    monkeypatch.setattr(machine.devices, "configure", lambda *_: sizes.append(os.environ[build.CACHE_SIZE]) or devices)
     machine.plan(DeviceSettings(), environment={})
-    assert order == [after]
+    assert sizes == [after]
     (record,) = caplog.records
     assert record.getMessage().startswith("NVIDIA H100: its compute capability 9.0 is newer")

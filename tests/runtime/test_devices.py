@@ -121,12 +121,11 @@ def test_a_limit_holds_for_each_gpu_and_its_parts_share_it(machine):
     assert [list(gpu.memory_limit_mb) for gpu in limits] == [[2587, 2587]] * 2
 
 
-@pytest.mark.parametrize("settings", [{"gpu_memory_growth": True}, {"gpu_memory_limit_mb": 100}])
-def test_memory_settings_without_a_gpu_are_warned_of(machine, caplog, settings):
+@pytest.mark.parametrize(("name", "value"), [("gpu_memory_growth", True), ("gpu_memory_limit_mb", 100)])
+def test_memory_settings_without_a_gpu_are_warned_of(machine, caplog, name, value):
     machine(0)
-    configure(DeviceSettings(**settings), {})
+    configure(DeviceSettings(**{name: value}), {})
     (record,) = caplog.records
-    (name,) = settings
     assert record.getMessage() == f"--{name} has no effect: TensorFlow sees no GPU (python -m bert_tf devices says why)"
 
 

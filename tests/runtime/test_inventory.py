@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -124,11 +125,9 @@ def test_a_laptop_without_cudnn(monkeypatch):
 
 @pytest.mark.usefixtures("laptop")
 def test_a_driver_that_breaks_tensorflow(monkeypatch):
-    def fail(*_):
-        raise RuntimeError("cudaGetDevice() failed. Status: initialization error")
-
+    error = RuntimeError("cudaGetDevice() failed. Status: initialization error")
     for name in ("list_physical_devices", "get_visible_devices", "list_logical_devices"):
-        monkeypatch.setattr(tf.config, name, fail)
+        monkeypatch.setattr(tf.config, name, mock.Mock(side_effect=error))
     assert take().physical_devices == ()
     assert "cannot load libcudnn.so.8" in inventory.unused_gpu_warning()
 

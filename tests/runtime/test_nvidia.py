@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -79,11 +80,7 @@ def test_an_nvidia_smi_that_hangs_or_cannot_be_run(machine, monkeypatch):
     machine.smi()
     (machine.folder / "bin/nvidia-smi").write_bytes(b"\x7fELF no program")
     assert nvidia.survey().driver_problem.startswith("nvidia-smi: ")
-
-    def hang(command, **_):
-        raise subprocess.TimeoutExpired(command, 30)
-
-    monkeypatch.setattr(subprocess, "run", hang)
+    monkeypatch.setattr(subprocess, "run", mock.Mock(side_effect=subprocess.TimeoutExpired("nvidia-smi", 30)))
     assert "timed out after 30 seconds" in nvidia.survey().driver_problem
 
 
@@ -120,9 +117,7 @@ def test_libraries_are_looked_for_where_wheels_put_them(tmp_path):
 
 
 def test_a_library_that_lacks_another_names_it(monkeypatch):
-    def load(_):
-        raise OSError("libnvJitLink.so.12: cannot open shared object file: No such file or directory")
-
-    monkeypatch.setattr(ctypes, "CDLL", load)
+    missing = OSError("libnvJitLink.so.12: cannot open shared object file: No such file or directory")
+    monkeypatch.setattr(ctypes, "CDLL", mock.Mock(side_effect=missing))
     (problem,) = nvidia.not_loaded(["libcusparse.so.12"], "/nowhere")
     assert problem.startswith("libcusparse.so.12 (libnvJitLink.so.12: cannot open")

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -122,18 +123,12 @@ def test_a_peer_that_is_gone_ends_the_process_with_one_line(server, watching):
 
 
 def test_once_a_peer_has_come_no_name_server_is_asked(server, watching, monkeypatch):
-    asked = []
-
-    def spy(host, *arguments):
-        asked.append(host)
-        return known(host, *arguments)
-
-    known = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", spy)
+    resolve = mock.Mock(wraps=socket.getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     watching(Worker("worker", 1, "localhost", server.port, f"localhost:{server.port}"))
     server.hang_up()
-    wait_until(lambda: len(asked) > 1)
-    assert asked[:2] == ["localhost", "127.0.0.1"]
+    wait_until(lambda: resolve.call_count > 1)
+    assert [call.args[0] for call in resolve.call_args_list[:2]] == ["localhost", "127.0.0.1"]
 
 
 def test_a_peer_that_only_hangs_up_is_called_again(server, watching):
@@ -263,16 +258,11 @@ def test_an_error_waits_for_the_end_of_a_peer_that_goes(server, watching):
 
 
 def test_what_keeps_us_from_calling_does_not_make_a_peer_lost(server, watching, monkeypatch):
-    calls = []
-
-    def no_file_left(*arguments):
-        calls.append(arguments)
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
+    call = mock.Mock(side_effect=OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
     record = watching(server.port, patience=Patience(again=0.01, answer=0.01))
-    monkeypatch.setattr(peers, "call", no_file_left)
+    monkeypatch.setattr(peers, "call", call)
     server.hang_up()
-    wait_until(lambda: len(calls) > 3 * QUICK.misses)
+    wait_until(lambda: call.call_count > 3 * QUICK.misses)
     assert record.ends == []
 
 

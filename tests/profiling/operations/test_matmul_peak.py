@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 import tensorflow as tf
 
@@ -46,10 +48,8 @@ def test_counts_each_turn(monkeypatch, graph):
 
 
 def test_too_little_memory_is_no_problem(monkeypatch, graph):
-    def exhausted(*_):
-        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
-
+    exhausted = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
     peak = matmul_peak.MatmulPeak(graph)
     with tf1.Session() as session:
-        monkeypatch.setattr(session, "run", exhausted)
+        monkeypatch.setattr(session, "run", mock.Mock(side_effect=exhausted))
         assert peak.measure(session) == {}
