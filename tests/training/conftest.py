@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.training import fine_tune

@@ -1,7 +1,5 @@
 """Averages of the weights in a whole job: what is kept, evaluated, said and shown."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Engines as settings: which one computes, and what the log says of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

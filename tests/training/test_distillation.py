@@ -1,7 +1,5 @@
 """Distillation as a command: an ordinary run whose student learned from the outputs of a teacher, computed once."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

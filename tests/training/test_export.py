@@ -1,7 +1,5 @@
 """Exports are written whole or not at all, and replace nothing but exports of their own kind."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """Evaluation and prediction of a job."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Refusals and warnings of the training command where the forecast exceeds the memory of a GPU; none is needed here."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Loss, best checkpoint and target: from flags, and in a run that is evaluated while it trains."""
 
-from __future__ import annotations
-
 import shutil
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Whole trainings on text with a tiny model: what is learned, held out, written, and how a run goes on."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys

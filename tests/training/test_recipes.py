@@ -1,7 +1,5 @@
 """Hyper-parameters of the default checkpoint."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.tasks.registry import get_task

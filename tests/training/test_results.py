@@ -1,7 +1,5 @@
 """The files of results."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

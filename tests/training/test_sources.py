@@ -19,7 +19,6 @@ from tests import huggingface
 from tests.tiny import TOKENS, random_weights, write_project
 
 MRPC = get_task("MRPC")
-NOTHING = ModelSettings(None, None, None)
 SAMPLE = "data/sample/MRPC"
 
 

@@ -1,7 +1,5 @@
 """Speed flags as settings of model, input and machine; batches of evaluation."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 
