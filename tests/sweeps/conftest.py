@@ -1,7 +1,5 @@
 """What tests of sweeps share."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.sweeps.plan import GLUE

@@ -1,7 +1,5 @@
 """Folds in one command: a run for each, a prediction of each row, and the final model."""
 
-from __future__ import annotations
-
 import collections
 import csv
 import dataclasses

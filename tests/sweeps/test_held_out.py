@@ -1,7 +1,5 @@
 """Dev examples that a search does not see."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which runs a leader starts, when, and what it makes of their ends; processes are fakes that end at once."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import os

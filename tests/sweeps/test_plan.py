@@ -1,7 +1,5 @@
 """Sweep files, and the runs they stand for."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The published grid beside a search: which of its points are trained, and what is said of them; training is a formula."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import logging

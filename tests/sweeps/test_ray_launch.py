@@ -1,7 +1,5 @@
 """What is started on which node, and what its end means; Ray is a double (tests/integration has a cluster)."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import sys

@@ -1,7 +1,5 @@
 """How many slots a run gets, and how long a sweep takes, by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.sweeps import schedule

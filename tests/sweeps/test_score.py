@@ -1,7 +1,5 @@
 """GLUE's score of the best runs, and their predictions."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

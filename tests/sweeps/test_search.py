@@ -1,7 +1,5 @@
 """Search for settings: what is drawn, what the study remembers, and which runs are stopped; training is a formula."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

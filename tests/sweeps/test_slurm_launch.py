@@ -1,7 +1,5 @@
 """The script of a Slurm array: valid, and run by bash with a leader that takes signals; Slurm's programs are stubs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
