@@ -1,7 +1,5 @@
 """Work ahead in another thread."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 

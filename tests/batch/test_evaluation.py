@@ -1,7 +1,5 @@
 """Checkpoints by labelled examples."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import re

@@ -1,7 +1,5 @@
 """Patterns and folders of files."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """Files to predict, as chunks of examples."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The table: files, order, and the form for the screen."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json

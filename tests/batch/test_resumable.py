@@ -1,9 +1,8 @@
 """A file that several processes write, one after the other."""
 
-from __future__ import annotations
-
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -90,17 +89,10 @@ def full(*_):
     raise OSError(28, "No space left on device")
 
 
-class FullDisk:
-    """Takes the place of an open file."""
-
-    def __init__(self, file):
-        self.close, self.write = file.close, full
-
-
 def write_until_full(file):
     with file:
         file.add(CHUNKS[0], rows=2)
-        file._file = FullDisk(file._file)
+        file._file = SimpleNamespace(close=file._file.close, write=full)
         file.add(CHUNKS[1], rows=2)
 
 

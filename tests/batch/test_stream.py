@@ -1,7 +1,5 @@
 """Files and pipes become predictions."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """What belongs to a checkpoint."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil
