@@ -1,7 +1,5 @@
 """Vectors in files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile

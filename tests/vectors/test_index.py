@@ -1,7 +1,5 @@
 """Files of vectors that are searched, whole and damaged."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

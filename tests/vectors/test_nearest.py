@@ -1,7 +1,5 @@
 """The nearest vectors are those of brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Texts become vectors, of files that may be continued."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

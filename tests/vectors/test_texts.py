@@ -1,7 +1,5 @@
 """Files of texts."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest
