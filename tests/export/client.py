@@ -1,7 +1,5 @@
 """What a client runs: TensorFlow, TensorFlow Text and a SavedModel, nothing else. Requests and answers are JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 

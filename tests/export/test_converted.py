@@ -1,7 +1,5 @@
 """Exports as ONNX and OpenVINO."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

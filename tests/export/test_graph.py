@@ -1,7 +1,5 @@
 """Operations of exported graphs: known to other software, and equal to the package's own cuts and words."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the card says of texts that transformers cuts otherwise than the training."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """A model of pre-training as what other software runs: Hugging Face's layout and a SavedModel; for other formats one line."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
