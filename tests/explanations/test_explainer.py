@@ -1,7 +1,5 @@
 """Scores of words: of every kind of model, against NumPy, and as the command prints them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys
