@@ -1,7 +1,5 @@
 """Exports in Hugging Face's layout as `transformers` computes them; for its environment see peers.py."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@
 For the environment of the other side see peers.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """The files for GLUE's server, for every task: names, header, indices, spelling of labels."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
