@@ -1,7 +1,5 @@
 """The device flags of the command, on logical CPUs."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest

@@ -1,7 +1,5 @@
 """Two processes as two machines: they learn what one with two devices learns, and one that dies stops the job."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

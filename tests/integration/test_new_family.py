@@ -1,7 +1,5 @@
 """A family of tasks that is registered from outside trains, evaluates, predicts, goes on, and is reported as those inside."""
 
-from __future__ import annotations
-
 import functools
 import shutil
 

@@ -1,7 +1,5 @@
 """The command that pre-trains, in processes of its own: replicas, and kills at any moment."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -1,7 +1,5 @@
 """Questions about texts, trained, evaluated, killed and used by whole commands."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """The substitute for tf.estimator trains to the same bits, where TensorFlow has both."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import os

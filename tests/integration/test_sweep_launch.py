@@ -1,7 +1,5 @@
 """Sweeps on several machines: a Ray cluster of two nodes, whose node is killed; Slurm's script under a stub of sbatch."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Sweeps in real processes that are killed: no run is lost, none is trained twice, the table is the same."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

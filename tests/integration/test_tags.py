@@ -1,7 +1,5 @@
 """Tags are trained, evaluated and predicted as classes are: stopped, in parts, on replicas, in batch jobs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
