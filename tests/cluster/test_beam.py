@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import logging
+from unittest import mock
 
 import numpy as np
 import pyarrow.parquet
@@ -141,9 +142,7 @@ def test_processes_of_a_runner_write_what_one_process_writes(run, tmp_path):
 
 
 def test_a_file_system_that_does_not_answer_is_one_line(run, memory, capsys, monkeypatch):
-    def silent(*_):
-        raise TimeoutError("the bucket does not answer\nTraceback of 200 lines")
-
+    silent = mock.Mock(side_effect=TimeoutError("the bucket does not answer\nTraceback of 200 lines"))
     monkeypatch.setattr(memory.MemoryFiles, "_list", silent)
     assert run_command(checkpoint=run, input="memory://in/*", output="memory://out") == 2
     error = "memory://in/*: the file system does not answer: the bucket does not answer"
@@ -206,12 +205,9 @@ def test_an_input_without_rows_is_a_shard_with_a_header_whatever_shards_another_
 )
 @pytest.mark.usefixtures("memory")
 def test_what_cannot_be_read_or_written_is_one_line_and_leaves_nothing(run, tmp_path, capsys, flags, message):
-    for name, text in {
-        "in.tsv": HEADER + rows(1),
-        "bad.tsv": HEADER + "0\t1\t2\tsoup\n",
-        "earlier-00000-of-00009.tsv": "",
-    }.items():
-        (tmp_path / name).write_text(text)
+    (tmp_path / "in.tsv").write_text(HEADER + rows(1))
+    (tmp_path / "bad.tsv").write_text(HEADER + "0\t1\t2\tsoup\n")
+    (tmp_path / "earlier-00000-of-00009.tsv").touch()
     before = sorted(tmp_path.iterdir())
     usual = {"checkpoint": str(run), "input": "{0}/in.tsv", "output": "{0}/out.tsv"}
     assert run_command(**{name: value.format(tmp_path) for name, value in {**usual, **flags}.items()}) == 2

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest import mock
 
 import pyarrow
 import pytest
@@ -105,17 +106,11 @@ def _text(value):
 
 def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
     monkeypatch.setattr(spark, "_LOADED", {})
-
-    class Model:
-        closed = False
-
-        def close(self):
-            self.closed = True
-
-    first = spark.once("a", Model)
-    assert spark.once("a", Model) is first
-    assert spark.once("b", Model) is not first
-    assert first.closed
+    first = spark.once("a", mock.Mock)
+    assert spark.once("a", mock.Mock) is first
+    first.close.assert_not_called()
+    assert spark.once("b", mock.Mock) is not first
+    first.close.assert_called_once()
 
 
 def test_a_model_that_is_sent_has_all_it_needs_and_a_name_by_its_contents(packed, run, tmp_path):
@@ -150,12 +145,9 @@ def test_an_executor_that_is_set_up_otherwise_says_so_in_one_line(tmp_path, expe
 
 @pytest.mark.parametrize("raised", ["bert_tf.errors.DataError: frame: row 1", "RuntimeError: frame: row 1"])
 def test_what_an_executor_says_is_one_line(raised):
-    class Failing:
-        def collect(self):
-            raise PythonException(f"\n  An exception was thrown\nTraceback:\n  in f\n{raised}\n")
-
+    error = PythonException(f"\n  An exception was thrown\nTraceback:\n  in f\n{raised}\n")
     with pytest.raises(BertError, match="^frame: row 1$"):
-        spark.collected(Failing())
+        spark.collected(mock.Mock(**{"collect.side_effect": error}))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import concurrent.futures
 import gc
 import json
 import logging
@@ -174,14 +174,8 @@ def test_threads_train_in_turns(monkeypatch, tmp_path):
         running.release()
         raise DataError("enough", "rows")
 
-    def call():
-        with contextlib.suppress(DataError):
-            bert_tf.fine_tune("MRPC", output_dir=tmp_path)
-
     monkeypatch.setattr(job, "fine_tune", fine_tune)
-    threads = [threading.Thread(target=call) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        calls = [threads.submit(bert_tf.fine_tune, "MRPC", output_dir=tmp_path) for _ in range(2)]
+    assert [type(call.exception()) for call in calls] == [DataError] * 2
     assert together == [False, False]

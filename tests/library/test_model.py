@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import signal
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -127,13 +127,10 @@ def test_two_models_live_in_one_process(project, tmp_path, model):
 
 
 def test_threads_take_turns(model):
-    expected, found = model.predict(PAIRS), []
-    threads = [threading.Thread(target=lambda: found.append(model.predict(PAIRS))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [expected] * 4
+    expected = model.predict(PAIRS)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        calls = [threads.submit(model.predict, PAIRS) for _ in range(4)]
+    assert [call.result() for call in calls] == [expected] * 4
 
 
 def test_nothing_is_read_before_it_is_asked_and_a_closed_model_says_so(run, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
-import threading
+from unittest import mock
 
 import pytest
 
@@ -13,7 +13,7 @@ from bert_tf.errors import FlagError
 from bert_tf.service.refusal import Guard
 from bert_tf.service.settings import Address
 from bert_tf.service.worker import Failed
-from tests.service.fakes import READER, Loading, Running, Toy, description, message
+from tests.service.fakes import LATER, READER, Loading, Running, Toy, description, message
 
 ANY = "0.0.0.0"  # noqa: S104
 
@@ -191,12 +191,11 @@ def test_reload_needs_the_switch_and_is_not_for_browsers(service):
 def test_reloads_do_not_queue():
     slow = Loading()
     with Running(Toy(description()), slow, admin=True) as running:
-        first = threading.Thread(target=running.ask, args=("/reload", b""))
-        first.start()
+        first = LATER.submit(running.ask, "/reload", b"")
         running.wait_for(lambda: running.service.is_reloading)
         said = message(running.ask("/reload", b""))
         slow.free.set()
-        first.join(20)
+        first.result(20)
         assert said == (409, "a reload is in progress; GET /health names the current checkpoint")
         assert running.ask("/reload", b"")[0] == 200
 
@@ -267,10 +266,7 @@ def test_a_model_takes_as_many_texts_as_it_was_trained_on(texts, row, other):
 
 
 def test_what_nobody_foresaw_is_no_traceback_for_the_client(service, monkeypatch, caplog):
-    def broken(*_):
-        raise KeyError("secret")
-
-    monkeypatch.setattr(service.service, "_read", broken)
+    monkeypatch.setattr(service.service, "_read", mock.Mock(side_effect=KeyError("secret")))
     assert message(service.ask(body={"rows": []})) == (500, "internal error; see the log of the service")
     service.wait_for(lambda: "KeyError: 'secret'" in caplog.text)
 

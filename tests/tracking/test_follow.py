@@ -88,11 +88,8 @@ def test_a_tracker_that_comes_back_gets_everything(server, folder, training, mon
 
 def test_ends_if_the_folder_holds_another_run(server, folder, training, monkeypatch):
     (folder / ".writer.json").write_text(json.dumps({"pid": training.pid}))
-
-    def overwritten(*_):
-        (folder / "run_config.json").write_text(json.dumps(example.record(seed=2)))
-
-    monkeypatch.setattr(follow, "_wait", overwritten)
+    other = json.dumps(example.record(seed=2))
+    monkeypatch.setattr(follow, "_wait", lambda *_: (folder / "run_config.json").write_text(other))
     assert followed(folder, training.pid) == [f"{folder}: holds another run by now"]
     assert len(server()["runs"]) == 1
 
