@@ -180,16 +180,13 @@ def divided(task, count, **options):
     return [sorted(own.tolist()) for own in found]
 
 
-def test_classes_are_distributed_evenly_and_shuffled_by_the_seed_and_rare_ones_are_warned_of(caplog):
+def test_classes_are_distributed_evenly_and_shuffled_by_the_seed_and_groups_stay_together(caplog):
     found = divided(SENTENCES, 5)
     assert [sum(number >= 30 for number in own) for own in found] == [2] * 5
     assert found == divided(SENTENCES, 5)
     assert found != divided(SENTENCES, 5, seed=2)
     divided(SentenceTask(train=[("a", "x")] * 30 + [("b", "y")] * 3), 5)
     assert "The least populated class in y has only 3 members" in caplog.text
-
-
-def test_groups_stay_together():
     groups = [number % 8 for number in range(40)]
     numbers = SentenceTask(train=[("a", number) for number in range(40)], problem="regression")
     for task in (SENTENCES, numbers):

@@ -85,13 +85,15 @@ def test_mistakes_in_a_file_are_one_line_with_its_name(read, text, problem):
     assert "\n" not in said
 
 
-def test_neither_two_values_that_would_share_a_folder_nor_ranges_are_of_a_grid(read, tmp_path, glue):
+def test_what_cannot_be_planned_is_said_before_the_first_run(read, tmp_path, glue):
     with pytest.raises(BertError, match="two runs would be named MRPC-learning_rate=2e-05-seed1; values must differ"):
         plan.runs(read("tasks: MRPC\nsettings: {learning_rate: [2e-5, 2.00001e-5]}"), tmp_path, glue)
     file = read("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4, log: true}}")
     assert file.ranges == {"learning_rate": plan.Range(1e-5, 1e-4, log=True)}
     with pytest.raises(BertError, match="learning_rate has a range; add --search"):
         plan.runs(file, tmp_path, {})
+    with pytest.raises(DataError, match="no data for QNLI"):
+        plan.runs(read("tasks: QNLI"), tmp_path, {home.VARIABLE: str(tmp_path)})
 
 
 def test_the_longer_run_costs_more(read, tmp_path):
@@ -104,8 +106,3 @@ def test_the_longer_run_costs_more(read, tmp_path):
     assert costs[0] < costs[2] < costs[3]
     # 40 rows: in three more epochs 120 are trained, without the limit 30 more.
     assert (costs[3] - costs[1]) / (costs[1] - costs[0]) == pytest.approx(120 / 30, rel=0.1)
-
-
-def test_data_that_are_missing_are_said_before_the_first_run(read, tmp_path):
-    with pytest.raises(DataError, match="no data for QNLI"):
-        plan.runs(read("tasks: QNLI"), tmp_path, {home.VARIABLE: str(tmp_path)})

@@ -83,9 +83,12 @@ def test_tpe_draws_near_the_best(begin):
     assert sum(distances[15:]) / 15 < 0.7 * sum(distances[:10]) / 10
 
 
-def test_no_run_begins_after_the_budget(begin):
+def test_no_run_begins_after_the_budget_nor_without_the_package(begin, monkeypatch):
     assert begin(seconds=0.0).ask() is None
     assert begin(seconds=100.0).ask() is not None
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(BertError, match="^--search needs Optuna: pip install 'optuna"):
+        begin()
 
 
 def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluation(begin, tmp_path):
@@ -112,12 +115,6 @@ def test_a_failed_run_is_not_asked_for_again(begin):
     search.tell(table.failed(run, "no memory"))
     assert list(search.unfinished()) == []
     assert list(begin(trials=1).unfinished()) == []
-
-
-def test_a_missing_package_is_one_line(begin, monkeypatch):
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(BertError, match="^--search needs Optuna: pip install 'optuna"):
-        begin()
 
 
 SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm"

@@ -77,16 +77,13 @@ def test_refuses_other_seeds(arguments, message):
     assert str(caught.value).startswith(message)
 
 
-def test_training_alone_and_several_machines_have_nothing_to_compare(jobs, tmp_path):
+def test_each_seed_is_a_job_of_its_own_but_training_alone_and_several_machines_have_nothing_to_compare(jobs, tmp_path):
     with pytest.raises(FlagError, match="--seeds compares evaluations: add --do_eval"):
         run(tmp_path, "--seeds=1-2", "--do_train")
     machines = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
     with pytest.raises(FlagError, match="--seeds is for one machine"):
         run(tmp_path, "--seeds=1-2", environment={"TF_CONFIG": json.dumps(machines)})
     assert jobs == []
-
-
-def test_each_seed_is_a_job_of_its_own(jobs, tmp_path):
     assert run(tmp_path, "--seeds=3,1", "--learning_rate=0.1").stopped_by is None
     assert [(job.train.seed, job.output.output_dir) for job in jobs] == [(3, f"{tmp_path}/seed-3"), (1, f"{tmp_path}/seed-1")]
     assert {(job.train.learning_rate, job.train.seeds) for job in jobs} == {(0.1, None)}
