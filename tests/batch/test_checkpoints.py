@@ -45,12 +45,16 @@ def test_names(name, prefixes):
     assert all(checkpoint.problem is None for checkpoint in found)
 
 
-def test_checkpoints_are_in_the_order_of_the_names():
+def test_checkpoints_are_in_the_order_of_the_names_without_those_that_a_killed_training_has_not_listed(caplog):
     found = named(["run/model.ckpt-100", "run:all", "base"])
     assert [(one.prefix, one.step) for one in found] == [
         *zip([STEPS[2], *STEPS[:2]], (100, 9, 20)),
         ("base/bert_model.ckpt", None),
     ]
+    listed = "".join(f'all_model_checkpoint_paths: "model.ckpt-{step}"\n' for step in (9, 20))
+    Path("run/checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-20"\n{listed}')
+    assert [found.prefix for found in named(["run:all"])] == STEPS[:2]
+    assert caplog.messages == ["run: not in the list of checkpoints, so left out: model.ckpt-100"]
 
 
 @pytest.mark.parametrize(
@@ -63,10 +67,3 @@ def test_checkpoints_are_in_the_order_of_the_names():
 )
 def test_a_name_without_checkpoints_has_a_problem(name, problem):
     assert [tuple(found) for found in named([name])] == [(name, f"{name}: {problem}")]
-
-
-def test_all_leaves_out_what_a_killed_training_has_not_listed(caplog):
-    listed = "".join(f'all_model_checkpoint_paths: "model.ckpt-{step}"\n' for step in (9, 20))
-    Path("run/checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-20"\n{listed}')
-    assert [found.prefix for found in named(["run:all"])] == STEPS[:2]
-    assert caplog.messages == ["run: not in the list of checkpoints, so left out: model.ckpt-100"]

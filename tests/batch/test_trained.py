@@ -46,11 +46,13 @@ def change_record(folder, **values):
     (folder / "run_config.json").write_text(json.dumps(record))
 
 
-def test_a_run_records_how_its_texts_were_prepared(run):
+def test_a_run_records_how_its_texts_were_prepared_and_a_pretrained_model_is_no_classifier(run, project):
     made = load(run)
     assert (made.max_seq_length, made.lower_case, made.long_text, made.head.num_labels) == (LENGTH, True, "truncate", 2)
     other = load(run, max_seq_length=12, long_text="windows")
     assert (other.max_seq_length, other.long_text, other.settings["max_seq_length"]) == (12, "windows", 12)
+    with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model without a task head"):
+        trained.load(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
 
 
 @pytest.mark.parametrize("title", [str, str.title])
@@ -78,11 +80,6 @@ def test_a_recorded_casing_precedes_the_vocabulary(copy, caplog):
 def test_overrides_that_do_not_fit_are_refused(run, overrides, message):
     with pytest.raises(BertError, match=message):
         load(run, **overrides)
-
-
-def test_a_pretrained_model_is_no_classifier(project):
-    with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model without a task head"):
-        trained.load(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
 
 
 def test_a_head_must_be_that_of_the_record_and_whole(run, monkeypatch):
