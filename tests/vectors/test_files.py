@@ -72,7 +72,7 @@ def test_vectors_of_tokens(write):
     np.testing.assert_array_equal(np.concatenate(table["vectors"].to_pylist()), TOKENS.values)
 
 
-def test_json_lines_have_every_bit():
+def test_json_lines_have_every_bit_and_the_published_layout_six_digits():
     plain = parts_of(JsonForm(), SENTENCES)
     lines = [json.loads(line) for line in plain.decode().split("\n")[:-1]]
     np.testing.assert_array_equal(np.array([line.pop("vector") for line in lines], np.float32), SENTENCES.values)
@@ -81,9 +81,6 @@ def test_json_lines_have_every_bit():
     lines = [json.loads(line) for line in parts_of(JsonForm(), TOKENS).decode().split("\n")[:-1]]
     assert [line["tokens"] for line in lines] == PIECES
     np.testing.assert_array_equal(np.concatenate([np.array(line["vectors"], np.float32) for line in lines]), TOKENS.values)
-
-
-def test_the_published_layout():
     first, *_ = parts_of(PublishedForm((-1, -2)), TOKENS).decode().split("\n")
     values = TOKENS.values.astype(float).round(6).tolist()
     layers = [[{"index": -1, "values": row[:2]}, {"index": -2, "values": row[2:]}] for row in values[:2]]

@@ -194,11 +194,16 @@ def test_texts_that_are_not_as_many_as_vectors_are_refused(tmp_path, count):
         read(path, source)
 
 
-def test_texts_of_an_npy_by_their_place(tmp_path):
+def test_an_npy_has_its_texts_by_their_place_and_its_record_beside_it(tmp_path):
     rows = read(write(tmp_path / "i.npy"), texts(tmp_path, COUNT))[1]
     assert rows[20] == {"id": "21", "text": "text 20"}
     with pytest.raises(FlagError, match=r"--texts=t: .*i.npz holds its texts"):
         read(write(tmp_path / "i.npz"), "t")
+    path = write(tmp_path / "i.npy")
+    job_of(path)
+    assert index.opened(str(path), None).encoding == ENCODING
+    np.save(path, VALUES[:3])
+    assert index.opened(str(path), None).encoding == {}
 
 
 def job_of(path, **settings):
@@ -218,11 +223,3 @@ def test_texts_are_those_that_were_encoded_read_as_they_were(tmp_path):
     source.write_text("text,title\n" + "".join(f"no,text {n}\n" for n in range(COUNT)) + ",\n")
     job_of(path, input_sha256=index.files.digest(source), columns={"text_a": "title"}, skip_bad_rows=True)
     assert read(path, source)[1][20]["text"] == "text 20"
-
-
-def test_the_record_of_another_file_says_nothing(tmp_path):
-    path = write(tmp_path / "i.npy")
-    job_of(path)
-    assert index.opened(str(path), None).encoding == ENCODING
-    np.save(path, VALUES[:3])
-    assert index.opened(str(path), None).encoding == {}
