@@ -79,13 +79,10 @@ def two_processes(tmp_path_factory, flags_of):
     return folder, results
 
 
-def test_two_machines_learn_what_two_devices_learn(one_process, two_processes):
+def test_two_machines_learn_what_two_devices_learn_and_the_chief_evaluates_and_predicts(one_process, two_processes):
     expected, found = ([line["loss"] for line in metrics_lines(folder)] for folder in (one_process, two_processes[0]))
     assert len(found) == STEPS
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-
-
-def test_the_chief_evaluates_and_predicts_and_the_others_train(two_processes):
     folder, (chief, worker) = two_processes
     assert f"global_step = {STEPS}" in (folder / "eval_results.txt").read_text()
     assert (folder / "predictions.tsv").exists()
@@ -95,9 +92,6 @@ def test_the_chief_evaluates_and_predicts_and_the_others_train(two_processes):
     assert "the mean of" not in worker.stderr
     assert "eval_loss_average" in (folder / "eval_results.txt").read_text()
     assert "the chief evaluates and predicts; this worker is done" in worker.stderr
-
-
-def test_each_says_how_the_batch_is_shared(two_processes):
     for result in two_processes[1]:
         assert "strategy multi_worker: 2 replicas, /device:CPU:0 on each of 2 machines" in result.stderr
         assert "Batch size = 8 over 2 replicas, 4 each" in result.stderr

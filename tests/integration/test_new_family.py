@@ -69,7 +69,7 @@ def without_record(trained, tmp_path):
     return folder
 
 
-def test_it_learns_with_windows_as_rows_and_is_reported(trained):
+def test_it_learns_with_windows_as_rows_tags_every_word_and_is_reported(trained):
     assert reading.results(trained)["eval_tag_accuracy"] > 0.9
     assert reading.results(trained)["splits"]["dev"]["examples"] == 20
     assert [line["step"] for line in reading.objects(trained / "evaluations.jsonl")] == [20, 40, 60]
@@ -84,9 +84,6 @@ def test_it_learns_with_windows_as_rows_and_is_reported(trained):
     page = (trained / "report.html").read_text(encoding="utf-8")
     assert "tag accuracy" in page
     assert toy_tags.NAME in page
-
-
-def test_every_word_is_tagged_whatever_window_it_is_in(trained):
     found = reading.objects(trained / "predictions.jsonl")
     assert [line["id"] for line in found] == [f"test-{number}" for number in range(1, 10)]
     assert [len(line["tags"]) for line in found] == [len(words) for words, _ in TEXTS["test"]]

@@ -64,7 +64,7 @@ def questions(data, split="dev"):
     return [(paragraph["context"], qa) for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
 
 
-def test_it_learns_with_windows_as_rows_and_says_what_it_could_not_learn_from(trained):
+def test_it_learns_with_windows_as_rows_and_writes_files_that_belong_together(trained, data):
     folder, said = trained
     results = reading.results(folder)
     assert results["eval_f1"] > 0.9
@@ -78,10 +78,6 @@ def test_it_learns_with_windows_as_rows_and_says_what_it_could_not_learn_from(tr
     shapes = CheckpointReader(folder / f"model.ckpt-{STEPS}").shapes
     assert shapes["cls/squad/output_weights"] == (2, shapes["bert/pooler/dense/bias"][0])
     assert shapes["cls/squad/output_bias"] == (2,)
-
-
-def test_files_of_predictions_belong_together(trained, data):
-    folder = trained[0]
     lines = reading.objects(folder / "predictions.jsonl")
     asked = questions(data)
     assert [line["id"] for line in lines] == [qa["id"] for _, qa in asked]
