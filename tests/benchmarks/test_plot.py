@@ -19,14 +19,11 @@ COMPARISON = {
 }
 
 
-def test_draws_one_picture_if_something_was_scaled(tmp_path):
+def test_draws_one_picture_of_the_cost_beside_what_it_would_be_at_the_peak(tmp_path):
     plot.draw_scaling(tmp_path, [{**COMPARISON, "name": "train"}])
     assert not list(tmp_path.iterdir())
     plot.draw_scaling(tmp_path, [COMPARISON])
     assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_shows_the_cost_beside_what_it_would_be_at_the_peak():
     axes = plot.require_matplotlib().Figure().subplots()
     plot._panel(axes, COMPARISON, "batch_size")
     measured, floor = ([*zip(*line.get_data())] for line in axes.get_lines())

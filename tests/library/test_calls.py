@@ -21,16 +21,13 @@ RESULTS = (
 )
 
 
-def test_checkpoints_are_evaluated_to_rows(run, project, tmp_path):
+def test_checkpoints_are_evaluated_to_rows_and_files_predicted(run, project, tmp_path):
     table = bert_tf.evaluate([run], task_name="MRPC", data_dir=project.data_dir, output_dir=tmp_path / "out")
     (row,) = table.rows
     assert (row.checkpoint, row.task, row.split) == (str(run / "model.ckpt-20"), "MRPC", "dev")
     assert (table.failed, table.glue, table.path.is_file()) == ([], None, True)
     assert str(table).splitlines()[1].startswith("* ")
     assert f"<td>{row.checkpoint}</td>" in table._repr_html_()
-
-
-def test_files_are_predicted(run, project, tmp_path):
     (path,) = bert_tf.predict_files(checkpoint=run, input=project.data_dir / "test.tsv", output=tmp_path / "out.csv")
     assert path == tmp_path / "out.csv"
     assert path.read_text().startswith("id,label,probability_0,probability_1\n")

@@ -200,8 +200,5 @@ def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, e
     assert row.metrics["pearson"] == pytest.approx(np.corrcoef(cosines, scores)[0, 1], abs=1e-5)
     ranks = [values.argsort().argsort() for values in (cosines, scores)]
     assert row.metrics["spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=1e-5)
-
-
-def test_zero_shot_needs_scores(project):
     with pytest.raises(FlagError, match="--zero_shot compares cosines with scores; MRPC has none"):
         bert_tf.evaluate([project.init_checkpoint], task_name="MRPC", zero_shot=True)

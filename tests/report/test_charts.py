@@ -40,11 +40,6 @@ def test_layers_lie_on_each_other_in_their_colours():
     assert [path.get("fill") for path in paths(named, AREAS)] == ["#123456"]
 
 
-def test_points_at_one_place_are_not_added_up():
-    (row,) = stacked_chart([0, 1, 1], {"a": [1, 2, 3]}, x_title="ms")["data"]["values"]
-    assert (row["x"], row["y"]) == ([0, 1], [1, 3])
-
-
 @pytest.mark.parametrize(("x", "side"), [(1, "start"), (9, "end")])
 def test_text_of_a_marked_point_stays_within_the_picture(x, side):
     chart = stacked_chart([0, 10], {"a": [5, 5]}, x_title="ms", marked=(x, 5, "peak 5"))
@@ -58,10 +53,12 @@ def test_line_has_the_colour_of_its_place(places):
     assert [path.get("stroke") for path in paths(chart, LINES)] == [charts.COLOURS[place] for place in places]
 
 
-def test_lines_beyond_the_colours_are_dashed():
+def test_lines_beyond_the_colours_are_dashed_and_points_at_one_place_not_added_up():
     chart = plain(*([0, place] for place in range(charts.MOST_LINES)))
     looks = {(path.get("stroke"), path.get("stroke-dasharray")) for path in paths(chart, LINES)}
     assert len(looks) == charts.MOST_LINES
+    (row,) = stacked_chart([0, 1, 1], {"a": [1, 2, 3]}, x_title="ms")["data"]["values"]
+    assert (row["x"], row["y"]) == ([0, 1], [1, 3])
 
 
 def test_parts_of_a_picture():
@@ -73,16 +70,13 @@ def test_parts_of_a_picture():
     assert ["0" in labels for labels in axes] == [True, False]
 
 
-def test_seeds_are_a_mean_in_a_band_from_the_lowest_to_the_highest():
+def test_seeds_are_a_mean_in_a_band_from_the_lowest_to_the_highest_and_a_run_without_seeds_has_none():
     chart = line_chart([Curve("a", 0, [0, 1], values) for values in ([0, 4], [1, 4], [5, 4])])
     (line,), (band,) = paths(chart, LINES), paths(chart, AREAS)
     # Upwards is less: 0 is at the bottom, the highest value, 5, at the top.
     bottom, top = max(numbers(band)[1::2]), min(numbers(band)[1::2])
     assert numbers(line)[1] == pytest.approx(bottom - (bottom - top) * 2 / 5, abs=0.01)
     assert told(chart) == ["run", "step", "mean", "lowest", "highest", "runs"]
-
-
-def test_run_without_seeds_beside_a_series_has_no_band():
     seeds = [Curve("a", 0, [0, 1], [0, value]) for value in (1, 2)]
     (_, of_run) = paths(line_chart([*seeds, Curve("b", 1, [0, 1], [3, 5])]), AREAS)
     upper, lower = numbers(of_run)[:4], numbers(of_run)[4:]

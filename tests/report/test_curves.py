@@ -54,11 +54,16 @@ def test_memory_of_a_gpu(tmp_path):
     assert {measure.key for measure in curves.MEMORY} == {memory_use.HOST, memory_use.GPU, memory_use.GPU_PEAK}
 
 
-def test_several_runs_share_a_chart(run, tmp_path):
+def test_several_runs_share_a_chart_and_seeds_of_a_series_a_line(run, tmp_path):
     (other,) = run_files.read([example.begun(tmp_path / "other")])
     (loss, _) = of_measures(curves.LEARNING, run, other)
     assert [(row["name"], row["line"]) for row in rows(loss)] == [("run", 0), ("other", 1)]
     assert loss["summary"] == ""
+    for seed in (1, 2):
+        example.finished(tmp_path / "series" / f"seed-{seed}", seed=seed)
+    found = run_files.groups(run_files.read([tmp_path / "series"]))
+    for chart in (*curves.of_measures(curves.LEARNING, found), *curves.of_evaluations(found)):
+        assert [(row["name"], row["line"]) for row in rows(chart)] == [("series", 0)] * 2
 
 
 def test_long_run_is_smoothed_and_says_what_a_point_is(tmp_path):
@@ -81,14 +86,6 @@ def test_steps_of_an_epoch(tmp_path, schedule, steps):
     example.write_json(folder / "run_config.json", {**example.record(), "schedule": schedule})
     (run,) = run_files.read([folder])
     assert rows(of_measures(curves.LEARNING, run)[0])[0]["steps_an_epoch"] == curves.steps_an_epoch(run) == steps
-
-
-def test_seeds_of_a_series_are_one_line(tmp_path):
-    for seed in (1, 2):
-        example.finished(tmp_path / "series" / f"seed-{seed}", seed=seed)
-    found = run_files.groups(run_files.read([tmp_path / "series"]))
-    for chart in (*curves.of_measures(curves.LEARNING, found), *curves.of_evaluations(found)):
-        assert [(row["name"], row["line"]) for row in rows(chart)] == [("series", 0)] * 2
 
 
 def test_each_task_has_its_evaluations(tmp_path):

@@ -64,16 +64,13 @@ def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none
     assert "965.7" in page.render([run])
 
 
-def test_confusion_by_hand():
+def test_confusion_by_hand_and_many_labels_by_frequency():
     found = outcome.confusion({"labels": ["no", "yes", "never"], "confusion": [[3, 1, 0], [0, 4, 0], [0, 0, 0]]})
     assert [[tuple(cell.values()) for cell in row] for row in found["rows"]] == [
         [(3, 0.75, True), (1, 0.25, False), (0, 0.0, False)],
         [(0, 0.0, False), (4, 1.0, True), (0, 0.0, False)],
         [(0, 0.0, False), (0, 0.0, False), (0, 0.0, True)],
     ]
-
-
-def test_many_labels_are_listed_by_frequency():
     counts = [[0] * 20 for _ in range(20)]
     counts[3][4], counts[7][2], counts[5][5] = 2, 9, 50
     found = outcome.confusion({"labels": [f"l{place}" for place in range(20)], "confusion": counts})

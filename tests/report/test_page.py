@@ -222,10 +222,14 @@ def test_more_runs_than_can_be_told_apart(tmp_path):
     assert size(text) < 2_000_000
 
 
-def test_flags_in_the_diagnosis_are_not_broken():
+def test_flags_times_and_numbers_in_words():
     text = wording.flags("<i> Try --group_by_length: less, or --precision=bfloat16.")
     code = "<code class=flag>{}</code>".format
     assert text == f"&lt;i&gt; Try {code('--group_by_length')}: less, or {code('--precision=bfloat16')}."
+    times = {0.0351: "35.1 ms", 42.04: "42 s", 59.7: "1 min 00 s", 312: "5 min 12 s", 11100: "3 h 05 min"}
+    assert {seconds: duration(seconds) for seconds in times} == times
+    numbers = {0: "0", 5.4532e-08: "5.45e-08", 337.7: "338", 1851.2: "1,851"}
+    assert {value: number(value) for value in numbers} == numbers
 
 
 def test_large_run_stays_below_two_megabytes(tmp_path):
@@ -252,10 +256,3 @@ def test_half_a_character_is_written(finished):
     example.write_lines(finished / "wrong_examples.jsonl", [{**example.WRONG, "text_a": "half \ud800"}])
     page.write(finished / "report.html", run_files.read([finished]))
     assert "half ?" in (finished / "report.html").read_text(encoding="utf-8")
-
-
-def test_times_and_numbers():
-    times = {0.0351: "35.1 ms", 42.04: "42 s", 59.7: "1 min 00 s", 312: "5 min 12 s", 11100: "3 h 05 min"}
-    assert {seconds: duration(seconds) for seconds in times} == times
-    numbers = {0: "0", 5.4532e-08: "5.45e-08", 337.7: "338", 1851.2: "1,851"}
-    assert {value: number(value) for value in numbers} == numbers

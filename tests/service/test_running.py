@@ -21,16 +21,13 @@ def test_a_missing_package_is_named(monkeypatch, name):
         running.run_service(configured("out"))
 
 
-def test_a_port_that_is_taken_or_an_address_of_another_machine():
+def test_a_port_that_is_taken_an_address_of_another_machine_or_a_run_that_is_not_there(tmp_path, monkeypatch):
     with running.listening(Address(port=0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(DeviceError, match=f"cannot listen on 127.0.0.1 port {port}: Address already in use; name others"):
             running.listening(Address(port=port))
     with pytest.raises(DeviceError, match="cannot listen on 192.0.2.1 port 8500: .*; name others with --host and --port"):
         running.listening(Address(host="192.0.2.1"))
-
-
-def test_a_run_that_is_not_there_ends_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(workers, "launched", Launcher(Toy(description(), problem="no such run")))
     with pytest.raises(workers.StartError, match="^no such run$"):
         running.run_service(configured(str(tmp_path / "nothing"), port=0))

@@ -102,11 +102,17 @@ def test_the_model(record, rows):
     assert sum(row.time_us for row in model.by_type) == SUM
 
 
-def test_without_a_peak_nothing_is_compared_with_it():
+def test_without_a_peak_or_a_trace_of_the_gpu_rates_are_not_known():
     record = recorded.record()
     model = time_tables.model_table(record, time_tables.op_table(record))
     assert (model.step_of_peak, model.total.of_peak) == (None, None)
     assert "not known" in "\n".join(time_text.describe_model(model))
+    record = recorded.record(peak=0.1, device=recorded.GPU)
+    rows = time_tables.op_table(record)
+    model = time_tables.model_table(record, rows)
+    assert (model.clock, named(rows)[PRODUCT].gflops_per_s, model.total.gflops_per_s) == ("launches", None, None)
+    assert model.step_gflops_per_s == pytest.approx(0.02304)
+    assert "no trace of the GPU: times are those of the host" in "\n".join(time_text.describe_model(model))
 
 
 def test_half_precision_is_kept_from_tensor_cores_by_its_sizes():
@@ -133,15 +139,6 @@ def test_with_a_trace_of_a_gpu_its_time_counts():
     assert (model.clock, model.total.time_us, model.uses) == ("GPU", 10, 1)
     assert (model.total.uses, model.total.eligible) == (pytest.approx(0.6), pytest.approx(0.6))
     assert model.gpu_idle == {"GPU:0": pytest.approx(0.91)}  # 9 of 100 us
-
-
-def test_without_a_trace_of_the_gpu_its_rates_are_not_known():
-    record = recorded.record(peak=0.1, device=recorded.GPU)
-    rows = time_tables.op_table(record)
-    model = time_tables.model_table(record, rows)
-    assert (model.clock, named(rows)[PRODUCT].gflops_per_s, model.total.gflops_per_s) == ("launches", None, None)
-    assert model.step_gflops_per_s == pytest.approx(0.02304)
-    assert "no trace of the GPU: times are those of the host" in "\n".join(time_text.describe_model(model))
 
 
 def test_text_has_what_a_person_asks_for(record, rows):
