@@ -17,14 +17,10 @@ OBJECTS = '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n
 HALF_CHARACTERS = '{"text": "a\\ud800 \\ud83d\\ude00."}\n{"text": ["\\udc00"]}\n'  # are replaced
 
 
-@pytest.fixture
-def file(tmp_path):
-    def write(data, name="text.txt"):
-        path = tmp_path / name
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return str(path)
-
-    return write
+def file(folder, data, name="text.txt"):
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return str(path)
 
 
 def read(*paths, form=None):
@@ -51,10 +47,10 @@ def read(*paths, form=None):
     ],
     ids=range(7),
 )
-def test_documents_of_each_form(file, name, data, form, expected):
-    path = file(data, name)
+def test_documents_of_each_form(tmp_path, name, data, form, expected):
+    path = file(tmp_path, data, name)
     assert read(path, form=form) == expected
-    assert read(path, file("e\n", "2.txt"), form=form) == [*expected, ["e"]]  # a file begins a document
+    assert read(path, file(tmp_path, "e\n", "2.txt"), form=form) == [*expected, ["e"]]  # a file begins a document
 
 
 PROSE = "A long day went by. " + "The old man, who had seen the sea before, said that it was grey and very cold then. " * 30
@@ -69,8 +65,8 @@ PROSE = "A long day went by. " + "The old man, who had seen the sea before, said
         (None, None, PROSE.replace(". ", "\n").replace(", ", "\n")),
     ],
 )
-def test_lines_that_do_not_look_like_sentences_are_warned_of_unless_asked_for(file, look, form, text, caplog):
-    corpus = Corpus((file("", "empty.txt"), file(text)))
+def test_lines_that_do_not_look_like_sentences_are_warned_of_unless_asked_for(tmp_path, look, form, text, caplog):
+    corpus = Corpus((file(tmp_path, "", "empty.txt"), file(tmp_path, text)))
     advice = f"but each is read as a sentence; add --input_format={form}, or write one sentence a line"
     for asked in (None, SENTENCES):
         caplog.clear()
@@ -89,16 +85,16 @@ OF_LINES = "one two\nthree\n\n\nfour\n\nsix\n", [["one two", "three"], ["four"],
         *((size, None, *OF_LINES) for size in (1, 5, 7, 64)),
     ],
 )
-def test_documents_do_not_depend_on_pieces(file, monkeypatch, size, form, text, expected):
-    assert read(file(text), form=form) == expected
+def test_documents_do_not_depend_on_pieces(tmp_path, monkeypatch, size, form, text, expected):
+    assert read(file(tmp_path, text), form=form) == expected
     monkeypatch.setattr(module, "PIECE", size)
-    assert read(file(text), form=form) == expected
+    assert read(file(tmp_path, text), form=form) == expected
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_reading_goes_on_at_a_place(file, monkeypatch, pack):
+def test_reading_goes_on_at_a_place(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(module, "PIECE", 4)
-    corpus = Corpus((file(pack(b"a\nbb\nc\nd\neeeee\nf\nggg\nhh\ni"), "1"), file("e\n", "2")))
+    corpus = Corpus((file(tmp_path, pack(b"a\nbb\nc\nd\neeeee\nf\nggg\nhh\ni"), "1"), file(tmp_path, "e\n", "2")))
     all_pieces = list(pieces(corpus))
     for number, piece in enumerate(all_pieces[:-1], 1):
         assert list(pieces(corpus, piece.after)) == all_pieces[number:]
@@ -121,15 +117,15 @@ def test_reading_goes_on_at_a_place(file, monkeypatch, pack):
         (None, ".", "cannot read the file: Is a directory"),
     ],
 )
-def test_what_cannot_be_read_is_named(file, tmp_path, monkeypatch, data, name, message):
+def test_what_cannot_be_read_is_named(tmp_path, monkeypatch, data, name, message):
     monkeypatch.setattr(module, "PIECE", 64)
     monkeypatch.setattr(module, "LONGEST_LINE", 128)
     with pytest.raises(DataError, match=message):
-        read(str(tmp_path / name) if data is None else file(data, name))
+        read(str(tmp_path / name) if data is None else file(tmp_path, data, name))
 
 
-def test_finds_files_by_patterns_once_and_reads_a_pipe(file, tmp_path):
-    first, second = file("a", "1.txt"), file("b", "2.txt")
+def test_finds_files_by_patterns_once_and_reads_a_pipe(tmp_path):
+    first, second = file(tmp_path, "a", "1.txt"), file(tmp_path, "b", "2.txt")
     assert find(f"{tmp_path}/*.txt,{second},-") == (first, second, "-")
     with pytest.raises(FlagError, match="no file matches"):
         find(f"{tmp_path}/*.gz")

@@ -38,18 +38,13 @@ def example(fields):
     return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString()
 
 
-@pytest.fixture
-def shard(tmp_path):
+def shard(folder, *examples, name="x.tfrecord"):
     """Writes examples as the published script does."""
-
-    def write(*examples, name="x.tfrecord"):
-        path = str(tmp_path / name)
-        with tf.io.TFRecordWriter(path) as writer:
-            for one in examples or map(example, map(values, range(2))):
-                writer.write(one)
-        return path
-
-    return write
+    path = str(folder / name)
+    with tf.io.TFRecordWriter(path) as writer:
+        for one in examples or map(example, map(values, range(2))):
+            writer.write(one)
+    return path
 
 
 @pytest.fixture
@@ -72,10 +67,10 @@ def test_writes_what_tensorflow_reads(tmp_path):
     assert list(feature["masked_lm_positions"].int64_list.value) == [2, 0, 0, 0, 0]
 
 
-def test_reads_what_the_published_script_writes(shard, opened, monkeypatch):
+def test_reads_what_the_published_script_writes(tmp_path, opened, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 1)
     damaged = {**values(1), "segment_ids": [1, 0, 0, 0, 0, 0, 0, 0]}
-    records = opened(shard(), shard(example(values(1)), example(damaged), name="y.tfrecord"))
+    records = opened(shard(tmp_path), shard(tmp_path, example(values(1)), example(damaged), name="y.tfrecord"))
     assert (len(records), records.seq_length, records.max_predictions) == (4, 8, 3)
     found = records.read(np.array([2, 0]))
     expected = IDS, MASK, SEGMENTS, MASKED.slots, MASKED.positions, MASKED.ids, LABELS
@@ -107,13 +102,13 @@ def changed(**fields):
         (b"\xff\xff", "row 2: is not a tf.train.Example"),
     ],
 )
-def test_names_a_row_that_cannot_be_used(shard, opened, second, said):
-    records = opened(shard(example(values(0)), second))
+def test_names_a_row_that_cannot_be_used(tmp_path, opened, second, said):
+    records = opened(shard(tmp_path, example(values(0)), second))
     with pytest.raises(DataError, match=f"x.tfrecord: {said}"):
         records.read(np.array([1]))
 
 
-def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(shard, opened, tmp_path, tokenizer):
+def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(tmp_path, opened, tokenizer):
     path = tmp_path / "x.tfrecord"
     with pytest.raises(DataError, match="cannot read the file: No such file"):
         opened(str(path))
@@ -125,7 +120,7 @@ def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(shard, o
         path.write_bytes(data)
         with pytest.raises(DataError, match=message):
             opened(str(path))
-    shard()
+    shard(tmp_path)
     whole = path.read_bytes()
     for cut in (1, 5, 300):
         path.write_bytes(whole[:-cut])
@@ -134,7 +129,7 @@ def test_names_a_shard_that_is_damaged_missing_or_of_another_vocabulary(shard, o
     path.write_bytes(whole[:-10] + bytes([whole[-10] ^ 1]) + whole[-9:])
     with pytest.raises(DataError, match="row 2: its checksum is wrong"):
         opened(str(path)).read(np.array([1]))
-    path = shard(name="x-00000-of-00002.tfrecord")
+    path = shard(tmp_path, name="x-00000-of-00002.tfrecord")
     manifest = manifest_of(path)
     assert manifest.name == "x.tfrecord.json"
     manifest.write_text(f'{{"vocabulary": "{tokenizer.vocabulary.fingerprint}"}}')

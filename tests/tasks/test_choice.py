@@ -36,23 +36,19 @@ def read(path, split="train", **settings):
     return get_task("custom", of_values({"problem": "choice", f"{split}_file": str(path), **settings})).examples("", split)
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content if isinstance(content, str) else json.dumps(content) + "\n", encoding="utf-8")
-        return path
-
-    return write
+def written(folder, name, content):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content) + "\n", encoding="utf-8")
+    return path
 
 
-def test_columns_of_swag_test_splits_without_labels_and_bad_rows_that_can_be_left_out(written):
-    path = written("a.csv", SWAG + 'x,A dog barks.,It,"runs, fast.",sleeps.,,1\n')
+def test_columns_of_swag_test_splits_without_labels_and_bad_rows_that_can_be_left_out(tmp_path):
+    path = written(tmp_path, "a.csv", SWAG + 'x,A dog barks.,It,"runs, fast.",sleeps.,,1\n')
     assert read(path, id_column="id") == [ChoiceExample("x", "A dog barks.", "It", ("runs, fast.", "sleeps."), 1)]
-    path = written("a.tsv", "sent1\tending0\tending1\nHe sat.\tup\tdown\n")
+    path = written(tmp_path, "a.tsv", "sent1\tending0\tending1\nHe sat.\tup\tdown\n")
     assert read(path, "test") == [ChoiceExample("test-2", "He sat.", "", ("up", "down"))]
-    path = written("a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\ny,A.,It,runs.,sleeps.,,1\n")
+    path = written(tmp_path, "a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\ny,A.,It,runs.,sleeps.,,1\n")
     task, problems = get_task("custom", of_values({"problem": "choice", "train_file": str(path)})), []
     assert [example.label for example in task.stream(text_lines.Once(path), "train", problems.append)] == [1]
     assert len(problems) == 1
@@ -60,24 +56,24 @@ def test_columns_of_swag_test_splits_without_labels_and_bad_rows_that_can_be_lef
 
 @pytest.mark.parametrize("answer", [1, "1", "B", "b", "Hail"])
 @pytest.mark.parametrize("names", [("context", "label"), ("passage", "answer")])
-def test_objects_name_the_right_option_by_number_letter_or_text(written, answer, names):
+def test_objects_name_the_right_option_by_number_letter_or_text(tmp_path, answer, names):
     rows = [
         {names[0]: "It rained.", "question": "What?", "options": ["Rain", "Hail"], names[1]: answer},
         {names[0]: "", "question": "Which?", "options": list("abcde"), names[1]: 0},
     ]
-    first, second = read(written("a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
+    first, second = read(written(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)))
     assert (first.context, first.question, first.options, first.label) == ("It rained.", "What?", ("Rain", "Hail"), 1)
     assert (second.context, second.question, len(second.options)) == ("Which?", "", 5)
 
 
-def test_passages_of_race_have_several_questions_in_files_folders_and_lines(written, tmp_path):
-    first, second = read(written("high12.txt", PASSAGE))
+def test_passages_of_race_have_several_questions_in_files_folders_and_lines(tmp_path):
+    first, second = read(written(tmp_path, "high12.txt", PASSAGE))
     assert (first.guid, first.label, second.guid, second.label) == ("high12-0", 0, "high12-1", 2)
     assert second.rows[2] == ("Rain fell.", "Rain fell.")
-    assert [example.guid for example in read(written("a.jsonl", PASSAGE))] == ["train-1-0", "train-1-1"]
+    assert [example.guid for example in read(written(tmp_path, "a.jsonl", PASSAGE))] == ["train-1-0", "train-1-1"]
     for name in ("race/middle/2.txt", "race/high/10.json"):
         (tmp_path / name).parent.mkdir(parents=True)
-        written(name, PASSAGE)
+        written(tmp_path, name, PASSAGE)
     assert [one.guid for one in read(tmp_path / "race")] == ["high/10-0", "high/10-1", "middle/2-0", "middle/2-1"]
 
 
@@ -109,9 +105,9 @@ def _asked(options, label):
         ("missing.txt", None, "missing.txt: cannot read"),
     ],
 )
-def test_what_cannot_be_read_is_one_line_with_file_and_row(tmp_path, written, name, content, message):
+def test_what_cannot_be_read_is_one_line_with_file_and_row(tmp_path, name, content, message):
     (tmp_path / "folder").mkdir()
-    path = tmp_path / name if content is None else written(name, content)
+    path = tmp_path / name if content is None else written(tmp_path, name, content)
     assert message in refusal(BertError, read, path)
 
 

@@ -12,16 +12,11 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.task import CustomTask, warn_of_labels
 
 
-@pytest.fixture
-def task(tmp_path):
-    """Returns a function that writes a training file and returns the task over it."""
-
-    def make(text: str, name: str = "train.csv", **settings) -> CustomTask:
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return CustomTask(CustomSettings(train_file=str(path), **settings))
-
-    return make
+def task(folder, text: str, name: str = "train.csv", **settings) -> CustomTask:
+    """Writes a training file; returns the task over it."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return CustomTask(CustomSettings(train_file=str(path), **settings))
 
 
 def refusal(task: CustomTask, split: str = "train") -> str:
@@ -57,15 +52,15 @@ FOURTH, SECOND = {"label_column": "4", "labels": "0,1"}, {"label_column": "2", "
         ("text,label\na,0\nb,1\n", "t.dat", {"file_format": "csv"}, [("a", None), ("b", None)]),
     ],
 )
-def test_texts_are_found_named_and_joined(task, text, name, settings, expected):
-    found = task(text, name, **settings).examples("", "train")
+def test_texts_are_found_named_and_joined(tmp_path, text, name, settings, expected):
+    found = task(tmp_path, text, name, **settings).examples("", "train")
     assert [(example.text_a, example.text_b) for example in found] == expected
 
 
-def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(task):
-    made = task("words,class\nx,1\ny,0\nz,1\nw,0\n", text_a="1", label_column="2")
+def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(tmp_path):
+    made = task(tmp_path, "words,class\nx,1\ny,0\nz,1\nw,0\n", text_a="1", label_column="2")
     assert "train.csv:1: the label 'class' occurs only in the first line; if that is a header" in refusal(made)
-    said = task("words,class\nx,1\ny,0\n", text_a="1", label_column="2", has_header=False)
+    said = task(tmp_path, "words,class\nx,1\ny,0\n", text_a="1", label_column="2", has_header=False)
     assert said.labels == ("0", "1", "class")
 
 
@@ -110,8 +105,8 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("text,label\na,x|z\n", {**_SETS, "labels": "x,y"}, f":2: unknown label 'z'; known are x, y{_MEANT}"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(task, text, settings, problem):
-    found = refusal(task(text, **settings))
+def test_what_is_wrong_is_named_with_its_place(tmp_path, text, settings, problem):
+    found = refusal(task(tmp_path, text, **settings))
     assert found.partition("train.csv")[2].startswith(problem) or found == problem
 
 
@@ -133,10 +128,10 @@ def test_what_is_wrong_is_named_with_its_place(task, text, settings, problem):
         ),
     ],
 )
-def test_json_of_another_kind_is_named(task, row, problem, message):
+def test_json_of_another_kind_is_named(tmp_path, row, problem, message):
     first = '{"text": "a", "label": 0, "id": 0}' if problem == REGRESSION else '{"text": "a", "label": "x", "id": 0}'
     settings = {"id_column": "id" if '"id"' in row else None, "labels": None if problem == REGRESSION else "x,y"}
-    made = task(f"{first}\n{row}\n", "train.jsonl", problem=problem, **settings)
+    made = task(tmp_path, f"{first}\n{row}\n", "train.jsonl", problem=problem, **settings)
     assert refusal(made).partition("train.jsonl:2: ")[2].startswith(message)
 
 
@@ -147,8 +142,8 @@ SORTED = {"pos|neg|pos": "neg|pos", "10|9|-1": "-1|9|10", "0.5|0.25|1": "0.25|0.
 
 
 @pytest.mark.parametrize("labels", SORTED)
-def test_labels_are_found_and_sorted_as_numbers_where_all_are(task, labels):
-    made = task("text,label\n" + "".join(f"t,{label}\n" for label in labels.split("|")))
+def test_labels_are_found_and_sorted_as_numbers_where_all_are(tmp_path, labels):
+    made = task(tmp_path, "text,label\n" + "".join(f"t,{label}\n" for label in labels.split("|")))
     assert "|".join(made.labels) == SORTED[labels]
 
 
@@ -180,13 +175,13 @@ def test_listed_labels_keep_their_order_and_those_of_a_model_come_first(tmp_path
         ),
     ],
 )
-def test_labels_are_of_the_kind_of_the_problem(task, text, name, settings, expected):
-    assert [example.label for example in task(text, name, **settings).examples("", "train")] == expected
+def test_labels_are_of_the_kind_of_the_problem(tmp_path, text, name, settings, expected):
+    assert [example.label for example in task(tmp_path, text, name, **settings).examples("", "train")] == expected
 
 
-def test_of_many_known_labels_the_first_are_listed_and_numbers_called_such(task, tmp_path):
+def test_of_many_known_labels_the_first_are_listed_and_numbers_called_such(tmp_path):
     (tmp_path / "dev.csv").write_text("text,label\na,0.5\n")
-    made = task("text,label\n" + "".join(f"t,{n}\n" for n in range(40)), dev_file=str(tmp_path / "dev.csv"))
+    made = task(tmp_path, "text,label\n" + "".join(f"t,{n}\n" for n in range(40)), dev_file=str(tmp_path / "dev.csv"))
     listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"
     problem = f"unknown label '0.5'; known are {listed}; numbers are learned with --problem=regression"
     assert refusal(made, "dev").endswith(f"dev.csv:2: {problem}")
@@ -212,14 +207,15 @@ def test_head_and_metrics_suit_the_problem(settings, head, metrics):
 BAD = "text,label\n" + "a,yes\nb,no\n" * 6 + ",no\n" * 12 + "c,yes,more\n"
 
 
-def test_all_rows_that_cannot_be_used_are_counted_and_left_out_where_that_is_asked_for(task, tmp_path, caplog):
-    *problems, total = refusal(task(BAD)).splitlines()
+def test_all_rows_that_cannot_be_used_are_counted_and_left_out_where_that_is_asked_for(tmp_path, caplog):
+    *problems, total = refusal(task(tmp_path, BAD)).splitlines()
     path = tmp_path / "train.csv"
     assert problems == [f"{path}:{line}: the text in column 'text' is empty" for line in range(14, 24)]
     assert total == f"{path}: 13 rows cannot be used"
-    assert refusal(task("text,label\na,0\n,1\n")) == f"{path}:3: the text in column 'text' is empty"  # one is one line
+    # One is one line.
+    assert refusal(task(tmp_path, "text,label\na,0\n,1\n")) == f"{path}:3: the text in column 'text' is empty"
     caplog.clear()
-    assert len(task(BAD, skip_bad_rows=True).examples("", "train")) == 12
+    assert len(task(tmp_path, BAD, skip_bad_rows=True).examples("", "train")) == 12
     assert caplog.messages[0] == f"left out: {tmp_path}/train.csv:14: the text in column 'text' is empty"
     assert len(caplog.messages) == 11
     assert caplog.messages[-1] == f"{tmp_path}/train.csv: rows left out, since they cannot be used: 13"
@@ -240,14 +236,14 @@ def test_all_rows_that_cannot_be_used_are_counted_and_left_out_where_that_is_ask
         ({"positive": 5, "negative": 5, "male": 5, "female": 5}, None, None),
     ],
 )
-def test_labels_that_may_be_mistakes_are_named(task, caplog, counts, few, near):
-    made = task("text,label\n" + "".join(f"a,{label}\n" * count for label, count in counts.items()))
+def test_labels_that_may_be_mistakes_are_named(tmp_path, caplog, counts, few, near):
+    made = task(tmp_path, "text,label\n" + "".join(f"a,{label}\n" * count for label, count in counts.items()))
     assert set(made.labels) == set(counts)
     expected = [f"labels with few rows: {few}; list the intended labels with --labels"] * bool(few)
     expected += [f"labels one letter apart, which may be one: {near}"] * bool(near)
     assert [message.partition(".csv: ")[2] for message in caplog.messages] == expected
     caplog.clear()
-    assert task("text,label\na,abcde\na,abcdf\n", labels="abcde,abcdf").labels  # those that are listed are meant
+    assert task(tmp_path, "text,label\na,abcde\na,abcdf\n", labels="abcde,abcdf").labels  # those that are listed are meant
     assert caplog.messages == []
 
 
@@ -267,16 +263,16 @@ def guids(task):
     return [example.guid for example in task.examples("", "train")]
 
 
-def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(task, tmp_path, caplog):
+def test_ids_are_those_of_the_file_and_needed_where_predictions_carry_them_only(tmp_path, caplog):
     (tmp_path / "test.jsonl").write_text('{"id": 17, "text": "a"}\n{"id": "x", "text": "b"}\n')
     made = CustomTask(CustomSettings(test_file=str(tmp_path / "test.jsonl"), id_column="id"))
     assert made.examples("", "test") == [SentenceExample("17", "a"), SentenceExample("x", "b")]
-    made = task("text,label\na,0\nb,1\n", id_column="id", test_file=str(tmp_path / "train.csv"))
+    made = task(tmp_path, "text,label\na,0\nb,1\n", id_column="id", test_file=str(tmp_path / "train.csv"))
     assert guids(made) == ["train-2", "train-3"]
     assert "no column 'id'" in refusal(made, "test")
-    assert guids(task("id,text,label\nn1,a,0\nn2,b,1\n", id_column="id")) == ["n1", "n2"]
+    assert guids(task(tmp_path, "id,text,label\nn1,a,0\nn2,b,1\n", id_column="id")) == ["n1", "n2"]
     caplog.clear()
-    assert len(guids(task("id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id", labels="0,1"))) == 4
+    assert len(guids(task(tmp_path, "id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id", labels="0,1"))) == 4
     path = tmp_path / "train.csv"
     assert caplog.messages == [f"{path}: rows with the id of an earlier one: 2; the first: line 4 has 'n1' of line 2"]
 

@@ -41,25 +41,21 @@ def squad(*questions):
     return {"version": "1.1", "data": [{"title": "Foxes", "paragraphs": [{"context": "red fox", "qas": list(questions)}]}]}
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(content, name="train.json"):
-        (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-        return tmp_path / name
-
-    return write
+def written(folder, content, name="train.json"):
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder / name
 
 
-def test_squads_layout_packed_or_not_with_and_without_answers(written):
-    path = written(squad(question()))
+def test_squads_layout_packed_or_not_with_and_without_answers(tmp_path):
+    path = written(tmp_path, squad(question()))
     assert list(READER(path, "dev")) == [FOX]
     packed = path.with_suffix(".json.gz")
     packed.write_bytes(gzip.compress(b"\xef\xbb\xbf" + path.read_bytes()))
     assert list(READER(packed, "dev")) == [FOX]
     # No answer is said by a flag or by none in the list, and not looked for in a split to predict.
-    path = written(squad(question(is_impossible=True), question(answers=[]), question(is_impossible=False)))
+    path = written(tmp_path, squad(question(is_impossible=True), question(answers=[]), question(is_impossible=False)))
     assert [bool(example.answers) for example in READER_2(path, "dev")] == [False, False, True]
-    (example,) = READER(written(squad({"id": 7, "question": "who?"})), "test")
+    (example,) = READER(written(tmp_path, squad({"id": 7, "question": "who?"})), "test")
     assert (example.guid, example.answers) == ("7", None)
 
 
@@ -82,8 +78,8 @@ OBJECT = {"context": "red fox", "question": "who?", "answer": "fox", "start": 4,
          SpanExample("k", "who?", "red fox")),
     ],
 )  # fmt: skip
-def test_tables(written, reader, split, name, text, expected):
-    assert list(reader(written(text, name), split)) == [expected]
+def test_tables(tmp_path, reader, split, name, text, expected):
+    assert list(reader(written(tmp_path, text, name), split)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +104,8 @@ def test_tables(written, reader, split, name, text, expected):
         ("context,question,answer,start\nred fox,,fox,4\n", "a.csv", "2: the text in column 'question' is empty"),
     ],
 )
-def test_what_is_wrong_is_one_line_with_its_place(written, content, name, problem):
-    path = written(content, name)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path, content, name, problem):
+    path = written(tmp_path, content, name)
     assert refusal(DataError, lambda: list(READER(path, "train"))).replace(f"{path}: ", f"{path}:") == f"{path}:{problem}"
 
 
@@ -133,22 +129,22 @@ def test_what_is_not_json_is_one_line(tmp_path, content, start, end):
     assert line.endswith(end)
 
 
-def test_bad_questions_can_be_left_out_and_answers_that_are_elsewhere_are_named_in_training(written, caplog):
+def test_bad_questions_can_be_left_out_and_answers_that_are_elsewhere_are_named_in_training(tmp_path, caplog):
     problems = []
-    examples = list(READER(written(squad(3, question(), {"id": "x"})), "train", problems.append))
+    examples = list(READER(written(tmp_path, squad(3, question(), {"id": "x"})), "train", problems.append))
     assert (examples, len(problems)) == ([FOX], 2)
     caplog.clear()
     bad = {"answers": [{"text": "fox", "answer_start": 3}]}
-    path = written(squad(question(), question(id="b", **bad), question(id="c", **bad)))
+    path = written(tmp_path, squad(question(), question(id="b", **bad), question(id="c", **bad)))
     assert len(list(READER(path, "dev"))) == 3
     assert not caplog.messages
     assert len(list(READER(path, "train"))) == 3
     assert caplog.messages == [f"{path}: answers not found at their start, so not trained on: 2 of 3: b, c"]
 
 
-def test_one_article_at_a_time_is_in_memory(written):
+def test_one_article_at_a_time_is_in_memory(tmp_path):
     article = {"title": "x", "paragraphs": [{"context": "red fox " * 2000, "qas": [question()]}]}
-    path = written({"data": [article] * 300})
+    path = written(tmp_path, {"data": [article] * 300})
     examples = READER(path, "dev")
     next(examples)
     tracemalloc.start()

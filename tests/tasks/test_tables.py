@@ -21,16 +21,11 @@ LATIN1 = "; iconv -f LATIN1 -t UTF-8 converts Latin-1"
 GZIPPED = gzip.compress(b"x\n" * 99)
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Returns a function that writes a file and returns its path."""
-
-    def write_bytes(data: bytes, name: str = "train.tsv"):
-        path = tmp_path / name
-        path.write_bytes(data)
-        return path
-
-    return write_bytes
+def write(folder, data: bytes, name: str = "train.tsv"):
+    """Writes a file; returns its path."""
+    path = folder / name
+    path.write_bytes(data)
+    return path
 
 
 def rows(path, *columns, **options):
@@ -50,9 +45,9 @@ def message_of(path, *columns, **options) -> str:
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("blank", [0, 1, 3])
 @pytest.mark.parametrize(("name", "comma"), [("a.tsv", b"\t"), ("a.TSV", b"\t"), ("a.b.txt", b"\t"), ("a.csv", b",")])
-def test_byte_order_mark_line_ends_and_blank_lines_at_the_end_are_no_part_of_a_cell(write, start, end, blank, name, comma):
+def test_byte_order_mark_line_ends_and_blank_lines_at_the_end_are_no_part_of_a_cell(tmp_path, start, end, blank, name, comma):
     data = start + end.join([b"sentence" + comma + b"label", b"a b" + comma + b"1", b"c" + comma + b"0", *[b""] * blank])
-    assert cells(write(data, name), "sentence", "label") == [["a b", "1"], ["c", "0"]]
+    assert cells(write(tmp_path, data, name), "sentence", "label") == [["a b", "1"], ["c", "0"]]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +60,9 @@ def test_byte_order_mark_line_ends_and_blank_lines_at_the_end_are_no_part_of_a_c
     ],
     ids=ascii,
 )
-def test_cells_of_tsv_are_what_stands_there(write, text):
-    assert cells(write(f"sentence\tlabel\n{text}\t1\nnext\t{text}\n".encode()), "sentence", "label")[0] == [text, "1"]
-    assert cells(write(f"sentence\tlabel\na\t{text}\nnext\t\n".encode()), "label") == [[text.rstrip("\r")], [""]]
+def test_cells_of_tsv_are_what_stands_there(tmp_path, text):
+    assert cells(write(tmp_path, f"sentence\tlabel\n{text}\t1\nnext\t{text}\n".encode()), "sentence", "label")[0] == [text, "1"]
+    assert cells(write(tmp_path, f"sentence\tlabel\na\t{text}\nnext\t\n".encode()), "label") == [[text.rstrip("\r")], [""]]
 
 
 @pytest.mark.parametrize(
@@ -82,8 +77,8 @@ def test_cells_of_tsv_are_what_stands_there(write, text):
         (b"x\n", "x", {}, []),
     ],
 )
-def test_columns_and_line_numbers(write, data, columns, options, expected):
-    assert rows(write(data), *columns, **options) == expected
+def test_columns_and_line_numbers(tmp_path, data, columns, options, expected):
+    assert rows(write(tmp_path, data), *columns, **options) == expected
 
 
 READS = "; the header line reads sentence | label"
@@ -109,27 +104,27 @@ READS = "; the header line reads sentence | label"
         (b"x\tlabel\nfine\t0\ncaf\xe9\t1\n", "x", f":3: not UTF-8: byte 4 of the line is 0xe9{LATIN1}"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(write, data, columns, message):
-    path = write(data)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, data, columns, message):
+    path = write(tmp_path, data)
     assert message_of(path, *columns.split(",")) == f"{path}{message}"
 
 
-def test_without_a_header_columns_are_numbers(write):
-    path = write(b"a\t1\n")
+def test_without_a_header_columns_are_numbers(tmp_path):
+    path = write(tmp_path, b"a\t1\n")
     expected = f"{path}:1: no column 'label'; without a header line columns are numbers, here 1 to 2"
     assert message_of(path, "label", header=False) == expected
     for column in ("9" * 5000, "٣"):
         assert "no column" in message_of(path, column, header=False)
-    assert message_of(write(b"1\t2\n3\n"), "y", header=("x", "y")).startswith(f"{path}:2: 1 cells, expected 2")
+    assert message_of(write(tmp_path, b"1\t2\n3\n"), "y", header=("x", "y")).startswith(f"{path}:2: 1 cells, expected 2")
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-def test_files_that_are_no_tables_are_named(write, name):
+def test_files_that_are_no_tables_are_named(tmp_path, name):
     for data in (b"", BOM, b"\n", b"\r\n\r\n", b"  \n\t\n"):
-        path = write(data, name)
+        path = write(tmp_path, data, name)
         assert message_of(path, "x") == f"{path}: the file is empty"
     for encoding in ("utf-16-le", "utf-16-be"):
-        write("\ufeffsentence\tlabel\na\t1\n".encode(encoding), name)
+        write(tmp_path, "\ufeffsentence\tlabel\na\t1\n".encode(encoding), name)
         assert message_of(path, "x") == f"{path}:1: not UTF-8: the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
     path.unlink()
     assert message_of(path, "x") == f"{path}: cannot read the file: No such file or directory"
@@ -137,13 +132,13 @@ def test_files_that_are_no_tables_are_named(write, name):
     assert message_of(path, "x") == f"{path}: cannot read the file: Is a directory; name a file"
 
 
-def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
+def test_rows_that_cannot_be_used_are_reported_and_left_out(tmp_path):
     def make(_, row):
         if row[0] == "bad":
             raise RowError("it is bad")
         return row[0]
 
-    path = write(b"x\ty\na\t\nbad\t\nb\nc\xff\t\nd\t\n")
+    path = write(tmp_path, b"x\ty\na\t\nbad\t\nb\nc\xff\t\nd\t\n")
     problems: list[DataError] = []
     assert list(open_table(path).read(["x"], make, problems.append)) == ["a", "d"]
     assert list(map(str, problems)) == [
@@ -170,8 +165,8 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
     ],
     ids=range(8),
 )
-def test_csv_is_quoted(write, cell, text):
-    found = rows(write(b"label,sentence\n1," + cell + b"\n0,next\n", "a.csv"), "sentence")
+def test_csv_is_quoted(tmp_path, cell, text):
+    found = rows(write(tmp_path, b"label,sentence\n1," + cell + b"\n0,next\n", "a.csv"), "sentence")
     assert found == [(2, [text]), (3 + text.count("\n"), ["next"])]  # a row of several lines counts by its first
 
 
@@ -192,11 +187,11 @@ _LIMIT = "field larger than field limit (1000); cut the text, or close the quote
         (b"a;b,c\n", ":1: no column 'y'; the header line reads a;b | c"),
     ],
 )
-def test_what_is_no_csv_is_named_with_what_to_do(write, monkeypatch, data, message):
+def test_what_is_no_csv_is_named_with_what_to_do(tmp_path, monkeypatch, data, message):
     monkeypatch.setattr("bert_tf.tasks.tables._LARGEST_CELL", 1000)
     before = csv.field_size_limit(1000)
     try:
-        problem = message_of(write(data, "a.csv"), "y")
+        problem = message_of(write(tmp_path, data, "a.csv"), "y")
     finally:
         csv.field_size_limit(before)
     assert message in problem
@@ -206,13 +201,13 @@ def test_what_is_no_csv_is_named_with_what_to_do(write, monkeypatch, data, messa
 # JSON lines
 
 
-def test_objects_are_read_by_name_and_arrays_by_place(write):
-    path = write(b'{"text": "a", "label": 1}\n{"label": null, "text": "b", "more": []}\n', "a.jsonl")
+def test_objects_are_read_by_name_and_arrays_by_place(tmp_path):
+    path = write(tmp_path, b'{"text": "a", "label": 1}\n{"label": null, "text": "b", "more": []}\n', "a.jsonl")
     assert rows(path, "label", "text") == [(1, [1, "a"]), (2, [None, "b"])]
-    path = write(b'["text", "label"]\n["a", ["x", "y"]]\n', "a.jsonl")
+    path = write(tmp_path, b'["text", "label"]\n["a", ["x", "y"]]\n', "a.jsonl")
     assert cells(path, "label") == [[["x", "y"]]]
     assert cells(path, "2", header=False) == [["label"], [["x", "y"]]]
-    path = write(b'{"x": 1}\n', "a.jsonl")
+    path = write(tmp_path, b'{"x": 1}\n', "a.jsonl")
     assert message_of(path, "1") == f"{path}:1: no column '1'; the first object has x"  # keys are no numbers
 
 
@@ -234,8 +229,8 @@ def test_objects_are_read_by_name_and_arrays_by_place(write):
     ],
     ids=range(8),
 )
-def test_wrong_json_is_the_problem_of_its_row(write, line, problem):
-    path, problems = write(b'{"x": 1, "y": 2}\n' + line + b'\n{"x": 3}\n', "a.jsonl"), []
+def test_wrong_json_is_the_problem_of_its_row(tmp_path, line, problem):
+    path, problems = write(tmp_path, b'{"x": 1, "y": 2}\n' + line + b'\n{"x": 3}\n', "a.jsonl"), []
     assert list(open_table(path).read(["x"], lambda _, row: row[0], problems.append)) == [1, 3]
     assert [str(one).startswith(f"{path}{problem}") for one in problems] == [True]
 
@@ -243,31 +238,31 @@ def test_wrong_json_is_the_problem_of_its_row(write, line, problem):
 # Formats and sources
 
 
-def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(write):
-    path = write(b"x,y\n1,2\n", "a.data")
+def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
+    path = write(tmp_path, b"x,y\n1,2\n", "a.data")
     assert message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl"
     assert cells(path, "y", form="csv") == [["2"]]
-    assert cells(write(gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
+    assert cells(write(tmp_path, gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
     for data in (b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9):
-        path = write(data, "a.tsv.gz")
+        path = write(tmp_path, data, "a.tsv.gz")
         assert message_of(path, "x").startswith(f"{path}: cannot read the file: ")
 
 
-def test_standard_input_is_read_and_left_open_and_lines_are_all_lines_blank_ones_too(monkeypatch, write):
+def test_standard_input_is_read_and_left_open_and_lines_are_all_lines_blank_ones_too(monkeypatch, tmp_path):
     pipe = io.BytesIO(b"x\n1\n\xff\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
     assert message_of("-", "x", form="tsv") == f"standard input:3: not UTF-8: byte 1 of the line is 0xff{LATIN1}"
     assert not pipe.closed
-    found = list(text_lines.lines(write(BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
+    found = list(text_lines.lines(write(tmp_path, BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
     assert [line.text for line in found if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]
     assert isinstance(found[3], DataError)
     with pytest.raises(DataError, match="the file is empty"):
-        list(text_lines.lines(write(b"\n\n")))
+        list(text_lines.lines(write(tmp_path, b"\n\n")))
 
 
 @pytest.mark.parametrize(("name", "row"), [("a.tsv", "{}\tb\n"), ("a.csv", '{},"b"\n'), ("a.jsonl", '["{}", "b"]\n')])
-def test_memory_does_not_grow_with_the_file(write, name, row):
-    path = write("".join(row.format(n) for n in range(8_000)).encode(), name)
+def test_memory_does_not_grow_with_the_file(tmp_path, name, row):
+    path = write(tmp_path, "".join(row.format(n) for n in range(8_000)).encode(), name)
 
     def peak(count: int) -> int:
         tracemalloc.start()
@@ -280,12 +275,12 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
     assert peak(8_000) < peak(1_000) + 20_000
 
 
-def test_what_has_no_end_is_refused_and_a_pipe_read_where_it_is_read_once_alone(write, monkeypatch, tmp_path):
+def test_what_has_no_end_is_refused_and_a_pipe_read_where_it_is_read_once_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(text_lines, "LONGEST_LINE", 1 << 20)
     monkeypatch.setattr(text_lines, "_MOST_BLANK", 3)
-    path = write(b"text\n" + b"x" * ((1 << 20) + 1))
+    path = write(tmp_path, b"text\n" + b"x" * ((1 << 20) + 1))
     assert message_of(path, "text") == f"{path}:2: a line of more than 1 MB; is it a table?"
-    assert message_of(write(b"\n" * 9), "text").startswith(f"{path}:4: more than 3 blank lines in a row")
+    assert message_of(write(tmp_path, b"\n" * 9), "text").startswith(f"{path}:4: more than 3 blank lines in a row")
     with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which may never end"):
         open_table("/dev/zero", form="tsv")
     path = tmp_path / "a.tsv"

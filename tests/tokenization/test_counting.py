@@ -64,15 +64,10 @@ def counted(text, *, lower_case=True):
     return counting.count([counting.chunks([text])], lower_case=lower_case)
 
 
-@pytest.fixture
-def listed(tmp_path):
+def listed(folder, text, tokenizer=TOKENIZER):
     """Returns what a file of words holds."""
-
-    def listed(text, tokenizer=TOKENIZER):
-        (tmp_path / "words.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
-        return additions.listed(tmp_path / "words.txt", tokenizer)
-
-    return listed
+    (folder / "words.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return additions.listed(folder / "words.txt", tokenizer)
 
 
 def test_the_words_that_save_most_pieces_come_first_then_by_letters():
@@ -91,11 +86,11 @@ def test_unused_rows_are_taken_first_then_there_are_more():
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
-def test_a_word_that_is_added_is_found_whole(lower_case, listed):
+def test_a_word_that_is_added_is_found_whole(lower_case, tmp_path):
     before = WordPieceTokenizer(any_text.vocabulary(seed=1), lower_case=lower_case)
     texts = {text.strip() for text in any_text.texts(3000, 5, before.vocabulary) if "\0" not in text and "\n" not in text}
     lines = sorted(text for text in texts if len(CHUNK.findall(text)) == 1)
-    added = {new.word for new in listed("\n".join(lines), before).words}
+    added = {new.word for new in listed(tmp_path, "\n".join(lines), before).words}
     extended = additions.extended(before.vocabulary, sorted(added)).vocabulary
     after = WordPieceTokenizer(extended, lower_case=lower_case)
     whole = [line for line in lines if added.issuperset(words(line, lower_case=lower_case))]
@@ -104,8 +99,8 @@ def test_a_word_that_is_added_is_found_whole(lower_case, listed):
         assert [piece.token for piece in after.tokenize(line)] == list(words(line, lower_case=lower_case))
 
 
-def test_what_the_tokenizer_changes_or_cuts_is_named(listed):
-    found = listed("Sturm\n\nnaïve\nwell-known\nrain\nsturm\n☂\n")
+def test_what_the_tokenizer_changes_or_cuts_is_named(tmp_path):
+    found = listed(tmp_path, "Sturm\n\nnaïve\nwell-known\nrain\nsturm\n☂\n")
     assert [new.word for new in found.words] == ["sturm", "naive", "☂"]
     said = [note.partition("words.txt:")[2] for note in found.notes]
     assert said == [
@@ -118,11 +113,11 @@ def test_what_the_tokenizer_changes_or_cuts_is_named(listed):
     ]
 
 
-def test_a_list_that_cannot_be_used_is_refused(listed):
+def test_a_list_that_cannot_be_used_is_refused(tmp_path):
     unusable = {"\n \n": ": no word in the file", b"sun\n\xff\xfe\n": ":2: not UTF-8", b"s\0u\n": ":1: a NUL character"}
     for text, message in unusable.items():
         with pytest.raises(DataError, match=f"words.txt{message}"):
-            listed(text)
+            listed(tmp_path, text)
 
 
 SENTENCES = ["The lighthouse keepers kept the lights.", "Naïve keepers keep lighter houses; 東京 houses, too!"] * 3
