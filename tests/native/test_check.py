@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import functools
 
 import pytest
 import tensorflow as tf
@@ -16,40 +16,27 @@ def test_passes_what_is_right(kernels, dtype):
     check.check(dtype)
 
 
-def kept(kernels, seed, dropped, size):
-    return kernels.kept(seed, dropped + 1, size)
-
-
-def kept_weights(kernels, seed, dropped, *where):
-    return kernels.kept_weights(seed, dropped + 1, *where)
-
-
-def gelu(kernels, x, bias, exact):
-    return kernels.gelu(x, bias, exact=exact) * 1.0001
-
-
-def norm(kernels, x, *weights, **parts):
-    return kernels.norm(x + tf.stop_gradient(x * 1e-3), *weights, **parts)
-
-
-def attention(kernels, rows, biases, hidden, starts, mask, **options):
-    return kernels.attention(rows, biases, hidden * 0.0, starts, mask, **options)
-
-
-def adamw(kernels, *, epsilon, **inputs):
-    return kernels.adamw(epsilon=epsilon * 1000, **inputs)
-
-
-def made_current(kernels, *, epsilons, **inputs):
-    return kernels.made_current(epsilons=epsilons + 0.01, **inputs)
-
-
-WRONG = {function.__name__: function for function in (kept, kept_weights, gelu, norm, attention, adamw, made_current)}
+# By operation: the part of the check that looks at it, and what it might compute instead, given the operation as it is.
+WRONG = {
+    "kept": ("_check_kept", lambda right, seed, dropped, size: right(seed, dropped + 1, size)),
+    "kept_weights": ("_check_kept", lambda right, seed, dropped, *where: right(seed, dropped + 1, *where)),
+    "gelu": ("_gelu", lambda right, *inputs, **options: right(*inputs, **options) * 1.0001),
+    "norm": ("_norm", lambda right, x, *weights, **parts: right(x + tf.stop_gradient(x * 1e-3), *weights, **parts)),
+    "attention": (
+        "_attention",
+        lambda right, rows, biases, hidden, *rest, **ways: right(rows, biases, hidden * 0.0, *rest, **ways),
+    ),
+    "adamw": ("_check_update", lambda right, epsilon, **inputs: right(epsilon=epsilon * 1000, **inputs)),
+    "made_current": ("_check_made_current", lambda right, epsilons, **inputs: right(epsilons=epsilons + 0.01, **inputs)),
+}
+PARTS = {"_product", "_check_norm", *(part for part, _ in WRONG.values())}
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_notices_what_is_wrong(kernels, monkeypatch, name):
-    right = SimpleNamespace(**{function: getattr(kernels, function) for function in WRONG})
-    monkeypatch.setattr(check.ops, name, lambda *inputs, **options: WRONG[name](right, *inputs, **options))
+    (part, wrong), right = WRONG[name], getattr(kernels, name)
+    for other in PARTS - {part}:
+        monkeypatch.setattr(check, other, lambda *_: ())
+    monkeypatch.setattr(check.ops, name, functools.partial(wrong, right))
     with pytest.raises(check.WrongError):
         check.check(tf.float32)
