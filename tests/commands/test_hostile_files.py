@@ -6,15 +6,6 @@ import pytest
 
 from bert_tf import __main__ as front
 
-
-@pytest.fixture
-def hostile(tmp_path):
-    """Paths by what is wrong with them; `tests/io/test_files.py` has all that may be."""
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "loop").symlink_to("loop")
-    return {**{name: tmp_path / name for name in ("pipe", "loop")}, "device": "/dev/zero", "long name": tmp_path / ("n" * 300)}
-
-
 WANTED = {
     "pipe": "it is a pipe, which can be read only once",
     "loop": "leads to itself",
@@ -65,8 +56,12 @@ def line_of(name: str, path: object, project, run, out) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_every_command_says_why_it_cannot_read_a_path(name, kind, hostile, project, run, tmp_path, capfd):
-    status = front.main(line_of(name, hostile[kind], project, run, tmp_path))
+def test_every_command_says_why_it_cannot_read_a_path(name, kind, project, run, tmp_path, capfd):
+    """What a path may be: tests/io/test_files.py."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    path = {"device": "/dev/zero", "long name": tmp_path / ("n" * 300)}.get(kind, tmp_path / kind)
+    status = front.main(line_of(name, path, project, run, tmp_path))
     errors = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
     assert status == 2
     assert len(errors) == 1

@@ -192,15 +192,11 @@ def test_grids_and_pipelines(linear):
 
 
 @pytest.mark.usefixtures("linear")
-@pytest.mark.parametrize("form", [list, np.array, pd.DataFrame])
-def test_pairs(form):
-    pairs = [tuple(row.split()) for row in ROWS]
-    model = bert_tf.BertRegressor().fit(form(pairs), range(12))
-    assert (model.n_features_in_, model.score(form(pairs), range(12)) > 0.99) == (2, True)
-
-
-@pytest.mark.usefixtures("linear")
-def test_several_labels_are_a_matrix_and_any_names_are_labels():
+def test_pairs_are_read_several_labels_are_a_matrix_and_any_names_are_labels():
+    for form in (list, np.array, pd.DataFrame):
+        pairs = form([tuple(row.split()) for row in ROWS])
+        model = bert_tf.BertRegressor().fit(pairs, range(12))
+        assert (model.n_features_in_, model.score(pairs, range(12)) > 0.99) == (2, True)
     several = np.array([[number > 5, number < 9, number % 3] for number in range(12)]) * 1 > 0
     model = bert_tf.BertClassifier().fit(ROWS, several.astype(int))
     assert (model.predict_proba(ROWS).shape, model.classes_.tolist()) == ((12, 3), [0, 1, 2])

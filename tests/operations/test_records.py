@@ -14,13 +14,6 @@ from tests.report import example
 
 
 @pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "profile").mkdir()
-    operations_file.write(tmp_path / "profile" / "operations.json", recorded.record(peak=0.1))
-    return tmp_path
-
-
-@pytest.fixture
 def trace(tmp_path):
     path = tmp_path / "trace.txt"
     path.write_text(TRACE)
@@ -34,22 +27,24 @@ def live(tmp_path):
     return path
 
 
-def test_profile_prints_all_tables_or_one_in_part(call, folder):
-    status, out, err = call("profile", folder)
+def test_profile_prints_all_tables_or_one_in_part(call, tmp_path):
+    (tmp_path / "profile").mkdir()
+    operations_file.write(tmp_path / "profile" / "operations.json", recorded.record(peak=0.1))
+    status, out, err = call("profile", tmp_path)
     assert (status, err) == (0, "")
     heads = [line.split()[0] for line in out.splitlines() if line.startswith(("model", "phase", "type ", "scope", "ms/step"))]
     assert heads == ["model", "phase", "type", "scope", "ms/step"]
-    assert str(bert_tf.profile(folder)) + "\n" == out
-    found = json.loads(call("profile", "--table=groups", folder, "--depth=1", "--format=json")[1])
+    assert str(bert_tf.profile(tmp_path)) + "\n" == out
+    found = json.loads(call("profile", "--table=groups", tmp_path, "--depth=1", "--format=json")[1])
     assert [row["path"] for row in found.pop("groups")] == ["bert", "(clip)"]
     assert not found
-    found = json.loads(call("profile", folder, "--top=2", "--format=json", "--matmul_peak_gflops=0.0576")[1])
+    found = json.loads(call("profile", tmp_path, "--top=2", "--format=json", "--matmul_peak_gflops=0.0576")[1])
     names = [recorded.BATCH, recorded.PRODUCT]
-    assert [row["name"] for row in found["ops"]] == [row.name for row in bert_tf.profile(folder, top=2).ops] == names
+    assert [row["name"] for row in found["ops"]] == [row.name for row in bert_tf.profile(tmp_path, top=2).ops] == names
     assert found["model"]["total"]["time_us"] == 56
     assert found["model"]["total"]["of_peak"] == pytest.approx(1)  # of the given peak, not of the measured one
-    assert call("profile", folder, "--table=ops", "--top=2")[1].count("\n") == 4  # head, two rows, how many are left
-    rows = list(csv.DictReader(call("profile", folder, "--table=ops", "--format=tsv")[1].splitlines(), delimiter="\t"))
+    assert call("profile", tmp_path, "--table=ops", "--top=2")[1].count("\n") == 4  # head, two rows, how many are left
+    rows = list(csv.DictReader(call("profile", tmp_path, "--table=ops", "--format=tsv")[1].splitlines(), delimiter="\t"))
     assert len(rows) == 9
     row = rows[1]
     assert (row["name"], row["scope"], float(row["time_us"]), row["uses"]) == (recorded.PRODUCT, "bert/pooler/dense", 20, "")

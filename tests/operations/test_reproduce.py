@@ -130,28 +130,22 @@ def test_a_program_reproduces_as_the_command_does(place, tmp_path, monkeypatch, 
     assert {logger.level for logger in loggers} == {logging.ERROR}
 
 
-def test_a_row_that_is_outside_shows_in_the_status(place, tmp_path):
+def test_a_row_that_is_outside_shows_in_the_status_and_no_run_is_judged_by_the_conditions_of_others(place, tmp_path, capsys):
     again = Place(place.folder, shutil.copytree(place.out, tmp_path / "out"))
     run = published(place.folder / "glue" / "MRPC")
     assert again.reproduce(dataclasses.replace(run, steps=6)) == 1
     changed = [row["what"] for row, before in zip(again.rows(), place.rows()) if row["verdict"] != before["verdict"]]
     assert changed == ["steps"]  # nor did a form of line, though nothing was left to train: the log is kept
-
-
-@pytest.mark.parametrize(
-    ("flag", "difference"),
-    [
+    before = (again.out / "reproduction.json").read_bytes()
+    for flag, difference in (
         ("--published_layout", "computed as: by default, now published"),
         ("--gpu_memory_limit_mb=99", "memory limit in MiB: None, now 99"),
         ("--num_train_steps=2", "steps: None, now 2"),
-    ],
-)
-def test_runs_are_not_judged_by_the_conditions_of_others(place, flag, difference, capsys):
-    before = (place.out / "reproduction.json").read_bytes()
-    assert place.reproduce(published(place.folder / "glue" / "MRPC"), flag) == 2
-    error = f"error: {place.out}: holds runs with other conditions ({difference}); name another --output_dir"
-    assert capsys.readouterr().err.splitlines()[-1] == error
-    assert (place.out / "reproduction.json").read_bytes() == before
+    ):
+        assert again.reproduce(run, flag) == 2
+        error = f"error: {again.out}: holds runs with other conditions ({difference}); name another --output_dir"
+        assert capsys.readouterr().err.splitlines()[-1] == error
+    assert (again.out / "reproduction.json").read_bytes() == before
 
 
 GPUS = {
