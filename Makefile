@@ -1,4 +1,4 @@
-.PHONY: run install lock wheel check check-requirements test test-machines coverage test-slow benchmark-env
+.PHONY: run install lock wheel check check-requirements test test-machines test-versions coverage test-slow benchmark-env
 # The virtual environment. It is remade if make is given another PYTHON or TF than it was made with.
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -29,6 +29,9 @@ RUNS := $(VENV)/$(if $(filter-out 0 no false,$(GPU)),gpu,runs)
 LOCK := .ci/locks/$(TF)-$(lastword $(FOUND)).txt
 PINNED := $(addprefix --require-hashes -r ,$(if $(LOCKED),$(wildcard $(LOCK))))
 
+# Modules are compiled when they are first imported, most of them never: installing takes less than half of the time.
+QUIET := --quiet --no-compile
+
 run: $(RUNS)
 	@[ -e $(VENV)/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
 	  || echo "make run: there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries, with which it is used" >&2
@@ -48,20 +51,23 @@ check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
 
 # Whether today's package registry has versions that fit together: for development, a GPU, and each extra. Nothing is installed.
+# It depends on the day, not on the change, so it is no part of CI: docs/versions.md says when to run it.
 check-requirements: install
 	$(BIN)/python .ci/check_requirements.py $(REQUIREMENTS)
 
-# Files in the order that tests/conftest.py gives them, the long ones first: sorted by their number of tests, these would be
-# left for one worker at the end.
-WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
-TESTS := -m "not slow and not several_machines" $(WORKERS)
+# Each of two workers has half of the tests, and at its end takes some of the other's.
+WORKERS := -n 2 --dist worksteal
 
 test: install
-	$(BIN)/pytest $(TESTS)
+	$(BIN)/pytest -m "not slow and not several_machines" $(WORKERS)
 
-# Processes that train together, each as a machine of its own: one test at a time.
+# Processes that train together, each as a machine of its own; Apache Beam, wheels.
 test-machines: install
-	$(BIN)/pytest -m several_machines
+	$(BIN)/pytest -m several_machines $(WORKERS)
+
+# What can differ between versions of TensorFlow.
+test-versions: install
+	$(BIN)/pytest -m versions $(WORKERS)
 
 # The same tests a third slower, since Python's tracing sees every call of TensorFlow's too.
 coverage: install
@@ -87,13 +93,13 @@ $(MADE):
 	touch $@
 
 $(VENV)/runs: $(MADE) requirements-base.txt $(REQUIREMENTS)
-	$(BIN)/pip install --quiet $(or $(PINNED),-r $(REQUIREMENTS))
+	$(BIN)/pip install $(QUIET) $(or $(PINNED),-r $(REQUIREMENTS))
 	touch $@
 
 $(VENV)/gpu: $(VENV)/runs requirements-gpu.txt
-	$(BIN)/pip install --quiet -r $(REQUIREMENTS) -r requirements-gpu.txt
+	$(BIN)/pip install $(QUIET) -r $(REQUIREMENTS) -r requirements-gpu.txt
 	touch $@
 
 $(VENV)/develops: $(VENV)/runs requirements-dev.txt
-	$(BIN)/pip install --quiet $(or $(PINNED),-r $(REQUIREMENTS) -r requirements-dev.txt)
+	$(BIN)/pip install $(QUIET) $(or $(PINNED),-r $(REQUIREMENTS) -r requirements-dev.txt)
 	touch $@

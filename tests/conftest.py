@@ -6,7 +6,6 @@ import gc
 import json
 import logging
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -64,35 +63,7 @@ def run(tmp_path_factory, project):
     return write_run(tmp_path_factory.mktemp("runs") / "run", project)
 
 
-# Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.
-_BEGUN_FIRST = (
-    "export/test_saved_model.py",
-    "estimator/test_update_options.py",
-    "estimator/test_levers.py",
-    "modeling/test_pretraining_head.py",
-    "training/test_pretrain.py",
-    "estimator/test_gpu_placement.py",
-    "test_linear_time.py",
-    "commands/test_predict.py",
-    "modeling/test_recompute.py",
-    "modeling/test_encoder.py",
-    "integration/test_whole_run.py",
-    "optimization/test_deferred.py",
-    "training/test_fine_tune.py",
-    "engines/test_engines.py",
-    "profiling/forecast/test_step_peak.py",
-    "estimator/test_model_fn.py",
-    "training/test_export.py",
-    "estimator/test_profile_hook.py",
-    "estimator/test_run.py",
-)
 _PICTURES: dict[str, str] = {}
-
-
-def pytest_collection_modifyitems(items):
-    """Puts long files first; the order is otherwise that of their names."""
-    turns = {Path(__file__).parent / name: turn for turn, name in enumerate(_BEGUN_FIRST)}
-    items.sort(key=lambda item: turns.get(item.path, len(turns)))
 
 
 def pytest_collection_finish():

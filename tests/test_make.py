@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = ("sh", "bash", "make", "head", "dirname", "mkdir", "touch", "rm", "cat", "chmod")
+TOOLS = ("sh", "bash", "make", "head", "dirname", "mkdir", "touch", "rm", "cat", "chmod", "mktemp")
 
 
 class Machine:
@@ -88,7 +88,7 @@ def test_another_python_is_looked_for_the_newest_first_and_by_uv_last(machine, n
         (machine.bin / "uv").chmod(0o755)
     else:
         machine.python("3.9", "python3.9")
-    assert machine.make("run") == ["venv 3.12", "pip install --quiet -r requirements.txt"]
+    assert machine.make("run") == ["venv 3.12", "pip install --quiet --no-compile -r requirements.txt"]
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_without_a_python_that_fits_one_line_says_which_do(machine, arguments, s
 def test_the_environment_is_kept_as_it_was_made(machine):
     machine.python("3.13")
     machine.python("3.11", "python3.11")
-    assert machine.make("run", "TF=2.15") == ["venv 3.11", "pip install --quiet -r requirements-2.15.txt"]
+    assert machine.make("run", "TF=2.15") == ["venv 3.11", "pip install --quiet --no-compile -r requirements-2.15.txt"]
     assert machine.make("run") == []
-    assert machine.make("install") == ["pip install --quiet -r requirements-2.15.txt -r requirements-dev.txt"]
+    assert machine.make("install") == ["pip install --quiet --no-compile -r requirements-2.15.txt -r requirements-dev.txt"]
     assert machine.make("install", "PYTHON=python3.11") == []
     locked = machine.make("install", "TF=newest", "PYTHON=python3", "LOCKED=1")  # the versions of the lock alone
-    assert locked[1:] == 2 * ["pip install --quiet --require-hashes -r .ci/locks/newest-3.13.txt"]
+    assert locked[1:] == 2 * ["pip install --quiet --no-compile --require-hashes -r .ci/locks/newest-3.13.txt"]
 
 
 @pytest.mark.parametrize("lock", sorted((ROOT / ".ci/locks").glob("*.txt")), ids=lambda path: path.stem)
@@ -204,8 +204,20 @@ def test_ci_tests_the_oldest_and_the_newest(machine):
     assert {"2.15-3.9", "newest-3.13"} <= {path.stem for path in (ROOT / ".ci/locks").glob("*.txt")}
     result = machine.run(".ci/run")
     assert result.returncode == 0, result.stderr
-    assert [line for line in machine.done() if line.startswith("venv")] == ["venv 3.13", "venv 3.9"]
-    assert [line.split()[0] for line in machine.done()].count("pytest") == 6  # architecture, all tests, several machines, twice
+    assert sorted(line for line in machine.done() if line.startswith("venv")) == ["venv 3.13", "venv 3.9"]
+    assert [line for line in machine.done() if line.startswith(("pytest", "mypy"))] == [
+        "mypy",
+        "pytest tests/test_architecture.py",
+        *(
+            f"pytest -m {tests} -n 2 --dist worksteal"
+            for tests in ("not slow and not several_machines", "several_machines", "versions")
+        ),
+    ]
+    assert re.findall(r"\d s  (.*)", result.stdout) == [
+        *(f"TensorFlow newest: make {target}" for target in ("check", "test", "test-machines")),
+        "TensorFlow 2.15: make test-versions",
+        "in all",
+    ]
 
 
 def test_ci_says_which_tensorflow_it_leaves_out(machine):
@@ -215,12 +227,25 @@ def test_ci_says_which_tensorflow_it_leaves_out(machine):
     assert "TensorFlow 2.15 is left out: TensorFlow 2.15 needs Python 3.9 to 3.11" in result.stdout
 
 
-def test_ci_fails_when_a_suite_fails_and_runs_the_other(machine):
+def test_ci_fails_when_a_suite_fails_twice_and_runs_the_others(machine):
     machine.python("3.11")
-    (machine.folder / "-m-fails").touch()  # pytest -m "not slow"
+    for option in ("-m", "--last-failed"):
+        (machine.folder / f"{option}-fails").touch()
     result = machine.run(".ci/run")
     assert result.returncode == 1
     failed = [line.partition(" PYTHON")[0] for line in result.stderr.splitlines() if line.startswith("failed:")]
     assert failed == [
-        f"failed: make {suite} TF={version}" for version in ("newest", "2.15") for suite in ("test", "test-machines")
+        "failed: make test TF=newest",
+        "failed: make test-machines TF=newest",
+        "failed: make test-versions TF=2.15",
     ]
+
+
+def test_ci_lists_tests_that_pass_the_second_time(machine):
+    machine.python("3.13")
+    (machine.folder / "-m-fails").touch()
+    result = machine.run(".ci/run")
+    assert result.returncode == 0, result.stderr
+    assert "  TensorFlow newest: make test: failed\n" in result.stdout
+    assert "  TensorFlow newest: make test, what failed, again\n" in result.stdout
+    assert result.stdout.count("unsteady: TensorFlow newest: ") == 2

@@ -55,7 +55,8 @@ def test_zeros_are_no_constants_and_can_be_updated(graph):
     assert not kernel.trainable
 
 
-def test_they_are_saved_and_restored_by_name(graph, tmp_path):
+@pytest.mark.usefixtures("graph")
+def test_they_are_saved_and_restored_by_name(tmp_path):
     with variables.made_at_once(SHAPES):
         filled = [tf1.get_variable(name, shape).assign(VALUES[name]) for name, shape in SHAPES.items()]
     saver = tf1.train.Saver()
