@@ -30,7 +30,7 @@ def test_a_label_is_wrong_if_another_class_is_surely_as_probable_as_for_its_own_
     assert labels.multi_label_issues(applies, probabilities, ("a", "b"), "|") == [labels.Issue(3, pytest.approx(0.05), "a")]
 
 
-def test_a_number_far_from_its_prediction_and_options_and_answers_by_disagreement():
+def test_a_number_far_from_its_prediction_a_sentence_by_its_worst_word_and_answers_by_disagreement():
     given = np.arange(20.0)
     predicted = given + np.tile([0.1, -0.1], 10)
     predicted[7] = 1.0
@@ -41,9 +41,6 @@ def test_a_number_far_from_its_prediction_and_options_and_answers_by_disagreemen
     answered = [SpanExample(str(n), "q", "a red fox", (Answer(text, 2),)) for n, text in enumerate(("red", "Red Fox"))]
     cells = {"answer": "red fox", "probability": "0.75"}
     assert labels.answer_issues(answered, [cells, cells]) == [labels.Issue(0, 0.25, "red fox")]
-
-
-def test_a_sentence_has_the_score_of_its_worst_word():
     rows = [TagExample("1", ("a", "b"), ("O", "X")), TagExample("2", ("c", "d"), ("X", "O"))]
     predicted = [{"tags": "O X", "scores": "0.9 0.8"}, {"tags": ["O", "O"], "scores": [0.95, 0.9]}]
     # The mean of O is 0.9 (twice 0.9, as the 0.95 is of an X), that of X (0.8 + 0.05) / 2.
@@ -62,7 +59,13 @@ def test_outputs_of_several_runs_are_averaged_but_tags_refused():
         labels.from_predictions(TagFamily(("O", "X")), [], [[], []])
 
 
-def test_predictions_without_a_row_are_those_of_a_model_that_did_not_see_it():
+def test_a_linear_model_finds_flipped_labels_without_having_seen_the_row():
+    vectors = np.random.default_rng(0).normal(size=(100, 4)) * 0.01 + np.repeat([[1.0], [-1.0]], 50, axis=0)
+    given = ["a"] * 50 + ["b"] * 50
+    given[3], given[70] = "b", "a"
+    rows = [SentenceExample(str(n), "t", None, label) for n, label in enumerate(given)]
+    found = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, np.stack([vectors, 0 * vectors], axis=1))
+    assert [(issue.row, issue.suggested) for issue in found] == [(3, "a"), (70, "b")]
     from sklearn.linear_model import Ridge
 
     random = np.random.default_rng(0)
@@ -70,15 +73,6 @@ def test_predictions_without_a_row_are_those_of_a_model_that_did_not_see_it():
     others = np.arange(12) != 5
     expected = Ridge(alpha=labels._RIDGE).fit(inputs[others], targets[others]).predict(inputs[5:6])[0]
     assert labels.without_row(inputs, targets)[5] == pytest.approx(expected)
-
-
-def test_a_linear_model_finds_flipped_labels():
-    vectors = np.random.default_rng(0).normal(size=(100, 4)) * 0.01 + np.repeat([[1.0], [-1.0]], 50, axis=0)
-    given = ["a"] * 50 + ["b"] * 50
-    given[3], given[70] = "b", "a"
-    rows = [SentenceExample(str(n), "t", None, label) for n, label in enumerate(given)]
-    found = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, np.stack([vectors, 0 * vectors], axis=1))
-    assert [(issue.row, issue.suggested) for issue in found] == [(3, "a"), (70, "b")]
 
 
 def rows(*given):

@@ -64,7 +64,7 @@ def test_masks_hold_the_true_pieces_and_no_special_piece_is_masked_or_drawn(batc
     assert drawn.min() == 6  # after the special ones and [unused0]
 
 
-def test_whole_words_are_masked_whole_and_no_row_has_more_masks_than_allowed(batch, tokenizer):
+def test_whole_words_are_masked_whole_and_a_rest_at_the_start_of_a_segment_is_one(batch, tokenizer):
     ids, mask = batch
     found = Masking(tokenizer.vocabulary, 0.3, whole_words=True)(ids, mask, rows=np.arange(ROWS))
     for row in range(0, ROWS, 7):
@@ -77,9 +77,6 @@ def test_whole_words_are_masked_whole_and_no_row_has_more_masks_than_allowed(bat
     assert (found.slots <= np.ceil(mask.sum(axis=1) * 0.3)).all()
     few = Masking(tokenizer.vocabulary, 0.5, max_predictions_per_seq=3)(*batch, rows=np.arange(ROWS))
     assert (few.slots.max(), few.positions.shape) == (3, (ROWS, 3))
-
-
-def test_a_rest_of_a_word_at_the_start_of_a_segment_is_a_word(tokenizer):
     pieces = "[CLS] ##b ##c a [SEP] ##d e ##f [SEP] [PAD]".split()
     ids = np.array([tokenizer.vocabulary.ids(pieces)] * 2000, np.int32)
     mask = (ids != 0).astype(np.int32)

@@ -210,21 +210,18 @@ def test_quality_by_hand_of_parts_with_more_or_fewer_classes_too():
     assert together.brier == pytest.approx(np.mean([one.brier for one in alone]))
 
 
-def test_the_error_by_chance_is_that_of_a_binomial_distribution():
-    """40 decisions of confidence 0.5 in one bin: the mean of |k / 40 - 0.5|."""
-    expected = sum(math.comb(40, k) * abs(k / 40 - 0.5) for k in range(41)) / 2**40
-    found = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
-    assert found == pytest.approx(expected, rel=0.15)
-    assert chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_bins_are_of_equal_size_and_few_decisions_make_few():
+def test_bins_are_of_equal_size_and_the_error_by_chance_that_of_a_binomial_distribution():
     rng = np.random.default_rng(1)
     found = LabelledLogits(rng.normal(size=(2000, 3)), rng.integers(0, 3, 2000))
     assert [row.size for row in bins([found])] == pytest.approx([2000 / 15] * 15, abs=1)
     few = LabelledLogits(found.logits[:200], found.labels[:200])
     assert [row.size for row in bins([few])] == [40] * 5
     assert len(bins([LabelledLogits(found.logits[:9], found.labels[:9])])) == 1
+    # 40 decisions of confidence 0.5 in one bin: the mean of |k / 40 - 0.5|.
+    expected = sum(math.comb(40, k) * abs(k / 40 - 0.5) for k in range(41)) / 2**40
+    found = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
+    assert found == pytest.approx(expected, rel=0.15)
+    assert chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
 
 
 CLASS_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews_correlation", "subset_accuracy")

@@ -38,7 +38,7 @@ def trained(settings):
     return bert_tf.BertClassifier(**settings).fit(TEXTS, NAMES)
 
 
-def test_predicts_and_scores(trained):
+def test_predicts_and_scores_as_the_model_of_the_same_settings(trained, settings, tmp_path):
     shares = trained.predict_proba(TEXTS)
     assert list(trained.classes_) == ["food", "weather"]
     assert (shares.shape, trained.n_features_in_) == ((16, 2), 1)
@@ -47,9 +47,6 @@ def test_predicts_and_scores(trained):
     np.testing.assert_array_equal(trained.predict(pd.Series(TEXTS)), labels)
     assert trained.score(TEXTS, NAMES) == np.mean(labels == NAMES)
     assert (trained.predict([]).shape, trained.predict_proba([]).shape) == ((0,), (0, 2))
-
-
-def test_is_the_model_of_the_same_settings(trained, settings, tmp_path):
     task = bert_tf.SentenceTask(train=list(zip(TEXTS, NAMES)))
     with bert_tf.fine_tune(task, output_dir=tmp_path / "run", seed=1, **settings) as model:
         expected = [one.probabilities["weather"] for one in model.predict(TEXTS)]

@@ -168,7 +168,7 @@ def plan(run):
     return plan
 
 
-def test_whether_it_fits_is_the_status_and_accumulation_makes_it_fit(plan):
+def test_whether_it_fits_is_the_status_and_what_takes_memory(plan, tmp_path):
     status, found = plan()
     assert (status, found["fits"], found["combinations"]) == (0, True, [])
     assert found["peak_bytes"] == sum(found["by_part"].values())
@@ -179,6 +179,14 @@ def test_whether_it_fits_is_the_status_and_accumulation_makes_it_fit(plan):
     status, found = plan(train_batch_size=2 * largest["64"])
     assert (status, found["fits"]) == (1, False)
     assert plan(train_batch_size=2 * largest["64"], gradient_accumulation_steps=4)[0] == 0
+    path = tmp_path / "tiny.json"
+    path.write_text(BertConfig.tiny().to_json())
+    found = plan(bert_config_file=path, max_seq_length=None)[1]
+    assert (found["max_seq_length"], list(found["largest_batch"])) == (64, ["64"])
+    without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
+    scores = 60 * 20 * BASE.vocab_size * 4
+    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
+    assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table
 
 
 SAME = {"recompute": True, "precision": "bfloat16", "padding": 0.25}
@@ -228,17 +236,6 @@ def test_a_text_names_levers_and_the_cheapest_combinations(run, plan, config_fil
     assert row.startswith(first["flags"][0])
     assert row.endswith(f"{first['slowdown']:.2f} x  the same")
     assert run(gpu_memory_mb=100)[1].endswith("no combination of flags makes it fit: use a smaller model\n")
-
-
-def test_a_short_model_has_no_long_lengths_and_hidden_words_and_lamb_take_memory(plan, tmp_path):
-    path = tmp_path / "tiny.json"
-    path.write_text(BertConfig.tiny().to_json())
-    found = plan(bert_config_file=path, max_seq_length=None)[1]
-    assert (found["max_seq_length"], list(found["largest_batch"])) == (64, ["64"])
-    without, found = (plan(train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
-    scores = 60 * 20 * BASE.vocab_size * 4
-    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
-    assert plan(optimizer="lamb")[1]["peak_bytes"] > plan()[1]["peak_bytes"]  # it updates the whole table
 
 
 @pytest.mark.parametrize(

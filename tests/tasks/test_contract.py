@@ -89,11 +89,18 @@ def test_every_kind_has_a_family_and_a_head_and_a_job_knows_the_rules_of_all():
     assert {field.name for field in dataclasses.fields(job.Rules)} == known
 
 
-def test_a_family_comes_back_from_its_record(kind):
-    family, _ = ROWS[kind]
+def test_a_family_comes_back_from_its_record_and_predicts_rows_without_labels_or_none(kind):
+    family, rows = ROWS[kind]
     found = families.of_record(family.record())
     assert (found.kind, found.labels, found.head, found.targets) == (kind, family.labels, family.head, family.targets)
     assert found.record() == family.record()
+    assert list(family.listed(predicted(family, []), [])) == []
+    unlabelled = [{**row, "answer": None} if isinstance(row, dict) else row[:-1] for row in rows]
+    if kind == TAGS:
+        unlabelled = [row[0] for row in unlabelled]
+    if kind == CONTRASTIVE:
+        unlabelled = rows
+    assert [example.label for example in family.from_rows(unlabelled, "test", labelled=False)] == [None] * 4
 
 
 def test_examples_are_predicted_in_order_with_windows_and_parts_are_the_whole(whole):
@@ -141,17 +148,6 @@ def test_metrics_are_those_of_the_family_and_mistakes_of_the_examples(whole, kin
     for one in family.listed(predictions, examples):
         answer = json.loads(values.as_json(one))
         assert set(answer) == set(schema["properties"]) == set(schema["required"])
-
-
-def test_nothing_to_predict_is_no_error_and_rows_to_predict_have_no_label(kind):
-    family, rows = ROWS[kind]
-    assert list(family.listed(predicted(family, []), [])) == []
-    unlabelled = [{**row, "answer": None} if isinstance(row, dict) else row[:-1] for row in rows]
-    if kind == TAGS:
-        unlabelled = [row[0] for row in unlabelled]
-    if kind == CONTRASTIVE:
-        unlabelled = rows
-    assert [example.label for example in family.from_rows(unlabelled, "test", labelled=False)] == [None] * 4
 
 
 def test_classes_are_balanced_where_the_loss_can():

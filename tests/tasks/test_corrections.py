@@ -93,7 +93,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def test_lengths_include_cls_and_each_sep_of_the_longest_row_and_what_fits_a_limit_is_not_truncated():
+def test_lengths_include_cls_and_each_sep_of_the_longest_row_and_texts_that_were_trained_on_are_named():
     found = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c"), SentenceExample("", "a b", " ")], words)
     assert (found.rows, found.lengths.tolist()) == (3, [4, 6, 4])
     found = survey([SentenceExample("", "a " * (length - 2)) for length in (2, 16, 17, 64, 65, 512, 513, 900)], words)
@@ -104,6 +104,9 @@ def test_lengths_include_cls_and_each_sep_of_the_longest_row_and_what_fits_a_lim
     found = survey([ChoiceExample("", "a b", "the _", ("c", "d e f"), 1), ChoiceExample("", "a", "", ("b", "c"), 1)], words)
     assert found.lengths.tolist() == [9, 5]
     assert found.labels == {"1": 2}
+    train = survey([SentenceExample("train-1", "a", "b"), SentenceExample("train-2", "c")], words)
+    dev = [SentenceExample("dev-1", "a", "b"), SentenceExample("dev-2", "b", "a"), SentenceExample("dev-3", "c")]
+    assert survey(dev, words, train.texts).in_train == ("dev-1", "dev-3")
 
 
 @pytest.mark.parametrize(
@@ -119,9 +122,3 @@ def test_labels_are_counted_and_texts_that_repeat_or_contradict_named(rows, labe
     assert (dict(found.labels), found.numbers.tolist()) == (labels, numbers)
     assert (found.duplicates, found.contradictions) == (tuple(duplicates), tuple(contradictions))
     assert survey([SentenceExample(guid, "a") for guid in "abcab"], words).repeated_ids == ("a", "b")
-
-
-def test_examples_whose_texts_were_trained_on_are_named():
-    train = survey([SentenceExample("train-1", "a", "b"), SentenceExample("train-2", "c")], words)
-    dev = [SentenceExample("dev-1", "a", "b"), SentenceExample("dev-2", "b", "a"), SentenceExample("dev-3", "c")]
-    assert survey(dev, words, train.texts).in_train == ("dev-1", "dev-3")

@@ -34,7 +34,7 @@ def test_counts_and_pieces_of_words_are_those_of_each_text(lower_case):
     assert found.texts == len(TEXTS)
 
 
-def test_fertility_is_as_counted_by_hand_and_what_occurred_once_forgotten_among_too_many_words():
+def test_fertility_is_as_counted_by_hand_and_rare_words_are_forgotten_among_too_many():
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "un", "##aff", "##able", "rain", "."])
     counts = counting.count([counting.chunks(["Rain. Unaffable rain.", "Snow rain."])], lower_case=True)
     found = counting.fertility_of(counts, WordPieceTokenizer(vocabulary))
@@ -46,9 +46,7 @@ def test_fertility_is_as_counted_by_hand_and_what_occurred_once_forgotten_among_
     found = counting.count(parts, lower_case=True, most=10)
     assert found.words["rain"] == 100
     assert len(found.words) <= 12
-
-
-def test_words_that_begin_with_a_new_one_are_cut_otherwise():
+    # Words that begin with a new one are cut otherwise.
     pieces = [*SPECIAL_TOKENS, "li", "##ght", "##s", "##house"]
     before, after = (WordPieceTokenizer(Vocabulary(some)) for some in (pieces, [*pieces, "light"]))
     counts = counting.count([counting.chunks(["Light lights lights li lighthouse snow"])], lower_case=True)
@@ -70,14 +68,11 @@ def listed(folder, text, tokenizer=TOKENIZER):
     return additions.listed(folder / "words.txt", tokenizer)
 
 
-def test_the_words_that_save_most_pieces_come_first_then_by_letters():
+def test_the_words_that_save_most_pieces_come_first_and_take_unused_rows_before_there_are_more():
     counts = counted("sun sun sun clouds clouds moon star rain rain 9 !")  # saves 2 a time, 5, 3, 3, 0; the rest is unknown
     chosen = additions.most_saving(counts, TOKENIZER, 9)
     assert [(new.word, new.saved) for new in chosen] == [("clouds", 10), ("sun", 6), ("moon", 3), ("star", 3)]
     assert additions.most_saving(counts, TOKENIZER, 2) == chosen[:2]
-
-
-def test_unused_rows_are_taken_first_then_there_are_more():
     done = additions.extended(VOCABULARY, ["sun", "moon", "star"])
     assert done.rows == (1, 4, len(VOCABULARY))
     assert [done.vocabulary.tokens[row] for row in done.rows] == ["sun", "moon", "star"]
@@ -99,7 +94,7 @@ def test_a_word_that_is_added_is_found_whole(lower_case, tmp_path):
         assert [piece.token for piece in after.tokenize(line)] == list(words(line, lower_case=lower_case))
 
 
-def test_what_the_tokenizer_changes_or_cuts_is_named(tmp_path):
+def test_what_the_tokenizer_changes_or_cuts_is_named_and_a_list_that_cannot_be_used_refused(tmp_path):
     found = listed(tmp_path, "Sturm\n\nnaïve\nwell-known\nrain\nsturm\n☂\n")
     assert [new.word for new in found.words] == ["sturm", "naive", "☂"]
     said = [note.partition("words.txt:")[2] for note in found.notes]
@@ -111,9 +106,6 @@ def test_what_the_tokenizer_changes_or_cuts_is_named(tmp_path):
         "6: 'sturm' is left out: in the list already",
         "7: '☂' has characters that no piece has: its vector begins as that of [UNK]",
     ]
-
-
-def test_a_list_that_cannot_be_used_is_refused(tmp_path):
     unusable = {"\n \n": ": no word in the file", b"sun\n\xff\xfe\n": ":2: not UTF-8", b"s\0u\n": ":1: a NUL character"}
     for text, message in unusable.items():
         with pytest.raises(DataError, match=f"words.txt{message}"):
@@ -163,13 +155,10 @@ def test_no_character_of_the_corpus_is_unknown(text):
     assert UNK not in pieces_of(text, size=75)
 
 
-def test_characters_below_the_limit_are_left_out_and_counted():
+def test_characters_below_the_limit_are_left_out_and_marks_not_in_the_middle_of_words():
     made = training.train(counts_of([*SENTENCES, "quiz"]), size=200)
     assert made.left_out == {"q": 1, "z": 1}
     assert not {"q", "##q", "quiz"} & set(made.tokens)
-
-
-def test_marks_and_ideographs_are_not_in_the_middle_of_words_and_capitals_stay_where_letters_are_kept():
     tokens = set(training.train(counts_of(lower_case=False), size=200).tokens)
     assert {"東", "!", ";", "The", "Naïve"} < tokens
     assert not {"##東", "##!", "##;"} & tokens
