@@ -8,24 +8,12 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
+from bert_tf import head_spec
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
-from bert_tf.head_spec import (
-    CHOICE,
-    CLS,
-    CONTRASTIVE,
-    MAX,
-    MEAN,
-    MULTI_LABEL,
-    REGRESSION,
-    SIMILARITY,
-    SPAN,
-    TAGS,
-    VECTORS,
-    HeadSpec,
-)
+from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.heads import registry
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.tiny import TOKENS, random_weights
@@ -34,22 +22,22 @@ STEP = 7
 _D = BertConfig.tiny(len(TOKENS)).hidden_size
 
 
-def vectors(layers: tuple[int, ...] = (-1,), pooling: str | None = MEAN) -> HeadSpec:
-    return HeadSpec(_D * len(layers), VECTORS, (("layers", layers), ("pooling", pooling)))
+def vectors(layers: tuple[int, ...] = (-1,), pooling: str | None = head_spec.MEAN) -> HeadSpec:
+    return HeadSpec(_D * len(layers), head_spec.VECTORS, (("layers", layers), ("pooling", pooling)))
 
 
 HEADS = {
     "classification": HeadSpec(3),
-    "regression": HeadSpec(1, REGRESSION),
-    "multi_label": HeadSpec(4, MULTI_LABEL),
-    "choice": HeadSpec(1, CHOICE),
-    "tags": HeadSpec(5, TAGS),
-    "span": HeadSpec(2, SPAN),
-    "similarity": HeadSpec(1, SIMILARITY),
-    "contrastive": HeadSpec(1, CONTRASTIVE, (("temperature", 0.05),)),
+    "regression": HeadSpec(1, head_spec.REGRESSION),
+    "multi_label": HeadSpec(4, head_spec.MULTI_LABEL),
+    "choice": HeadSpec(1, head_spec.CHOICE),
+    "tags": HeadSpec(5, head_spec.TAGS),
+    "span": HeadSpec(2, head_spec.SPAN),
+    "similarity": HeadSpec(1, head_spec.SIMILARITY),
+    "contrastive": HeadSpec(1, head_spec.CONTRASTIVE, (("temperature", 0.05),)),
     "mean of two layers": vectors((0, -1)),
-    "first of two layers": vectors((0, -1), CLS),
-    "largest": vectors(pooling=MAX),
+    "first of two layers": vectors((0, -1), head_spec.CLS),
+    "largest": vectors(pooling=head_spec.MAX),
     "of tokens": vectors(pooling=None),
 }
 
