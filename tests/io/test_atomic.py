@@ -70,7 +70,7 @@ def test_a_failing_block_leaves_what_is_there_alone(tmp_path, error, part):
         assert str(caught.value) == f"{path}: cannot write: {why}"
 
 
-def test_what_is_in_the_place_of_a_folder_or_file_is_kept(tmp_path):
+def test_what_is_in_the_place_of_a_folder_or_file_is_kept_and_parents_of_a_folder_are_made(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(OutputError, match=r"file/results.txt: cannot write: "):
@@ -80,16 +80,6 @@ def test_what_is_in_the_place_of_a_folder_or_file_is_kept(tmp_path):
     with pytest.raises(OutputError, match="file: cannot write: File exists; nothing was changed"):
         make_folder(tmp_path / "file")
     assert names(tmp_path) == ["file", "folder"]
-
-
-def test_text_is_written_as_utf8_and_a_reader_that_leaves_is_not_a_mistake(tmp_path):
-    write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n\udcff")  # the last is a byte of a name
-    assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n\\udcff"
-    with pytest.raises(BrokenPipeError), atomic.replacing(tmp_path / "x"):
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-
-def test_make_folder_makes_the_parents_too_and_keeps_what_is_there(tmp_path, monkeypatch):
     for _ in range(2):
         assert make_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
         (tmp_path / "a" / "b" / "results.txt").touch()
@@ -100,6 +90,13 @@ def test_make_folder_makes_the_parents_too_and_keeps_what_is_there(tmp_path, mon
     # Asked of the operating system, since a folder's mode does not bind the root user that tests may run as.
     monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
     assert refusal(OutputError, make_folder, tmp_path) == f"{tmp_path}: cannot write: no permission; name another folder"
+
+
+def test_text_is_written_as_utf8_and_a_reader_that_leaves_is_not_a_mistake(tmp_path):
+    write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n\udcff")  # the last is a byte of a name
+    assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n\\udcff"
+    with pytest.raises(BrokenPipeError), atomic.replacing(tmp_path / "x"):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
 def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
