@@ -64,8 +64,9 @@ class Place(NamedTuple):
     folder: Path
     out: Path
 
-    def reproduce(self, run: Published, *more: str) -> int:
-        """Returns the exit status of the command, with these facts."""
+    def reproduce(self, *more: str, **changes: Any) -> int:
+        """Returns the exit status of the command, with facts of this project but for some changes."""
+        run = dataclasses.replace(published(self.folder / "glue" / "MRPC"), **changes)
         folders = {"glue_dir": self.folder / "glue", "bert_base_dir": self.folder / "model", "output_dir": self.out}
         arguments = [*(f"--{name}={path}" for name, path in folders.items()), *more]
         with pytest.MonkeyPatch.context() as patch:
@@ -87,7 +88,7 @@ def place(tmp_path_factory):
     place = Place(folder, folder / "out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fine_tune.results, "write_page", lambda _: None)
-        assert place.reproduce(published(folder / "glue" / "MRPC")) == 0
+        assert place.reproduce() == 0
     return place
 
 
@@ -132,8 +133,7 @@ def test_a_program_reproduces_as_the_command_does(place, tmp_path, monkeypatch, 
 
 def test_a_row_that_is_outside_shows_in_the_status_and_no_run_is_judged_by_the_conditions_of_others(place, tmp_path, capsys):
     again = Place(place.folder, shutil.copytree(place.out, tmp_path / "out"))
-    run = published(place.folder / "glue" / "MRPC")
-    assert again.reproduce(dataclasses.replace(run, steps=6)) == 1
+    assert again.reproduce(steps=6) == 1
     changed = [row["what"] for row, before in zip(again.rows(), place.rows()) if row["verdict"] != before["verdict"]]
     assert changed == ["steps"]  # nor did a form of line, though nothing was left to train: the log is kept
     before = (again.out / "reproduction.json").read_bytes()
@@ -142,32 +142,30 @@ def test_a_row_that_is_outside_shows_in_the_status_and_no_run_is_judged_by_the_c
         ("--gpu_memory_limit_mb=99", "memory limit in MiB: None, now 99"),
         ("--num_train_steps=2", "steps: None, now 2"),
     ):
-        assert again.reproduce(run, flag) == 2
+        assert again.reproduce(flag) == 2
         error = f"error: {again.out}: holds runs with other conditions ({difference}); name another --output_dir"
         assert capsys.readouterr().err.splitlines()[-1] == error
     assert (again.out / "reproduction.json").read_bytes() == before
 
 
 GPUS = {
-    "none": (System(), None),
-    "the published one": (System((Gpu(number=0, model="GTX 1060", memory_total_mb=6078),)), None),
-    "larger": (System((Gpu(number=0, model="H200", memory_total_mb=143771),)), 5175),
-    "larger, but not the first": (
-        System((Gpu(number=0, memory_total_mb=6078), Gpu(number=1, memory_total_mb=24576))),
-        5175,  # the fastest is TensorFlow's first
-    ),
+    "none": ((), None),
+    "the published one": ((Gpu(number=0, model="GTX 1060", memory_total_mb=6078),), None),
+    "larger": ((Gpu(number=0, model="H200", memory_total_mb=143771),), 5175),
+    # The fastest is TensorFlow's first.
+    "larger, but not the first": ((Gpu(number=0, memory_total_mb=6078), Gpu(number=1, memory_total_mb=24576)), 5175),
 }
 
 
-def training(system=GPUS["none"][0], **settings):
-    return job.fine_tune_config(ReproduceSettings("gtx1060", **settings), system, {})
+def training(*gpus, **settings):
+    return job.fine_tune_config(ReproduceSettings("gtx1060", **settings), System(gpus), {})
 
 
-@pytest.mark.parametrize("gpus", GPUS)
-def test_a_larger_gpu_gets_the_memory_of_the_published_one_unless_a_limit_is_given(gpus):
-    system, limit = GPUS[gpus]
-    assert training(system).devices.gpu_memory_limit_mb == limit
-    assert training(system, gpu_memory_limit_mb=9000).devices.gpu_memory_limit_mb == 9000
+@pytest.mark.parametrize("name", GPUS)
+def test_a_larger_gpu_gets_the_memory_of_the_published_one_unless_a_limit_is_given(name):
+    gpus, limit = GPUS[name]
+    assert training(*gpus).devices.gpu_memory_limit_mb == limit
+    assert training(*gpus, gpu_memory_limit_mb=9000).devices.gpu_memory_limit_mb == 9000
 
 
 def test_trains_as_published_or_fewer_steps_with_the_distribution_of_seeds():
