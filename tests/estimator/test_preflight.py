@@ -19,6 +19,7 @@ from tests.tiny import random_weights
 UNCASED = Vocabulary([*SPECIAL_TOKENS, "the", "##s"])  # 7 pieces
 CASED = Vocabulary([*SPECIAL_TOKENS, "The", "##s"])
 CONFIG = BertConfig.tiny()
+NO_CAPITALS = "0 of 2 pieces with letters have a capital"
 
 
 def check_model(vocab_size=7, max_seq_length=16):
@@ -54,11 +55,7 @@ def test_a_sequence_that_the_model_does_not_know_is_named(length, fits):
     ("vocabulary", "lower_case", "problem"),
     [
         (CASED, True, "cased (1 of 2 pieces with letters have a capital) but --do_lower_case is on; add --nodo_lower_case"),
-        (
-            UNCASED,
-            False,
-            "uncased (0 of 2 pieces with letters have a capital) but --do_lower_case is off; drop --nodo_lower_case",
-        ),
+        (UNCASED, False, f"uncased ({NO_CAPITALS}) but --do_lower_case is off; drop --nodo_lower_case"),
         (CASED, False, None),
         (UNCASED, True, None),
     ],
@@ -75,8 +72,7 @@ def test_a_vocabulary_whose_signs_disagree_is_warned_of(tmp_path, caplog):
     vocabulary = Vocabulary.from_file(tmp_path / "vocab.txt")
     assert preflight.check_casing(vocabulary, lower_case=True) == []
     assert caplog.messages == [
-        "--do_lower_case is on, which may not suit the model: "
-        "0 of 2 pieces with letters have a capital; tokenizer_config.json says not lower-cased"
+        "--do_lower_case is on, which may not suit the model: " f"{NO_CAPITALS}; tokenizer_config.json says not lower-cased"
     ]
 
 
