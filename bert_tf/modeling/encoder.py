@@ -156,7 +156,7 @@ def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tens
     dropout = copy.copy(execution.dropout)  # its state before the layer draws
 
     def remember(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Tensor:
-        weights[name] = tf.convert_to_tensor(getter(name, *args, **options))
+        weights[name] = getter(name, *args, **options).value()
         return weights[name]
 
     def recall(getter: Callable[..., tf.Variable], name: str, *args: Any, **options: Any) -> tf.Tensor:

@@ -82,8 +82,12 @@ def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, t
 
 
 def weights(name: str, shape: Sequence[int], initializer: Callable[..., tf.Tensor]) -> tf.Tensor:
-    """The value of a variable of the current scope, read once: TensorFlow's functions read a variable for each argument."""
-    return tf.convert_to_tensor(tf1.get_variable(name, shape, initializer=initializer))
+    """The value of a variable of the current scope, read once: TensorFlow's functions read a variable given to them twice."""
+    variable = tf1.get_variable(name, shape, initializer=initializer)
+    if isinstance(variable, tf.Tensor):  # where a layer is recomputed
+        return variable
+    with tf1.name_scope(f"{name}_read"):
+        return variable.value()
 
 
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:

@@ -30,6 +30,7 @@ _PART = re.compile(r"^while/body/_\d+/")  # loop of micro-batches
 _DENSE = r"bert/encoder/layer_\d+/intermediate/dense"
 _SELF = r"bert/encoder/layer_\d+/attention/self"
 _QUERY = rf"{_SELF}/query"
+_READ = "(?:_read/ReadVariableOp)?"  # in traces of older versions a product or a sum reads its own weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +62,10 @@ class _Rule(NamedTuple):
 
 # The first applicable rule decides; the others confirm it, or cast doubt on it.
 _RULES = (
-    _Rule("hidden_size", rf"{_QUERY}/(?:bias|(?:BiasAdd|Cast_1)/ReadVariableOp):0"),
-    _Rule("hidden_size", r"bert/embeddings/LayerNorm/(?:beta|add_1/ReadVariableOp):0"),
-    _Rule("intermediate_size", rf"{_DENSE}/(?:bias|(?:BiasAdd|Cast_1)/ReadVariableOp):0"),
-    _Rule("intermediate_size", rf"{_DENSE}/(?:kernel|(?:MatMul|Cast)/ReadVariableOp):0", ("hidden_size",)),
+    _Rule("hidden_size", rf"{_QUERY}/(?:bias{_READ}|(?:BiasAdd|Cast_1)/ReadVariableOp):0"),
+    _Rule("hidden_size", rf"bert/embeddings/LayerNorm/(?:beta{_READ}|add_1/ReadVariableOp):0"),
+    _Rule("intermediate_size", rf"{_DENSE}/(?:bias{_READ}|(?:BiasAdd|Cast_1)/ReadVariableOp):0"),
+    _Rule("intermediate_size", rf"{_DENSE}/(?:kernel{_READ}|(?:MatMul|Cast)/ReadVariableOp):0", ("hidden_size",)),
     _Rule("vocabulary", r"cls/predictions/output_bias:0"),
     _Rule("vocabulary", r"bert/embeddings/word_embeddings:0", ("hidden_size",)),
     _Rule("positions", r"(?:update/)?bert/embeddings/position_embeddings(?:/Read/ReadVariableOp)?:0", ("hidden_size",)),
