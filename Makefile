@@ -31,6 +31,7 @@ PINNED := $(addprefix --require-hashes -r ,$(if $(LOCKED),$(wildcard $(LOCK))))
 
 # Modules are compiled when they are first imported, most of them never: installing takes less than half of the time.
 QUIET := --quiet --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 
 run: $(RUNS)
 	@[ -e $(VENV)/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
@@ -67,7 +68,7 @@ test-machines: install
 
 # What can differ between versions of TensorFlow.
 test-versions: install
-	$(BIN)/pytest -m versions $(WORKERS)
+	$(BIN)/pytest -m "versions and not slow" $(WORKERS)
 
 # The same tests a third slower, since Python's tracing sees every call of TensorFlow's too.
 coverage: install

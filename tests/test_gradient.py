@@ -12,6 +12,8 @@ import tensorflow as tf
 from bert_tf.gradient import with_gradient
 from tests.graphs import evaluate
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 

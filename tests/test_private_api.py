@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.saver import save_only
 from bert_tf.inputs import autotune
 from bert_tf.profiling.operations import step_stats
 from bert_tf.runtime import devices
+
+pytestmark = pytest.mark.versions
 
 tf1 = tf.compat.v1
 

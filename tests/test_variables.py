@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from bert_tf import variables
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 SHAPES = {"a/kernel": (2, 3), "a/bias": (3,), "b/kernel": (2, 3)}

@@ -17,6 +17,8 @@ from bert_tf.checkpoints import default
 from bert_tf.errors import CheckpointError
 from tests import huggingface
 
+pytestmark = pytest.mark.versions
+
 NAMES = ("model.safetensors", "vocab.txt", "config.json")
 
 

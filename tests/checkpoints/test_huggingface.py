@@ -17,6 +17,8 @@ from bert_tf.errors import CheckpointError, ConfigError
 from tests.huggingface import write_folder
 from tests.tiny import TOKENS, random_weights
 
+pytestmark = pytest.mark.versions
+
 CONFIG = BertConfig.tiny(vocab_size=len(TOKENS))
 NAMES = {pair.huggingface: pair.published for pair in name_pairs(CONFIG.num_hidden_layers)}
 BIAS = "pooler.dense.bias"

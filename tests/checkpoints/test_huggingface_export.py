@@ -12,6 +12,8 @@ from bert_tf.config import BertConfig
 from bert_tf.head_spec import CHOICE, MULTI_LABEL, PRETRAINING, SPAN, TAGS
 from tests.tiny import random_weights
 
+pytestmark = pytest.mark.versions
+
 CONFIG = BertConfig.tiny()
 WEIGHTS = random_weights(CONFIG)
 CLASSIFIER = {"output_weights": np.ones([3, 8], np.float32), "output_bias": np.zeros(3, np.float32)}

@@ -9,6 +9,8 @@ from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra, name_pairs, task_head
 from bert_tf.config import BertConfig
 
+pytestmark = pytest.mark.versions
+
 PAIRS = name_pairs(12)
 
 

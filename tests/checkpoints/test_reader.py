@@ -11,6 +11,8 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError
 from tests.tiny import held
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 ENTRIES = {"scope/large": np.arange(1000, dtype=np.float32).reshape(10, 100), "small": np.array([7, 8], np.int64)}
 

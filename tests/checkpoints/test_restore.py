@@ -13,6 +13,8 @@ from bert_tf.checkpoints.restore import plan_restore, starting_from
 from bert_tf.config import BertConfig
 from tests.tiny import random_weights
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 CONFIG = BertConfig.tiny()
 HEAD = ("output_weights", "output_bias")

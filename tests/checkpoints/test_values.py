@@ -8,6 +8,8 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.values import as_float32, problem_of_saved, problem_of_weights
 from bert_tf.errors import CheckpointError
 
+pytestmark = pytest.mark.versions
+
 HALF = pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float64], ids=lambda kind: kind.__name__)
 
 

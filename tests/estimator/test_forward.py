@@ -16,6 +16,8 @@ from tests.estimator import toy
 from tests.labelled import relabelled
 from tests.tiny import random_weights
 
+pytestmark = pytest.mark.versions
+
 CPUS = tuple(f"/device:CPU:{number}" for number in range(3))
 EXAMPLES = toy.features(13, seed=1)
 

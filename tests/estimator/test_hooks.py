@@ -17,6 +17,8 @@ from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED
 from bert_tf.io import log_form
 from tests.estimator import toy
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 

@@ -13,6 +13,8 @@ from bert_tf.profiling.memory import implied_sizes, live_memory, peak_report, tr
 from tests.estimator import toy
 from tests.estimator.test_hooks import take_steps
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 

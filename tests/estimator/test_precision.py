@@ -18,6 +18,8 @@ from bert_tf.optimization import loss_scale
 from tests import classifier, processes
 from tests.estimator import toy
 
+pytestmark = pytest.mark.versions
+
 SCHEDULE = Schedule(24, 4, 25)  # 150 steps
 ONCE = {"save_checkpoints_steps": 1000}
 COUNTERS = {"global_step", "loss_scale/good_steps", "loss_scale/skipped_steps"}

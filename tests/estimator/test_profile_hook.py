@@ -20,6 +20,8 @@ from bert_tf.profiling.timing.ranges import StepRange
 from tests.estimator import toy
 from tests.estimator.test_hooks import take_steps
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 SCHEDULE = Schedule(24, 4, 2)  # 12 steps

@@ -19,6 +19,8 @@ from bert_tf.inputs.pipeline import Schedule
 from bert_tf.io import files
 from tests.estimator import toy
 
+pytestmark = pytest.mark.versions
+
 LAST = toy.SCHEDULE.steps
 
 

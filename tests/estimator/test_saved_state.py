@@ -19,6 +19,8 @@ from tests.estimator import toy, wide
 from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
 
+pytestmark = pytest.mark.versions
+
 LAST = wide.SCHEDULE.steps
 WAYS = {"rates": "cosine", "layer_decay": LayerDecay(0.8, layers=1)}
 TABLE = "bert/embeddings/word_embeddings"

@@ -15,6 +15,8 @@ from bert_tf.optimization.deferred import DEFERRED
 from tests.estimator import toy
 from tests.estimator.test_hooks import FailAfter, listener, steps_on_disk, take_steps
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 MOMENTS = {"weight/adam_m", "weight/adam_v"}

@@ -41,6 +41,7 @@ def tiny(tmp_path_factory):
     return folder
 
 
+@APART
 def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
     with caplog.at_level("INFO", logger="absl"):
         toy.train(tmp_path, schedule=SHORT, data=slow_features(), training={"save_checkpoints_steps": 1000})

@@ -12,6 +12,8 @@ from bert_tf.export import converted
 from bert_tf.export.formats import FORMATS
 from tests.export.models import exported
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.mark.parametrize("kind", ["classification", "span"])  # all heads: tests/engines
 def test_onnx_is_compared_with_tensorflow(tmp_path, kind, caplog):

@@ -14,6 +14,8 @@ from bert_tf.tasks.tags import words
 from tests.engines.models import trained
 from tests.tokenization import any_text
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 MARKS = [*words.JOINTS, *words.APOSTROPHES, *"aB1.,-' \u4e2d\u20ac\U0001f600"]

@@ -15,6 +15,8 @@ from bert_tf.export.huggingface import writer
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.export.models import exported
 
+pytestmark = pytest.mark.versions
+
 HEADS = {  # by kind: class, names of the head there and here, kind of labels
     "classification": ("BertForSequenceClassification", "classifier", "output_", "single_label_classification"),
     "regression": ("BertForSequenceClassification", "classifier", "output_", "regression"),

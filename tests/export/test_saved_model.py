@@ -172,6 +172,7 @@ def test_a_segment_that_the_model_does_not_know_is_refused(exported, segment):
         outputs(exported["pairs"], "ids", inputs)
 
 
+@pytest.mark.versions
 def test_requests_for_warming_up_can_be_answered(exported):
     for name in ("options", "answers"):
         path = exported[name] / "assets.extra" / "tf_serving_warmup_requests"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
@@ -12,6 +13,8 @@ from bert_tf.inputs import autotune
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from tests import datasets
 from tests.labelled import labelled
+
+pytestmark = pytest.mark.versions
 
 tf1 = tf.compat.v1
 

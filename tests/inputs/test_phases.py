@@ -12,6 +12,8 @@ from bert_tf.features.columns import Drawn, Features
 from bert_tf.inputs.pipeline import Batching, Phase, Schedule, train_input_fn
 from tests.labelled import labelled
 
+pytestmark = pytest.mark.versions
+
 LENGTHS = np.random.default_rng(0).integers(3, 9, 9).astype(np.int32)
 ROWS, BATCH = len(LENGTHS), 4
 SCHEDULE = Schedule(ROWS, BATCH, 3.0)  # 6 steps; the third holds rows of two epochs

@@ -21,6 +21,8 @@ from bert_tf.inputs.pipeline import (
 )
 from tests.labelled import labelled
 
+pytestmark = pytest.mark.versions
+
 SIZES = [(1, 1), (7, 3), (12, 4), (13, 4), (3, 8), (40, 7)]  # examples, batch size
 
 

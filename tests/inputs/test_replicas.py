@@ -15,6 +15,8 @@ from bert_tf.features.columns import Features
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from tests.labelled import labelled
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 LENGTHS = np.random.default_rng(0).integers(5, 30, 13).astype(np.int32)

@@ -16,6 +16,8 @@ from bert_tf import __main__ as front
 from bert_tf import encoders
 from tests.modeling.test_encoders_oracle import write_folder
 
+pytestmark = pytest.mark.versions
+
 pytest.importorskip("tokenizers")
 
 TEXTS = [("w1 w2", "w3"), ("w4", "w5 w6 w7"), ("w8", "w8")]

@@ -17,6 +17,8 @@ from tests import classifier, lines
 from tests.integration import families
 from tests.training import reading
 
+pytestmark = pytest.mark.versions
+
 STEPS = 60
 
 

@@ -13,6 +13,8 @@ from tests.integration import commands
 from tests.integration.test_kills import Moment, die_at
 from tests.integration.test_multi_worker import cluster_of, finish
 
+pytestmark = pytest.mark.versions
+
 STEPS, EVERY = 40, 10
 WAYS = {
     "one device": {},
@@ -58,7 +60,8 @@ def test_trains_to_the_same_bits(way, train, project, tmp_path):
 
 
 @pytest.mark.skipif(hasattr(tf, "estimator"), reason="TensorFlow 2.15 calls every hook deprecated, later ones do not")
-@pytest.mark.parametrize("way", ["one device", pytest.param("two replicas", marks=pytest.mark.several_machines)])
+@pytest.mark.several_machines
+@pytest.mark.parametrize("way", ["one device", "two replicas"])
 def test_calls_nothing_that_is_deprecated(way, train, tmp_path):
     """By TensorFlow's own log, which says where a call stands; Python's warnings are errors in all tests."""
     ways = {**WAYS[way], "log_form": "published", "do_eval": True, "do_predict": True}

@@ -9,6 +9,8 @@ from tests import classifier
 from tests.integration import families
 from tests.training import reading
 
+pytestmark = pytest.mark.versions
+
 STEPS = 60
 TAGS = {"weather": "PER", "food": "LOC"}
 

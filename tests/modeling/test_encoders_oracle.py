@@ -30,6 +30,8 @@ from tests import tokenizer_files
 from tests.graphs import evaluate
 from tests.tiny import held
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 ORACLE = dict(np.load(Path(__file__).with_name("encoders_oracle.npz")))
 HEADS = {

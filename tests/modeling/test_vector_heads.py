@@ -20,6 +20,8 @@ from bert_tf.modeling.packing import Tokens
 from tests.graphs import evaluate
 from tests.tiny import random_weights
 
+pytestmark = pytest.mark.versions
+
 CONFIG = BertConfig.tiny(vocab_size=30)
 NUMBERS = (0, -1)
 PADDED = Execution(pack_tokens=False, last_layer_cls_only=False)

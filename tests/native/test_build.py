@@ -12,6 +12,8 @@ from bert_tf.errors import OutputError
 from bert_tf.native import build
 from bert_tf.native.compiler import Compiler
 
+pytestmark = pytest.mark.versions
+
 WRITES = """cat > /dev/null
 while [ "$1" != "-o" ]; do shift; done
 echo library > "$2"

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from bert_tf.native import check
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16], ids=lambda dtype: dtype.name)
 def test_passes_what_is_right(kernels, dtype):

@@ -13,6 +13,8 @@ from bert_tf.errors import OutputError
 from bert_tf.native import build, compiler, loading, ops
 from bert_tf.native.compiler import Compiler
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.fixture
 def native(monkeypatch, tmp_path, caplog):

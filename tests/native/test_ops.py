@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 LENGTHS = (70, 1, 130, 17)  # more than the 64 queries that are computed at a time, and one token alone
 STARTS = np.concatenate([[0], np.cumsum(LENGTHS)]).astype(np.int32)

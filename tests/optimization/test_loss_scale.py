@@ -9,6 +9,8 @@ from bert_tf.optimization.adamw import AdamW, AdamWConfig
 from bert_tf.optimization.loss_scale import LossScale
 from tests.graphs import evaluate
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 INITIAL = 2.0**15
 SCALE, GOOD, SKIPPED = "loss_scale/scale", "loss_scale/good_steps", "loss_scale/skipped_steps"

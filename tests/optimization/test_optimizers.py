@@ -12,6 +12,8 @@ from bert_tf.training import settings
 from tests import reference
 from tests.graphs import evaluate
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 STEPS = 10
 PUBLISHED = AdamWConfig()

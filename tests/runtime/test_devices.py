@@ -14,6 +14,8 @@ from bert_tf.runtime.devices import allow_xla_on_cpu, configure, session_config
 from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
+pytestmark = pytest.mark.versions
+
 tf1 = tf.compat.v1
 
 ON_CPU = "--tf_xla_cpu_global_jit"

@@ -31,6 +31,7 @@ def printed(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.several_machines  # processes that import TensorFlow anew
 @pytest.mark.parametrize("before", ["", "import pandas"], ids=["by itself", "after pandas"])
 def test_tensorflow_is_imported_without_what_is_optional_and_leaves_all_as_it_would(before):
     left, after = printed(CODE.format(before=before, heavy=HEAVY)).splitlines()

@@ -36,6 +36,8 @@ from tests.classifier import run
 from tests.tiny import TinyProject, held, random_weights, write_project
 from tests.training import reading
 
+pytestmark = pytest.mark.versions
+
 
 class Trained(NamedTuple):
     project: TinyProject

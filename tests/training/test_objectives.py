@@ -18,6 +18,8 @@ from tests.labelled import labelled
 from tests.tiny import held, write_project
 from tests.training import reading
 
+pytestmark = pytest.mark.versions
+
 MRPC = TASKS["MRPC"]
 NUMBERS = SimpleNamespace(name="things", family=SentenceFamily((), REGRESSION))
 LETTERS = SimpleNamespace(name="things", family=SentenceFamily(("a", "b", "c"), MULTI_LABEL))

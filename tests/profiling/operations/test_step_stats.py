@@ -11,6 +11,8 @@ from bert_tf.profiling.operations.flops import Product
 from bert_tf.profiling.operations.operations_file import Gpu, Kernel
 from tests.profiling import recorded
 
+pytestmark = pytest.mark.versions
+
 
 def by_name(operations):
     return {operation.name: operation for operation in operations}
