@@ -210,7 +210,7 @@ def test_ci_tests_the_oldest_and_the_newest(machine):
         "pytest tests/test_architecture.py",
         *(
             f"pytest -m {tests} -n 2 --dist worksteal"
-            for tests in ("not slow and not several_machines", "several_machines", "versions")
+            for tests in ("not slow and not several_machines", "several_machines", "versions and not slow")
         ),
     ]
     assert re.findall(r"\d s  (.*)", result.stdout) == [
