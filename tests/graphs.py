@@ -41,10 +41,3 @@ class Vectors(NamedTuple):
 def whole_step(metadata: Any) -> LiveMemory:
     """Returns the memory of a traced step on all allocators together."""
     return in_order(change for memory in live_memory(metadata).values() for change in memory.changes)
-
-
-def peak_bytes(session: tf1.Session, fetches: Any) -> int:
-    """Returns the most bytes that tensors of a run take at a time, as the allocator records it."""
-    metadata = tf1.RunMetadata()
-    session.run(fetches, options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
-    return whole_step(metadata).peak
