@@ -103,7 +103,7 @@ def test_each_takes_its_best_batch_size_or_its_own(bench):
 def test_start_and_memory_are_those_of_fresh_processes_and_curves_of_single_steps(bench):
     start, memory, curves = (rows(row(suite=suite), bench)["bert_tf"] for suite in ("start", "memory", "curves"))
     assert len(start["samples"]) == 3
-    assert 0.0 < start["lowest"] < start["highest"] < 5.0
+    assert 0.0 < start["lowest"] < start["highest"]
     assert memory["samples"] == [110.0] * 3
     assert len(curves["samples"]) == 50
     assert curves["samples"][:2] == [pytest.approx(0.699), pytest.approx(0.698)]
