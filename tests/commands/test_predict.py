@@ -109,6 +109,7 @@ def test_the_row_that_stops_a_prediction_is_named_with_the_flag_that_leaves_it_o
     ("checkpoint", "files", "message"),
     [
         ("{run}:all", [("a", "b")], "3 checkpoints; name one"),
+        ("{run}/none-*", [("a", "b")], "no checkpoint matches"),
         ("{run}", [("a", "b"), ("c", "./b")], "error: b: two inputs would be written there"),
         ("{run}", [("in.tsv", "link.tsv")], "in.tsv: is an input and an output"),
         ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),

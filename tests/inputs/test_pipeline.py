@@ -135,6 +135,11 @@ def test_a_window_has_the_examples_that_it_has_without_grouping_and_batches_that
     assert all(longest <= shortest for (_, longest), (shortest, _) in zip(spans, spans[1:]))
 
 
+def test_batches_of_each_window_have_an_order_of_their_own():
+    orders = [np.argsort([LENGTHS[batch].mean() for batch in grouped()[start : start + WINDOW]]) for start in (0, WINDOW)]
+    assert (orders[0] == orders[1]).sum() < WINDOW // 2
+
+
 @pytest.mark.parametrize("examples", [1, 3, 203])
 def test_grouping_fills_every_batch_however_few_examples_there_are(examples):
     rows = [draw.units for draw in grouped_draws(Schedule(examples, 4, 20), np.full(examples, 7), seed=1)]

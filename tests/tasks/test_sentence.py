@@ -10,6 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import ClassScores
 from bert_tf.tasks.base import Limits
+from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import split_suffix, summarize
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits, most_confident
@@ -220,3 +221,10 @@ def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkey
     assert found.loss == pytest.approx(whole.loss)
     assert PAIRS.mistakes(vectors, examples) == mistakes
     assert all(low < found.metrics[name] < high for name, (low, high) in found.intervals.items())
+
+
+def test_a_class_that_is_as_probable_as_the_bound_of_sets_is_in_the_set():
+    logits = np.zeros([1, 2], np.float32)  # 1/2 each
+    for bound, expected in ((0.5, ("yes", "no")), (0.6, ())):
+        assert scores.label_sets(logits, NAMES, Decision(set_from=bound)) == [expected]
+    assert scores.label_sets(logits, NAMES, Decision()) == [()]

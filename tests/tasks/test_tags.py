@@ -256,6 +256,7 @@ def sentence(text):
         ("c ax " * 30 + "c", "O B-PER I-PER", False, "O B-PER " * 30 + "O"),  # whatever the limit
         (f"a {CONTROL} b", "O B-PER I-PER", False, "B-PER O I-PER"),  # a word without pieces has the usual tag
         (f"a {CONTROL} b", "NN DT VB", False, "DT NN VB"),
+        (f"a {CONTROL} b", "B-PER I-PER O", False, "I-PER O O"),  # wherever it stands
         ("b b", "O B-PER I-PER", False, "I-PER I-PER"),
         ("b b", "O B-PER I-PER", True, "B-PER I-PER"),
     ],

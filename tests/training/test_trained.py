@@ -110,6 +110,8 @@ def test_beside_a_run_its_first_and_older_checkpoints_may_be_named_but_no_other_
     assert find(output_dir=older.parent)[0] == str(own)
     with pytest.raises(CheckpointError, match=r"model\.ckpt-3: no checkpoint of this name"):
         find(init_checkpoint=tmp_path / "model.ckpt-3", output_dir=tmp_path / "new")
+    with pytest.raises(CheckpointError, match=r"this is a pretrained model without a task head; train it"):
+        find(init_checkpoint=project.init_checkpoint, output_dir=tmp_path / "new")
     other = write_trained(tmp_path / "other" / "model.ckpt-9", seed=4)
     with pytest.raises(FlagError, match=f"--output_dir={own.parent} holds another run, {own}; name a new --output_dir"):
         find(init_checkpoint=other, output_dir=own.parent)
