@@ -50,6 +50,7 @@ def make_zeros(shapes: Shapes) -> dict[str, tf.Variable]:
             constants[key] = nodes.add_shape(f"{name}/Initializer/shape", key)
         nodes.add_variable(name, shape)
         nodes.add("Empty", f"{name}/Initializer/Empty", constants[key], dtype=tf.float32, init=True)
+        nodes.colocate_with(name)
         nodes.add("AssignVariableOp", f"{name}/Assign", name, f"{name}/Initializer/Empty", dtype=tf.float32)
     nodes.put_into_graph({})
     initial = {name: _tensor(f"{name}/Initializer/Empty") for name in shapes}
@@ -87,6 +88,10 @@ class _Nodes:
         node.attr["dtype"].type = dtype.as_datatype_enum
         for flag, value in flags.items():
             node.attr[flag].b = value
+
+    def colocate_with(self, name: str) -> None:
+        """Puts the operation added last on the device of another one."""
+        self._graph_def.node[-1].attr["_class"].list.s.append(f"loc:@{name}".encode())
 
     def add_shape(self, name: str, shape: Shape) -> str:
         self.add("Const", name, dtype=tf.int32)

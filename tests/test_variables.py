@@ -55,6 +55,7 @@ def test_zeros_are_no_constants_and_can_be_updated(graph):
     for value, expected in zip(found, (np.ones([2, 3]), np.zeros(3), np.zeros([2, 3]))):
         np.testing.assert_array_equal(value, expected)
     assert not kernel.trainable
+    assert kernel.initial_value.op.colocation_groups() == [b"loc:@a/kernel"]
 
 
 @pytest.mark.usefixtures("graph")
