@@ -30,7 +30,8 @@ LOCK := .ci/locks/$(TF)-$(lastword $(FOUND)).txt
 PINNED := $(addprefix --require-hashes -r ,$(if $(LOCKED),$(wildcard $(LOCK))))
 
 # Modules are compiled when they are first imported, most of them never: installing takes less than half of the time.
-QUIET := --quiet --no-compile
+PIP_OPTIONS := --quiet --no-compile
+# With it, every start would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
 run: $(RUNS)
@@ -94,13 +95,13 @@ $(MADE):
 	touch $@
 
 $(VENV)/runs: $(MADE) requirements-base.txt $(REQUIREMENTS)
-	$(BIN)/pip install $(QUIET) $(or $(PINNED),-r $(REQUIREMENTS))
+	$(BIN)/pip install $(PIP_OPTIONS) $(or $(PINNED),-r $(REQUIREMENTS))
 	touch $@
 
 $(VENV)/gpu: $(VENV)/runs requirements-gpu.txt
-	$(BIN)/pip install $(QUIET) -r $(REQUIREMENTS) -r requirements-gpu.txt
+	$(BIN)/pip install $(PIP_OPTIONS) -r $(REQUIREMENTS) -r requirements-gpu.txt
 	touch $@
 
 $(VENV)/develops: $(VENV)/runs requirements-dev.txt
-	$(BIN)/pip install $(QUIET) $(or $(PINNED),-r $(REQUIREMENTS) -r requirements-dev.txt)
+	$(BIN)/pip install $(PIP_OPTIONS) $(or $(PINNED),-r $(REQUIREMENTS) -r requirements-dev.txt)
 	touch $@

@@ -29,7 +29,10 @@ def can_make() -> bool:
 
 
 def make(shapes: Shapes, values: Mapping[str, tf.Tensor] | None = None) -> dict[str, tf.Variable]:
-    """Makes float32 variables that are in no collection; `values` are initial ones by name, without them there are none."""
+    """Makes float32 variables that are in no collection; `values` are initial ones by name, without them there are none.
+
+    Without initial values the graph's variables can be restored, but neither initialized together nor exported.
+    """
     nodes = _Nodes()
     for name, shape in shapes.items():
         nodes.add_variable(name, shape)
@@ -65,6 +68,9 @@ def made_at_once(shapes: Shapes, values: Mapping[str, tf.Tensor] | None = None) 
     def get(getter: Callable[..., tf.Variable], name: str, *arguments: Any, **options: Any) -> tf.Variable:
         if name not in variables:
             return getter(name, *arguments, **options)
+        shape = options.get("shape")
+        if shape is not None and tuple(shape) != tuple(variables[name].shape):
+            raise ValueError(f"{name} has shape {variables[name].shape}, not {shape}")
         if name not in taken:  # in the order in which they are asked for, as if they were made then
             taken.add(name)
             tf1.add_to_collections([tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.TRAINABLE_VARIABLES], variables[name])
@@ -82,6 +88,7 @@ class _Nodes:
 
     def __init__(self) -> None:
         self._graph_def = tf1.GraphDef()
+        self._graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION  # else that of the whole graph becomes 0
 
     def add(self, op: str, name: str, *inputs: str, dtype: tf.DType, **flags: bool) -> None:
         node = self._graph_def.node.add(op=op, name=name, input=inputs)
@@ -106,8 +113,12 @@ class _Nodes:
         self.add("ReadVariableOp", f"{name}/Read/ReadVariableOp", name, dtype=tf.float32)
 
     def put_into_graph(self, outside: Mapping[str, tf.Tensor]) -> None:
-        with tf.init_scope():
-            tf.graph_util.import_graph_def(self._graph_def, outside, name="")
+        names = [node.name for node in self._graph_def.node]
+        with tf.control_dependencies(None):
+            operations = tf.graph_util.import_graph_def(self._graph_def, outside, return_elements=names, name="")
+        for name, operation in zip(names, operations):
+            if operation.name != name:  # TensorFlow found another name for it
+                raise ValueError(f"the graph has an operation {name} already")
 
 
 def _variable(name: str, shape: Shape, value: tf.Tensor | None, *, trainable: bool) -> tf.Variable:

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = ("sh", "bash", "make", "head", "dirname", "mkdir", "touch", "rm", "cat", "chmod", "mktemp")
+TOOLS = ("sh", "bash", "make", "head", "dirname", "mkdir", "touch", "rm", "cat", "chmod", "mktemp", "tee", "grep")
 
 
 class Machine:
@@ -44,7 +44,8 @@ case "$1" in
       rm -rf "$last"; mkdir -p "$last/bin"; : > "$last/pyvenv.cfg"; cat "$0" > "$last/bin/python"; echo '#!/bin/sh
 echo pip "$@" >> "{self.folder}/done"; {pip}' > "$last/bin/pip"; echo venv {version} >> "{self.folder}/done"
       for tool in ruff mypy pytest; do echo '#!/bin/sh
-echo "${{0##*/}}" "$@" >> "{self.folder}/done"; [ ! -e "{self.folder}/$1-fails" ]' > "$last/bin/$tool"; done
+echo "${{0##*/}}" "$@" >> "{self.folder}/done"
+[ ! -e "{self.folder}/$1-fails" ] || {{ cat "{self.folder}/$1-fails"; exit 1; }}' > "$last/bin/$tool"; done
       chmod +x "$last"/bin/* ;;
 esac
 """
@@ -229,8 +230,8 @@ def test_ci_says_which_tensorflow_it_leaves_out(machine):
 
 def test_ci_fails_when_a_suite_fails_twice_and_runs_the_others(machine):
     machine.python("3.11")
-    for option in ("-m", "--last-failed"):
-        (machine.folder / f"{option}-fails").touch()
+    for option in ("-m", "-p"):
+        (machine.folder / f"{option}-fails").write_text("1 failed, 7 passed in 0.10s\n")
     result = machine.run(".ci/run")
     assert result.returncode == 1
     failed = [line.partition(" PYTHON")[0] for line in result.stderr.splitlines() if line.startswith("failed:")]
@@ -241,9 +242,19 @@ def test_ci_fails_when_a_suite_fails_twice_and_runs_the_others(machine):
     ]
 
 
+@pytest.mark.parametrize(
+    "log", ["", "1 failed, 7 passed, 1 error in 0.10s\n", "worker 'gw0' crashed\n1 failed, 7 passed in 0.10s\n"]
+)
+def test_ci_runs_nothing_again_if_a_suite_ended_early(machine, log):
+    machine.python("3.13")
+    (machine.folder / "-m-fails").write_text(log)
+    result = machine.run(".ci/run")
+    assert (result.returncode, "what failed, again" in result.stdout) == (1, False)
+
+
 def test_ci_lists_tests_that_pass_the_second_time(machine):
     machine.python("3.13")
-    (machine.folder / "-m-fails").touch()
+    (machine.folder / "-m-fails").write_text("2 failed, 7 passed, 1 skipped, 2 warnings in 288.95s (0:04:48)\n")
     result = machine.run(".ci/run")
     assert result.returncode == 0, result.stderr
     assert "  TensorFlow newest: make test: failed\n" in result.stdout

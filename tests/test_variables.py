@@ -83,6 +83,16 @@ def test_operations_are_named_as_get_variable_names_them(graph):
     assert {kind for _, kind in usual - made} == {"Const", "VarIsInitializedOp"}
 
 
+def test_a_name_that_is_taken_or_another_shape_is_refused_and_the_graph_keeps_its_version(graph):
+    version = graph.graph_def_versions.producer
+    variables.make_zeros({"a/kernel": (2, 3)})
+    assert graph.graph_def_versions.producer == version
+    with pytest.raises(ValueError, match="the graph has an operation a/kernel already"):
+        variables.make({"a/kernel": (2, 3)})
+    with variables.made_at_once({"b": (2,)}), pytest.raises(ValueError, match=r"b has shape \(2,\), not \[3\]"):
+        tf1.get_variable("b", [3])
+
+
 def test_with_a_strategy_tensorflow_makes_them():
     assert variables.can_make()
     with tf.distribute.OneDeviceStrategy("/cpu:0").scope():

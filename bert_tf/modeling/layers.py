@@ -82,7 +82,7 @@ def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, t
 
 
 def weights(name: str, shape: Sequence[int], initializer: Callable[..., tf.Tensor]) -> tf.Tensor:
-    """The value of a variable of the current scope, read once: TensorFlow's functions read a variable given to them twice."""
+    """The value of a variable of the current scope, read once: functions that are given a variable read it twice."""
     variable = tf1.get_variable(name, shape, initializer=initializer)
     if isinstance(variable, tf.Tensor):  # where a layer is recomputed
         return variable

@@ -26,6 +26,7 @@ class truncated_normal_initializer(_Initializer):
 
 class GraphDef:
     node: Any
+    versions: Any
 
 class GraphKeys:
     GLOBAL_VARIABLES: str
