@@ -90,8 +90,9 @@ class Dropout(DropElements):
             return self._mask(shape, rate, dtype)
 
     def _mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor:
-        size = self._size(shape)
-        fours, seed = -(-size // 4), self._next_seed()
+        call = self._next_call()
+        seed, size = self._seed(call), self._size(call, shape)
+        fours = -(-size // 4)
         with tf.control_dependencies([] if self._event is None else [self._event]):
             bits = tf.random.stateless_uniform([fours], seed, minval=None, maxval=None, dtype=tf.uint64)
         draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
@@ -116,27 +117,29 @@ class Dropout(DropElements):
             return None, 1.0
         dropped, scale = _levels(rate)
         with tf1.name_scope(_SCOPE):
-            seed = self._next_seed()
+            seed = self._seed(self._next_call())
             if self._event is not None:
                 with tf.control_dependencies([self._event]):
                     seed = tf.identity(seed)
             return draw(seed, dropped), scale
 
-    def _next_seed(self) -> tf.Tensor:
-        """Seed [2] of the next call."""
-        call = self._calls
+    def _next_call(self) -> int:
         self._calls += 1
+        return self._calls - 1
+
+    def _seed(self, call: int) -> tf.Tensor:
+        """[2] int64."""
         if call not in self._seeds:
             with tf.device(HOST):
                 self._seeds[call] = tf.stack([self._first, self._step + call])
         return self._seeds[call]
 
-    def _size(self, shape: tf.Tensor) -> tf.Tensor:
-        """Number of elements of the next call."""
-        if self._calls not in self._sizes:
+    def _size(self, call: int, shape: tf.Tensor) -> tf.Tensor:
+        """Number of elements."""
+        if call not in self._sizes:
             with tf.device(HOST):
-                self._sizes[self._calls] = tf.reduce_prod(shape)
-        return self._sizes[self._calls]
+                self._sizes[call] = tf.reduce_prod(shape)
+        return self._sizes[call]
 
     def after(self, event: tf.Tensor) -> Dropout:
         later = copy.copy(self)

@@ -64,24 +64,24 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
 def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Tensor]:
     """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
-        kernel, bias = _weights(x, width, config)
+        kernel, bias = _kernel_and_bias(x, width, config)
         return native.product(x, kernel), bias
 
 
 def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
     """Multiplies rows by a kernel and adds a bias: [N, D] to [N, E]; variable scope `scope`."""
     with tf1.variable_scope(scope):
-        kernel, bias = _weights(x, width, config)
+        kernel, bias = _kernel_and_bias(x, width, config)
         return tf.nn.bias_add(tf.matmul(x, tf.cast(kernel, x.dtype)), tf.cast(bias, x.dtype))  # [N, E]
 
 
-def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor]:
+def _kernel_and_bias(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor]:
     """Kernel [D, E] and bias [E] of the current scope."""
-    kernel = weights("kernel", [x.shape[-1], width], initializer(config))
-    return kernel, weights("bias", [width], tf1.zeros_initializer())
+    kernel = read_weight("kernel", [x.shape[-1], width], initializer(config))
+    return kernel, read_weight("bias", [width], tf1.zeros_initializer())
 
 
-def weights(name: str, shape: Sequence[int], initializer: Callable[..., tf.Tensor]) -> tf.Tensor:
+def read_weight(name: str, shape: Sequence[int], initializer: Callable[..., tf.Tensor]) -> tf.Tensor:
     """The value of a variable of the current scope, read once: functions that are given a variable read it twice."""
     variable = tf1.get_variable(name, shape, initializer=initializer)
     if isinstance(variable, tf.Tensor):  # where a layer is recomputed
@@ -115,8 +115,8 @@ def _native_norm(x: tf.Tensor, config: BertConfig, added: native.Added | None = 
 
 
 def _norm_weights(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    beta = weights("beta", [x.shape[-1]], tf1.zeros_initializer())
-    return weights("gamma", [x.shape[-1]], tf1.ones_initializer()), beta
+    beta = read_weight("beta", [x.shape[-1]], tf1.zeros_initializer())
+    return read_weight("gamma", [x.shape[-1]], tf1.ones_initializer()), beta
 
 
 def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
@@ -142,8 +142,8 @@ def scorer(
 
     Its results are divided by `temperatures`: one for all labels, or one for each; empty for 1.
     """
-    kernel = weights(kernel_name, [labels, config.hidden_size], initializer(config))
-    offsets = weights(bias_name, [labels], tf1.zeros_initializer())
+    kernel = read_weight(kernel_name, [labels, config.hidden_size], initializer(config))
+    offsets = read_weight(bias_name, [labels], tf1.zeros_initializer())
 
     def scores(vectors: tf.Tensor) -> tf.Tensor:
         found = tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)

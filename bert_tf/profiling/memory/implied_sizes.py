@@ -30,7 +30,7 @@ _PART = re.compile(r"^while/body/_\d+/")  # loop of micro-batches
 _DENSE = r"bert/encoder/layer_\d+/intermediate/dense"
 _SELF = r"bert/encoder/layer_\d+/attention/self"
 _QUERY = rf"{_SELF}/query"
-_READ = "(?:_read/ReadVariableOp)?"  # of `layers.weights`; in older traces the product or sum reads its weights itself
+_READ = "(?:_read/ReadVariableOp)?"  # of `layers.read_weight`; in older traces the product or sum reads its weights itself
 
 
 @dataclasses.dataclass(frozen=True)
