@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -58,13 +59,15 @@ class StepTimingHook(tf1.train.SessionRunHook):
             WALL.rename(BETWEEN)  # the session is ready
         self._step += 1
         WALL.enter(FIRST_STEPS if self._step <= WARM_UP_STEPS else STEPS)
-        self._began, self._called = time.monotonic(), time.time()
+        self._began, self._called, self._used = time.monotonic(), time.time(), resource.getrusage(resource.RUSAGE_SELF)
         self._looks_into = self._left > 0.0 and self._step in _TRACED
         options = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE) if self._looks_into else None
         return tf1.train.SessionRunArgs(self._fetched, options=options)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         batch, moments = time.monotonic() - self._began, run_values.results
+        before, now = self._used, resource.getrusage(resource.RUSAGE_SELF)
+        user, kernel = now.ru_utime - before.ru_utime, now.ru_stime - before.ru_stime
         WALL.leave()
         last = {name: max(values) for name, values in moments.items() if name in _STAMPS}
         times = StepTimes(
@@ -73,6 +76,9 @@ class StepTimingHook(tf1.train.SessionRunHook):
             communication=_between(last, stamps.GRADIENTS, stamps.SUMS),
             lead=_between(last, stamps.LAUNCHED, stamps.GRADIENTS),
             tokens=int(moments[TOKENS]),
+            cpu=user + kernel,
+            kernel=kernel,
+            page_faults=now.ru_minflt - before.ru_minflt,
         )
         traced = run_values.options.trace_level != tf1.RunOptions.NO_TRACE  # if any hook asked for it
         self.timer.add(times, traced=traced)

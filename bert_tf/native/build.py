@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,12 +21,12 @@ from bert_tf.native.compiler import Compiler
 
 LIBRARY = "kernels.so"
 RECORD = "build.json"
-OUTPUT = "output.txt"  # of the compiler, or of the check
+OUTPUT = "compiler.txt"  # what the compiler said
 
 _WRITE_OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPILER_SECONDS = 300.0
 _CHECK_SECONDS = 120.0
-_CHECK = "bert_tf.native.check"
+_CHECK, _CHECK_OUTPUT = "bert_tf.native.check", "check.txt"
 _NO_ROOM = (
     "No space left on device",
     "Cannot allocate memory",
@@ -93,30 +93,27 @@ def _build(folder: Path, chosen: Compiler) -> Build:
     began = time.monotonic()
     folder = folder.resolve()
     build = Build(folder, chosen.version)
-    output = folder / OUTPUT
+    compiler_output, check_output = folder / OUTPUT, folder / _CHECK_OUTPUT
+    paths = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, **_QUIET, "PYTHONPATH": paths}
     try:
-        compiling = chosen.compiling(build.library)
-        _run(compiling, output, stdin=compiler.source(), limit_s=_COMPILER_SECONDS, what="the compiler")
-        checking = [sys.executable, "-m", _CHECK, str(build.library)]
-        paths = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
-        environment = {**os.environ, **_QUIET, "PYTHONPATH": paths}
-        _run(checking, output, environment=environment, limit_s=_CHECK_SECONDS, what="the check against TensorFlow")
+        # The check imports TensorFlow while the compiler works, then reads where the library is.
+        with _started([sys.executable, "-m", _CHECK], check_output, environment) as check:
+            with _started(chosen.compiling(build.library), compiler_output) as compiling:
+                _finish(compiling, compiler.source(), compiler_output, limit_s=_COMPILER_SECONDS, what="the compiler")
+            name = "the check against TensorFlow"
+            _finish(check, f"{build.library}\n", check_output, limit_s=_CHECK_SECONDS, what=name)
     except _FailedError as error:
         build.library.unlink(missing_ok=True)
         return build._replace(failure=str(error))
     return build._replace(seconds=round(time.monotonic() - began, 1), sha256=files.digest(build.library))
 
 
-def _run(
-    command: Sequence[str],
-    output: Path,
-    *,
-    limit_s: float,
-    what: str,
-    stdin: str = "",
-    environment: Mapping[str, str] | None = None,
-) -> None:
-    """Runs a command and keeps its output; raises _FailedError, or OutputError if memory or space is short."""
+@contextlib.contextmanager
+def _started(
+    command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Starts a command that writes to a file; at the end of the block it is killed, with its child processes."""
     with output.open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
             command,
@@ -128,15 +125,24 @@ def _run(
             start_new_session=True,
             cwd=output.parent,  # Python would import modules from its working directory
         )
-        try:
-            process.communicate(stdin, timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            raise _FailedError(f"{what} took more than {limit_s:.0f} s") from None
-        finally:
-            if process.poll() is None:  # its child processes end with it
-                with contextlib.suppress(OSError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stdin:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+
+
+def _finish(process: subprocess.Popen[str], text: str, output: Path, *, limit_s: float, what: str) -> None:
+    """Writes to a process and waits; raises _FailedError, or OutputError if memory or space is short."""
+    try:
+        process.communicate(text, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise _FailedError(f"{what} took more than {limit_s:.0f} s") from None
     if process.returncode == -signal.SIGKILL or (process.returncode and _wants_room(output)):
         raise OutputError(f"{what} had too little memory or space: {_last_line(output)}; the next run tries again")
     if process.returncode < 0:

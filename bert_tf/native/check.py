@@ -1,5 +1,6 @@
-"""Checks a library against TensorFlow's arithmetic in a subprocess: `python -m bert_tf.native.check LIBRARY`.
+"""Checks a library against TensorFlow's arithmetic in a subprocess: `echo LIBRARY | python -m bert_tf.native.check`.
 
+It reads the library's path when TensorFlow is imported, so that both can be made ready at the same time.
 Tests each operation and its gradient on small random inputs; a wrong one ends the process with a line that names it.
 
 Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
@@ -275,4 +276,4 @@ def _check_made_current(random: np.random.Generator, session: tf1.Session) -> No
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.stdin.readline().rstrip())

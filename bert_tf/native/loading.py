@@ -89,4 +89,4 @@ def _look(environment: Mapping[str, str], *, creates: bool) -> tuple[compiler.Co
 
 
 def _failure(found: build.Build) -> str:
-    return f"{found.failure}; see {found.folder / build.OUTPUT}; delete that folder to try again"
+    return f"{found.failure}; see {found.folder}; delete that folder to try again"

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.host import HOST
 from bert_tf.io.log_form import log
-from bert_tf.runtime import build, cluster, devices, diagnosis, distribution, inventory, memory_use, placement
+from bert_tf.runtime import build, cluster, devices, diagnosis, distribution, inventory, kept_memory, memory_use, placement
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
 from bert_tf.runtime.placement import DeviceFunction
@@ -69,6 +69,8 @@ class Machine:
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes."""
     machines = cluster.read(environment)
+    if settings.keep_memory:
+        kept_memory.keep(environment)
     os.environ.setdefault(build.CACHE_SIZE, str(build.ALL_KERNELS))  # before the driver starts
     seen = devices.narrowed(settings, environment)
     usable = devices.configure(seen, environment)

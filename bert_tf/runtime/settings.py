@@ -51,6 +51,7 @@ class DeviceSettings:
     inter_op_threads: int | None = setting(
         None, "concurrent operations on the CPU; default: available cores", lowest=1, highest=_MOST_THREADS
     )
+    keep_memory: bool = setting(True, "keep freed memory for the next step; else it goes back to the system, which takes time")
     check_replicas_every_n_steps: int = setting(0, "steps between checks that replicas have equal weights; 0: off", lowest=0)
 
     @property

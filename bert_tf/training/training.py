@@ -222,6 +222,7 @@ def _setting(job: Job) -> diagnosis.Setting:
         cross_device_ops=devices.cross_device_ops,
         all_reduce_alg=devices.all_reduce_alg,
         intra_op_threads=devices.intra_op_threads,
+        keep_memory=devices.keep_memory,
     )
 
 

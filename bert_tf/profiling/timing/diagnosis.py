@@ -17,6 +17,8 @@ _LEAST_STEPS = 20
 _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
+_KERNEL = 0.1  # share of the CPU time that is worth a word
+_FAULTS = 1000  # page faults of a step, 4 MB of new memory, from which on memory is what the kernel is busy with
 _OUTSIDE, _NAMED = 0.1, 0.01  # shares of the time between steps, and of a part of it, that are worth a word
 _BFLOAT16_TIME = (0.6, 0.75)  # of a float32 step; measured on two AMD CPUs (docs/speed.md)
 # By a part between steps, what makes it rarer.
@@ -42,6 +44,7 @@ class Setting:
     cross_device_ops: str | None = None
     all_reduce_alg: str | None = None
     intra_op_threads: int | None = None
+    keep_memory: bool = True
 
 
 UNKNOWN_SETTING = Setting()  # one CPU, no flags
@@ -115,8 +118,22 @@ def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, a
     flag, why = next(((flag, why) for applies, flag, why in _hints(setting, steps)[kind] if applies), (None, ""))
     next_try = f"Try {flag}: {why}." if flag else "No flag is known to make it faster."
     sentences = [f"The run was {kind}: {_reason(kind, summary, setting, shares)}.", _evidence(summary, setting, shares)]
+    sentences += _in_the_kernel(summary, setting)
     sentences += _outside(account) if account else []
     return Diagnosis(kind, shares, flag, " ".join([*sentences, next_try]))
+
+
+def _in_the_kernel(summary: Summary, setting: Setting) -> list[str]:
+    if summary.kernel_share < _KERNEL:
+        return []
+    if summary.page_faults < _FAULTS:
+        remedy = "fewer threads (--intra_op_threads) wait less for each other"
+    elif not setting.keep_memory:
+        remedy = "--keep_memory keeps freed memory for the next step"
+    else:
+        remedy = "freed memory is not kept: look for MALLOC_ and TF_CPU_ variables in the environment, and for swapping"
+    share, faults = f"{summary.kernel_share:.0%}", f"{summary.page_faults:.0f}"
+    return [f"The operating system took {share} of the CPU time of the steps ({faults} page faults a step); {remedy}."]
 
 
 def _outside(account: Account) -> list[str]:

@@ -26,6 +26,9 @@ class StepTimes:
     communication: float = 0.0  # from the last local gradients to their sum
     lead: float = 0.0  # device still computing gradients after the last launch
     tokens: int = 0  # real tokens of the batch, over all replicas
+    cpu: float = 0.0  # CPU time of all threads of this process
+    kernel: float = 0.0  # the part of it that the kernel took
+    page_faults: int = 0  # without input or output: pages that the kernel had to zero
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Summary:
     lead: Spread  # of the host over the device
     examples_per_second: float  # ips: examples per step / mean batch_cost
     tokens_per_second: float  # real tokens per step / mean batch_cost
+    kernel_share: float = 0.0  # of the CPU time of the steps
+    page_faults: float = 0.0  # per step
 
 
 class StepTimer:
@@ -102,7 +107,7 @@ class StepTimer:
     def summary(self) -> Summary:
         spreads = {name: Spread.of(self._values(name)) for name in ("batch", "reader", "communication", "lead")}
         batch = self._values("batch")
-        seconds = float(batch.sum())
+        seconds, cpu = float(batch.sum()), float(self._values("cpu").sum())
         return Summary(
             steps=len(batch),
             traced_steps=self._traced,
@@ -110,6 +115,8 @@ class StepTimer:
             first_seconds=float(sum(self._first)),
             examples_per_second=len(batch) * self._batch_size / seconds if seconds else 0.0,
             tokens_per_second=float(self._values("tokens").sum()) / seconds if seconds else 0.0,
+            kernel_share=float(self._values("kernel").sum()) / cpu if cpu else 0.0,
+            page_faults=float(self._values("page_faults").mean()) if len(batch) else 0.0,
             **spreads,
         )
 

@@ -58,6 +58,22 @@ def test_the_evidence_is_given_with_the_ratio_of_the_costs():
     )
 
 
+@pytest.mark.parametrize(
+    ("kernel", "faults", "keep_memory", "said"),
+    [
+        (0.06, 52_000, False, "took 30% of the CPU time of the steps (52000 page faults a step); --keep_memory keeps"),
+        (0.06, 52_000, True, "look for MALLOC_ and TF_CPU_ variables"),
+        (0.02, 999, True, "took 10% of the CPU time of the steps (999 page faults a step); fewer threads"),
+        (0.0199, 52_000, False, None),
+    ],
+)
+def test_time_in_the_kernel_is_mentioned_where_it_is_much_with_its_cause(kernel, faults, keep_memory, said):
+    steps = run_of(cpu=0.2, kernel=kernel, page_faults=faults)
+    text = diagnose(steps, Setting(keep_memory=keep_memory), idle=0.0).text
+    assert ("The operating system" in text) is (said is not None)
+    assert (said or "") in text
+
+
 def test_time_between_steps_is_mentioned_where_it_is_much():
     # 216 s of training, 102 s of them in two evaluations, the last of which follows the last step.
     parts = {"graph": 9.0, "first_steps": 4.0, "steps": 105.8, "saves": 4.0, "evaluations": 102.0, "log": 0.2}
