@@ -78,7 +78,7 @@ def test_bars_and_lines_of_progress_show_themselves_if_somebody_looks(monkeypatc
     written = []
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: terminal, write=written.append, flush=lambda: None))
     if notebook:
-        monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+        monkeypatch.setitem(sys.modules, "ipykernel.kernelapp", SimpleNamespace())
     progress.say("done")
     assert "".join(written) == ("done\n" if terminal or notebook else "")
     with progress.bar() as bar:  # of an unknown number

@@ -47,7 +47,7 @@ def averaging(models: Sequence[Trained], inference: InferenceOptions) -> Inferen
 
 def comparable(models: Sequence[Trained]) -> list[Trained]:
     """The models without their decision rules; CheckpointError unless their outputs mean the same."""
-    plain = [_without_decision(model) for model in models]
+    plain = [model.undecided for model in models]
     first, *others = plain
     if first.head.kind == SIMILARITY:
         raise CheckpointError(f"{first.prefix}: vectors of different models cannot be averaged")
@@ -58,10 +58,6 @@ def comparable(models: Sequence[Trained]) -> list[Trained]:
                 f"{other.prefix}: its {differing[0]} differs from that of {first.prefix}; average models of one task"
             )
     return plain
-
-
-def _without_decision(model: Trained) -> Trained:
-    return dataclasses.replace(model, record={name: value for name, value in model.record.items() if name != DECISION})
 
 
 def _meaning(model: Trained) -> dict[str, Any]:

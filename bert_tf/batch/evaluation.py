@@ -194,6 +194,7 @@ class _Features:
 def _row(due: _Due, computes: Engine, features: _Features) -> Row:
     checkpoint, model, dataset = due.checkpoint, due.model, due.dataset
     family = dataset.family(model)
+    model.warn_if_fitted_on(lambda: dataset.digest, f"{checkpoint.prefix}, {dataset.task.name} {dataset.split}")
     try:
         model.refuse(family)
         step = computes.load(model)

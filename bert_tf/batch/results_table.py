@@ -94,7 +94,7 @@ def _said(row: Row) -> dict[str, Any]:
 
 def _read(path: Path) -> list[Row]:
     try:
-        return [_whole(_row(values)) for values in documents.json_value(files.read_text(path))["rows"]]
+        return [_whole(_row(values)) for values in documents.parse_json(files.read_text(path))["rows"]]
     except FileNotFoundError:
         return []
     except OSError as error:

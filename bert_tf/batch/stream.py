@@ -49,7 +49,7 @@ class ResumableFile:
         self.finished = False
         self._found = self._state_text()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            self._take_up(documents.json_value(self._found))
+            self._take_up(documents.parse_json(self._found))
 
     def _state_text(self) -> str:
         with contextlib.suppress(OSError, UnicodeDecodeError):

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
-from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.head_spec import HeadSpec
 from bert_tf.io import files
+from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
 from bert_tf.settings import read
@@ -53,6 +54,18 @@ class Trained:
     record: Mapping[str, Any]  # see run_folder.trained; empty if unknown
     given_head: HeadSpec | None = None  # overrides the trained head
     given_task: Task | None = None  # overrides the recorded task
+
+    @property
+    def undecided(self) -> Trained:
+        """The same model without its decision rule."""
+        return dataclasses.replace(self, record={name: value for name, value in self.record.items() if name != DECISION})
+
+    def warn_if_fitted_on(self, examples_sha256: Callable[[], str], name: str) -> None:
+        """Warns if the decision rule was fitted on half of the examples that are evaluated."""
+        found = (run_folder.load_decision(Path(self.prefix).parent) or {}) if DECISION in self.record else {}
+        fitted_on = (found.get("fitted_on") or {}).get("data_sha256")
+        if fitted_on is not None and fitted_on == examples_sha256():
+            log.warning("%s: half of these examples chose the decision rule: its effect looks better than on new ones", name)
 
     @functools.cached_property
     def head(self) -> HeadSpec:
@@ -167,7 +180,8 @@ def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
 def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
     """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
-    trained = {**run_folder.trained(folder), **_decision(prefix)}
+    plain = run_folder.trained(folder)
+    trained = {**plain, **_decision(prefix, plain)}
     recorded = _recorded(folder / run_layout.RECORD, trained)
     config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
     beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
@@ -180,11 +194,16 @@ def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = 
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
 
 
-def _decision(prefix: str) -> dict[str, Any]:
-    found = run_folder.load_decision(Path(prefix).parent)
+def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    folder = Path(prefix).parent
+    found = run_folder.load_decision(folder)
     if found is None or found.get("checkpoint_sha256") != digest(prefix):
         return {}
-    return {DECISION: dataclasses.asdict(Decision.of({DECISION: found}))}
+    decision = Decision.of({DECISION: found})
+    if "kind" in recorded and not decision.fits(recorded["kind"], len(recorded.get("labels", ()))):
+        path = folder / run_layout.DECISION
+        raise OutputError(f"{path}: a rule of another model than one of {recorded['kind']}; delete it, and calibrate again")
+    return {DECISION: dataclasses.asdict(decision)}
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:

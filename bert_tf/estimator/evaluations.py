@@ -37,7 +37,7 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
 def _parsed(path: Path, number: int, text: bytes) -> Line:
     """Parses a line strictly: it decides on the best checkpoint and on an early end, so nothing is guessed."""
     try:
-        found: Line = documents.json_value(text.decode())
+        found: Line = documents.parse_json(text.decode())
         if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -152,7 +152,7 @@ def time_to_target(output_dir: str | os.PathLike[str], target: Target, *, up_to:
 def _read_clock(path: Path, *, up_to: int) -> list[dict[str, float]]:
     """Returns the times up to a step; empty if the file is damaged, since results do not depend on it."""
     try:
-        lines = [documents.json_value(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [documents.parse_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
         kinds: dict[str, Callable[[Any], float]] = {"step": int, "seconds": float, "training_seconds": float}
         whole = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
         return [line for line in whole if line["step"] <= up_to]

@@ -61,7 +61,7 @@ def _keep_lines_up_to(path: Path, step: int) -> None:
 
 def _step_of(line: str) -> int | None:
     try:
-        step = documents.json_value(line)["step"]
+        step = documents.parse_json(line)["step"]
     except (ValueError, TypeError, KeyError):
         return None
     return step if isinstance(step, int) else None

@@ -123,7 +123,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Returns the folder's record, None without one; raises OutputError if it is damaged."""
     path = Path(output_dir) / RECORD
     try:
-        record: dict[str, Any] = documents.json_value(files.read_text(path))
+        record: dict[str, Any] = documents.parse_json(files.read_text(path))
         values = {**record.get(COLUMNS, {}), **record[DETERMINING]}
     except FileNotFoundError:
         return None
@@ -165,6 +165,7 @@ _OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
     "thresholds": lambda value: value is None or (isinstance(value, list) and all(map(_is_number, value))),
     "abstain_below": lambda value: value is None or _is_number(value),
     "set_from": lambda value: value is None or _is_number(value),
+    "fitted_on": lambda value: value is None or isinstance(value, dict),
 }
 
 
@@ -175,7 +176,7 @@ def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(output_dir) / run_layout.DECISION
     try:
-        found: Any = documents.json_value(files.read_text(path))
+        found: Any = documents.parse_json(files.read_text(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -67,7 +67,7 @@ def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
 def holder_of(folder: str | os.PathLike[str]) -> int | None:
     """Returns the process that writes to a folder on this machine, or was killed there; None if there is none."""
     try:
-        return int(documents.json_value((Path(folder) / ".writer.json").read_text(encoding="utf-8"))["pid"])
+        return int(documents.parse_json((Path(folder) / ".writer.json").read_text(encoding="utf-8"))["pid"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -151,7 +151,7 @@ def _warn_of_no_locks(place: Path) -> None:
 
 def _who(holder: Path) -> str:
     try:
-        found = documents.json_value(holder.read_text(encoding="utf-8"))
+        found = documents.parse_json(holder.read_text(encoding="utf-8"))
         return f"process {found['pid']} on {found['host']} has been writing to it since {found['since']}"
     except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, but has not named itself yet
         return "another process is writing to it"

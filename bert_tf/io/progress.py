@@ -40,4 +40,4 @@ def say(line: str) -> None:
 
 
 def _seen() -> bool:
-    return not _QUIET.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    return not _QUIET.get() and (sys.stderr.isatty() or "ipykernel.kernelapp" in sys.modules)

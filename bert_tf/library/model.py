@@ -18,6 +18,7 @@ from bert_tf.explanations.explainer import Explainer
 from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, STEPS, Explanation
 from bert_tf.export.formats import Target
 from bert_tf.filling import Filled, WordFiller
+from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
 from bert_tf.library.keywords import takes
 from bert_tf.library.reading import ROWS, Reader
@@ -181,6 +182,7 @@ class Model(Predictor):
         examples = self.examples(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
         if not examples:
             raise DataError("nothing to evaluate on", name)
+        self.trained.warn_if_fitted_on(lambda: examples_digest(examples), name)
         predictions = self.predictions(examples)
         return Result(name, family.evaluation(predictions, examples), family.listed(predictions, examples))
 

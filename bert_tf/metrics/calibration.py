@@ -17,7 +17,7 @@ from bert_tf.metrics.probabilities import Floats
 
 BINS = 15  # of the expected calibration error, as in Guo et al. (2017); fewer if they were small
 _FEWEST = 40  # decisions per bin: an accuracy of 0.85 is uncertain by 0.06
-_EXTREME = 20.0  # largest temperature, and inverse of the smallest: logits that are never wrong have no optimum
+EXTREME = 20.0  # largest temperature, and inverse of the smallest: logits that are never wrong have no optimum
 _DRAWS = 200  # of decisions that calibrated predictions get right by chance
 _TOLERANCE = 1e-7  # of the logarithm of a temperature
 
@@ -45,14 +45,20 @@ class Calibration(NamedTuple):
     brier: float  # mean squared distance of the probabilities from 0 and 1, summed over the classes
 
 
-def fit_temperature(labelled: LabelledLogits) -> float:
-    """Returns the T that minimizes the negative log-likelihood of softmax(logits / T) (Guo et al., 2017, section 4.2)."""
+def fit_temperature(labelled: LabelledLogits, *, smoothed: bool = False) -> float:
+    """Returns the T that minimizes the negative log-likelihood of softmax(logits / T) (Guo et al., 2017, section 4.2).
+
+    `smoothed` takes the true class for right in N + 1 of N + 2 decisions (Platt, 1999), where all N are right: T would be 0.
+    """
+    right = (len(labelled.labels) + 1) / (len(labelled.labels) + 2) if smoothed else 1.0
     from scipy import optimize
 
     def loss(log_temperature: float) -> float:
-        return float(_losses(scaled(labelled, math.exp(log_temperature))).mean())
+        part = scaled(labelled, math.exp(log_temperature))
+        likelihood = right * _losses(part).mean()
+        return float(likelihood + (1.0 - right) * _losses_of_others(part).mean()) if smoothed else float(likelihood)
 
-    limit = math.log(_EXTREME)
+    limit = math.log(EXTREME)
     return math.exp(optimize.minimize_scalar(loss, bounds=(-limit, limit), options={"xatol": _TOLERANCE}).x)
 
 
@@ -99,6 +105,14 @@ def _losses(labelled: LabelledLogits) -> Floats:
     shares = probabilities.log_softmax(labelled.logits.astype(np.float64))
     picked: Floats = -shares[np.arange(len(shares)), labelled.labels]
     return picked
+
+
+def _losses_of_others(labelled: LabelledLogits) -> Floats:
+    """Returns [N] mean losses of the classes that are not true."""
+    shares = -probabilities.log_softmax(labelled.logits.astype(np.float64))
+    true = shares[np.arange(len(shares)), labelled.labels]
+    others: Floats = (shares.sum(axis=-1) - true) / (shares.shape[1] - 1)
+    return others
 
 
 def _distances(labelled: LabelledLogits) -> Floats:

@@ -60,7 +60,7 @@ class _FailedError(Exception):
 def find(folder: Path) -> Build | None:
     """The cached build of a key's folder; None if absent, or if the library is not the one that was checked."""
     try:
-        record = documents.json_value(files.read_text(folder / RECORD))
+        record = documents.parse_json(files.read_text(folder / RECORD))
         found = Build(folder, **record)
         intact = bool(found.failure) or files.digest(found.library) == found.sha256
     except (OSError, ValueError, TypeError):

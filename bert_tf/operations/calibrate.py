@@ -63,16 +63,15 @@ def fit(settings: CalibrateSettings) -> Calibrated:
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.session import Predictor
     from bert_tf.estimator import run_folder
-    from bert_tf.tasks.decision import DECISION
     from bert_tf.training import batch_machine, calibration, sources
 
-    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name)
-    model = dataclasses.replace(model, record={key: value for key, value in model.record.items() if key != DECISION})
+    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name).undecided
     datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}))
     family = datasets[0].family(model)
     model.refuse(family)
     examples = [example for dataset in datasets for example in dataset.examples]
     name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
+    calibration.check(family, len(examples), data=name, rules=settings.rules)
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
         with contextlib.closing(Predictor(model, family, inference)) as predictor:

@@ -90,7 +90,7 @@ def _record(teacher: Path) -> dict[str, Any]:
     """Reads run_config.json without TensorFlow, whose import waits for the log to be set up."""
     folder = teacher if teacher.is_dir() else teacher.parent
     try:
-        found = documents.json_value(files.read_text(folder / run_layout.RECORD))
+        found = documents.parse_json(files.read_text(folder / run_layout.RECORD))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

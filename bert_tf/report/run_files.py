@@ -171,7 +171,7 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
 def read_object(path: Path) -> dict[str, Any] | None:
     """None if the file is missing or does not hold a JSON object."""
     try:
-        found = documents.json_value(files.read_text(path))
+        found = documents.parse_json(files.read_text(path))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None

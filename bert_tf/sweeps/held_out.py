@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import run_layout
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Numbers
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Unopened
@@ -44,7 +44,14 @@ def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) 
     if done.stopped_by is not None:
         return done, {}
     folder = config.output.folder
-    evaluated = {"init_checkpoint": str(folder), "output_dir": str(folder / FOLDER), "do_train": False, "eval_every_n_steps": 0}
+    no_rules = {"calibrate": False, "threshold": None, "abstain": None, "sets": None}  # those of the run are followed
+    evaluated = {
+        **no_rules,
+        "init_checkpoint": str(folder),
+        "output_dir": str(folder / FOLDER),
+        "do_train": False,
+        "eval_every_n_steps": 0,
+    }
     trained = dataclasses.replace(single, given=single.given | {"init_checkpoint"}).replaced(evaluated)
     of_unseen = fine_tune.fine_tune(trained, environment=environment, task=tasks[1])
     return done, {f"held_out_{name}": value for name, value in of_unseen.metrics.items()}
@@ -54,4 +61,6 @@ def divided(count: int, share: float) -> tuple[Numbers, Numbers]:
     """Indices of the visible examples, and of the hidden ones."""
     order = np.random.default_rng(_SEED).permutation(count)
     unseen = round(count * share)
+    if not unseen:
+        raise FlagError(f"--hold_out={share:g}: that is none of {count} dev examples; hold out at least {1 / count:.2g}")
     return np.sort(order[unseen:]), np.sort(order[:unseen])

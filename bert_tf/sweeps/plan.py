@@ -74,6 +74,7 @@ class PlannedRun:
     after: str | None = None  # name of the run whose model it starts from
     hold_out: float = 0.0  # share of the dev examples held out from selection
     fold: int | None = None  # its number, from 1; `config` is that of all folds
+    metric: str = ""  # of dev, which compares runs of the task, as eval_accuracy
 
     @property
     def title(self) -> str:
@@ -192,7 +193,9 @@ def planned(
     if after:
         values["init_checkpoint"] = str(folder / after)
     config = configured(task_name=task, output_dir=str(folder / name), **values)
-    return PlannedRun(name, task, seed, dict(varying), config, cost(config, environment), after, file.hold_out)
+    made = get_task(task, config.of_task)
+    work, metric = cost(config, made, environment), f"eval_{made.family.metrics[0]}"
+    return PlannedRun(name, task, seed, dict(varying), config, work, after, file.hold_out, metric=metric)
 
 
 def said(varying: Mapping[str, Any]) -> list[str]:
@@ -200,10 +203,9 @@ def said(varying: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
 
 
-def cost(config: FineTuneConfig, environment: Mapping[str, str]) -> float:
+def cost(config: FineTuneConfig, task: Task, environment: Mapping[str, str]) -> float:
     """Estimates the work of a run, in trained tokens, from the sizes of its files; DataError if there are none."""
     data, train = config.data, config.train
-    task = get_task(data.task_name or "", config.of_task)
     folder = sources.find_data(task, data.data_dir, environment=environment).folder
     (rows, tokens), (dev_rows, dev_tokens) = (_extent(task, folder, purpose) for purpose in (TRAIN, DEV))
     rows = min(rows, data.max_train_examples or rows)

@@ -33,13 +33,19 @@ class Result:
     steps: int = 0
     metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of dev, as eval_accuracy; the first selects
     seconds: float = 0.0  # of the last process that trained it
+    metric: str = ""  # the one that compares runs of the task, as eval_accuracy
     collapsed: str | None = None  # why nothing was learned; None if it was
     pruned: bool = False  # stopped by the search
     error: str | None = None  # why there is no result
 
+    @property
+    def worth(self) -> float | None:
+        """Value of the metric; None if the run has none."""
+        return self.metrics.get(self.metric)
+
 
 def result(run: PlannedRun, **values: Any) -> Result:
-    return Result(run.name, run.task, run.seed, run.varying, **values)
+    return Result(run.name, run.task, run.seed, run.varying, metric=run.metric, **values)
 
 
 def failed(run: PlannedRun, error: str) -> Result:
@@ -57,7 +63,7 @@ def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
         atomic.write_text(path, documents.to_json(dict(fixed), indent=1) + "\n")
         return
     try:
-        earlier = documents.json_value(path.read_text(encoding="utf-8"))
+        earlier = documents.parse_json(path.read_text(encoding="utf-8"))
         names = [name for name in {**earlier, **fixed} if earlier.get(name) != fixed.get(name)]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error

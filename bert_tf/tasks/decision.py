@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
+
 DECISION = "decision"  # key of a trained model's record
 
 
@@ -25,6 +27,17 @@ class Decision:
         values = {field.name: recorded[field.name] for field in dataclasses.fields(cls) if field.name in recorded}
         values.update({name: tuple(value) for name, value in values.items() if isinstance(value, list)})
         return cls(**values)
+
+    def fits(self, kind: str, labels: int) -> bool:
+        """Whether it is a rule of a model of this kind, with so many labels."""
+        several = kind == MULTI_LABEL
+        of_classes = self.abstain_below is None and self.set_from is None
+        thresholds = labels if several else 1 if kind == CLASSIFICATION and labels == 2 else 0
+        return (
+            len(self.temperatures) in (0, labels if several else 1)
+            and len(self.thresholds) in (0, thresholds)
+            and (of_classes or kind == CLASSIFICATION)
+        )
 
     @property
     def head_options(self) -> tuple[tuple[str, Any], ...]:

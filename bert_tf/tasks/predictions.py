@@ -122,7 +122,7 @@ def _schema(hint: Hint) -> dict[str, Any]:
 def _plain_schema(hint: Hint) -> dict[str, Any]:
     origin, args = typing.get_origin(hint.type), typing.get_args(hint.type)
     if origin is tuple:
-        return {"type": "array", "items": _schema(_hint(args[0])), "minItems": 0}
+        return {"type": ["array", "null"] if hint.optional else "array", "items": _schema(_hint(args[0])), "minItems": 0}
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": _schema(_hint(args[1]))}
     if hint.type not in _JSON:

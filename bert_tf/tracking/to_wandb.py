@@ -47,7 +47,7 @@ class Wandb:
         text = None if self._run is None else self._run.summary.get(_SENT)
         if not isinstance(text, str):
             return None
-        found = documents.json_value(text)
+        found = documents.parse_json(text)
         return {name: Point(name, step, value) for name, (step, value) in found.items()}
 
     def describe(self, parameters: Mapping[str, str], tags: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf import run_layout
 from bert_tf.batch import trained
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
@@ -102,15 +102,11 @@ def calibrate(
 
     Raises FlagError if the family has no probabilities or takes no such rule, DataError if there are too few examples.
     """
-    _refuse_foreign_rules(family, rules)
-    if len(examples) < FEWEST:
-        raise DataError(f"{len(examples)} labelled examples are too few to calibrate on; give {FEWEST} or more", data)
+    check(family, len(examples), data=data, rules=rules)
     order = np.random.default_rng(seed).permutation(len(examples))
     fitted, reported = ([examples[place] for place in sorted(half)] for half in np.array_split(order, 2))
     of_fitted, of_reported = predict(fitted), predict(reported)
     parts, others = (list(family.labelled_logits(*pair)) for pair in ((of_fitted, fitted), (of_reported, reported)))
-    if not parts:
-        raise FlagError(f"a model of {family.kind} has no probabilities of labels: there is nothing to calibrate")
     temperatures = tuple(_temperature(part, family, number) for number, part in enumerate(parts))
     known, after = (
         [calibration.scaled(part, temperature) for part, temperature in zip(half, temperatures)] for half in (parts, others)
@@ -119,7 +115,7 @@ def calibrate(
         data,
         len(fitted),
         len(reported),
-        _decision(rules, temperatures, known),
+        _decision(family, rules, temperatures, known),
         calibration.measure(others),
         calibration.measure(after),
         {"before": calibration.bins(others), "after": calibration.bins(after)},
@@ -137,7 +133,10 @@ def calibrate(
     )
 
 
-def _refuse_foreign_rules(family: Family, rules: RuleSettings) -> None:
+def check(family: Family, examples: int, *, data: str, rules: RuleSettings) -> None:
+    """Raises what `calibrate` does, before predictions are computed."""
+    if not hasattr(family, "decision") or family.kind == REGRESSION:
+        raise FlagError(f"a model of {family.kind} has no probabilities of labels: there is nothing to calibrate")
     two = family.kind == CLASSIFICATION and len(family.labels) == 2
     can = {
         "threshold": (two or family.kind == MULTI_LABEL, "two classes or several labels"),
@@ -147,15 +146,23 @@ def _refuse_foreign_rules(family: Family, rules: RuleSettings) -> None:
     for name, (fits, kinds) in can.items():
         if getattr(rules, name) is not None and not fits:
             raise FlagError(f"--{name}: is for models of {kinds}, not of {family.kind}; leave it out")
+    if examples < FEWEST:
+        raise DataError(f"{examples} labelled examples are too few to calibrate on; give {FEWEST} or more", data)
 
 
-def _decision(rules: RuleSettings, temperatures: tuple[float, ...], known: Sequence[LabelledLogits]) -> Decision:
+def _decision(
+    family: Family, rules: RuleSettings, temperatures: tuple[float, ...], known: Sequence[LabelledLogits]
+) -> Decision:
     """Chooses the rules by calibrated logits of the examples to fit on."""
     shares = [probabilities.softmax(part.logits) for part in known]
     thresholds: tuple[float, ...] = ()
     if rules.threshold is not None:
         pairs = zip(shares, known)
-        thresholds = tuple(decision_rules.threshold(rules.threshold, of[:, 1], part.labels) for of, part in pairs)
+        found = [decision_rules.threshold(rules.threshold, of[:, 1], part.labels) for of, part in pairs]
+        for number in (number for number, value in enumerate(found) if value is None):
+            text = "no example to fit on has the label %s: its threshold stays %g"
+            log.warning(text, family.labels[number if len(found) > 1 else 1], scores.THRESHOLD)
+        thresholds = tuple(scores.THRESHOLD if value is None else value for value in found)
     below = None
     if rules.abstain is not None:
         predicted = scores.predictions(CLASSIFICATION, known[0].logits, Decision(thresholds=thresholds))
@@ -166,11 +173,17 @@ def _decision(rules: RuleSettings, temperatures: tuple[float, ...], known: Seque
 
 
 def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
+    name = f" on {family.labels[number]}" if family.kind == MULTI_LABEL else ""
     if np.all(part.logits.argmax(axis=-1) == part.labels):  # the best one would be 0
-        name = f" on {family.labels[number]}" if family.kind == MULTI_LABEL else ""
-        log.warning("every decision%s is right: the temperature stays 1; calibrate with more examples", name)
-        return 1.0
-    return calibration.fit_temperature(part)
+        temperature = min(1.0, calibration.fit_temperature(part, smoothed=True))
+        text = "every decision%s is right: temperature %.3g, as if one more decision of two were wrong; give more examples"
+        log.warning(text, name, temperature)
+        return temperature
+    temperature = calibration.fit_temperature(part)
+    if temperature > calibration.EXTREME * 0.99:
+        text = "decisions%s are hardly better than chance, or worse: the temperature is at its limit of %.0f"
+        log.warning(text, name, calibration.EXTREME)
+    return temperature
 
 
 def write(checkpoint: str, found: Calibrated, examples: Sequence[Example]) -> Path:

@@ -15,9 +15,9 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime import placement
-from bert_tf.tasks.base import TEST, TRAIN
+from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.on_disk import OnDisk
-from bert_tf.training import distillation
+from bert_tf.training import calibration, distillation
 from bert_tf.training.job import Job, find_loss_options, find_metric, find_target
 
 
@@ -26,6 +26,8 @@ def check(job: Job) -> RestorePlan:
     """Returns the restore plan; PreflightError has one line per problem, FlagError names a setting."""
     if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
+    if job.settings.inference.calibrates:
+        _check_calibration(job)
     find_target(job.settings.train, job.task)  # before the folder is claimed
     problems = job.weights.problems(trains=TRAIN in job.splits)
     if job.teacher is not None:
@@ -44,6 +46,12 @@ def check(job: Job) -> RestorePlan:
     preflight.refuse(problems)
     preflight.refuse(list(_of_files(job)))
     return plan
+
+
+def _check_calibration(job: Job) -> None:
+    splits = job.splits[DEV]
+    examples = sum(len(job.examples[split]) for split in splits)
+    calibration.check(job.family, examples, data=", ".join(splits), rules=job.settings.inference.rules)
 
 
 def _restored(job: Job, problems: list[str]) -> RestorePlan:

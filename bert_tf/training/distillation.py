@@ -44,8 +44,9 @@ _DONE = "examples.json"  # the number of finished ones
 
 
 def find_teacher(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
+    """Returns the teacher without its decision rule: the student starts from its head, which has no temperatures."""
     asked = settings.distillation
-    return sources.find(asked.teacher, ModelOverrides(), environment=environment, task=settings.data.task_name)
+    return sources.find(asked.teacher, ModelOverrides(), environment=environment, task=settings.data.task_name).undecided
 
 
 def unlabelled_examples(settings: FineTuneConfig, teacher: Trained) -> list[Any]:
@@ -173,7 +174,7 @@ def _sizes(model: Trained) -> dict[str, Any]:
 
 def _done(folder: Path) -> int:
     try:
-        return int(documents.json_value((folder / _DONE).read_text())["examples"])
+        return int(documents.parse_json((folder / _DONE).read_text())["examples"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 

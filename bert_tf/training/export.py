@@ -104,7 +104,7 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
 
 def _format_of(folder: Path) -> object:
     try:
-        found = documents.json_value(documents.read_text(folder / RECORD))
+        found = documents.parse_json(documents.read_text(folder / RECORD))
     except (OSError, ValueError):
         return None
     return found.get("format") if isinstance(found, dict) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,6 +78,8 @@ class Inference:
         """Evaluates the loaded weights on all dev splits; `wrong` collects mistakes, `of` names an average or is empty."""
         job, evaluations = self._job, {}
         for split in job.splits[DEV]:
+            if not job.settings.actions.do_train:
+                job.weights.warn_if_fitted_on(functools.partial(job.digest, split), split)
             predictions = self._predictions(split, job.settings.inference.eval_batch_size)
             if not of:
                 self.outputs[split] = predictions

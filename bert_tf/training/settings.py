@@ -199,6 +199,11 @@ class RuleSettings:
     )
     sets: float | None = setting(None, "give sets of classes that contain the true one in this share of examples, such as 0.9")
 
+    def __post_init__(self) -> None:
+        from bert_tf.training import decision_rules  # NumPy
+
+        decision_rules.check(self.threshold, self.abstain, self.sets)
+
 
 @dataclasses.dataclass(frozen=True)
 class InferenceSettings:

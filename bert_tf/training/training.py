@@ -49,7 +49,8 @@ def train(
             _claim(job)
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
-    columns, around = _rows(job)
+    labelled = training_rows(job, job.train_split)
+    columns, around = _around(job, labelled)
     schedule, then = job.schedule(columns.units), _then(job)
     steps = schedule.steps + sum(phase.schedule.steps for phase in then)
     if machine.is_chief:
@@ -67,7 +68,7 @@ def train(
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
         forward_model(job),
-        loss=_loss_options(job, columns),
+        loss=_loss_options(job, labelled),
         seed=settings.seed,
         optimization=_optimization(job, steps),
         check_replicas=check_every > 0,
@@ -95,12 +96,12 @@ def train(
         return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
 
 
-def _rows(job: Job) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
-    """Rows to train on, and what a teacher or --contrastive_weight adds to the head."""
-    columns, share = training_rows(job, job.train_split), job.settings.train.contrastive_weight
-    if job.teacher is not None and isinstance(columns, Features):
-        return distillation.taught(job, job.teacher, columns)
-    return columns, functools.partial(ContrastedHead, share=share) if share else None
+def _around(job: Job, labelled: TrainingRows) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
+    """Returns rows to train on, and what a teacher or --contrastive_weight adds to the head."""
+    share = job.settings.train.contrastive_weight
+    if job.teacher is not None and isinstance(labelled, Features):
+        return distillation.taught(job, job.teacher, labelled)
+    return labelled, functools.partial(ContrastedHead, share=share) if share else None
 
 
 def _then(job: Job) -> tuple[Phase, ...]:
@@ -113,7 +114,7 @@ def _then(job: Job) -> tuple[Phase, ...]:
 
 
 def _loss_options(job: Job, rows: TrainingRows) -> LossOptions:
-    """Classes can be counted only for features in memory; heads without loss options ask for none."""
+    """Classes are counted in labelled rows, only for features in memory; heads without loss options ask for none."""
     return job.loss_options(rows) if isinstance(rows, Features) else LossOptions()
 
 

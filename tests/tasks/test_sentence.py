@@ -227,4 +227,4 @@ def test_a_class_that_is_as_probable_as_the_bound_of_sets_is_in_the_set():
     logits = np.zeros([1, 2], np.float32)  # 1/2 each
     for bound, expected in ((0.5, ("yes", "no")), (0.6, ())):
         assert scores.label_sets(logits, NAMES, Decision(set_from=bound)) == [expected]
-    assert scores.label_sets(logits, NAMES, Decision()) == [()]
+    assert scores.label_sets(logits, NAMES, Decision()) == [None]

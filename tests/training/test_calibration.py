@@ -77,6 +77,17 @@ def test_a_damaged_file_is_one_line(run, text):
         bert_tf.load(run)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [{"temperatures": [1.0, 1.0, 1.0]}, {"temperatures": [1.0], "thresholds": [0.4]}, {"temperatures": [1.0], "set_from": -1}],
+)
+def test_a_rule_of_another_kind_of_model_is_one_line(tmp_path, rule):
+    run = tmp_path / "other"
+    write_run(run, CLASSES.record, rule)
+    with pytest.raises(OutputError, match="delete it, and calibrate again"):
+        bert_tf.load(run)
+
+
 @dataclasses.dataclass(frozen=True)
 class Labelled:
     guid: str
@@ -91,17 +102,29 @@ def calibrated(kind, names, logits, labels):
     return calibration.calibrate(family, lambda half: np.tile(same, (len(half), 1)), examples, data="dev", seed=1)
 
 
-def test_several_labels_have_temperatures_of_their_own_and_where_all_is_right_nothing_is_scaled(caplog):
+def test_several_labels_have_temperatures_of_their_own():
     """The first label is always twice as sure as it should be, the second half as sure."""
     labels = [(("a",) if number % 5 else ()) + (("b",) if number % 5 != 1 else ()) for number in range(1000)]
     found = calibrated("multi_label", ["a", "b"], [2 * np.log(4), 0.5 * np.log(4)], labels)
     assert found.temperatures == pytest.approx([2.0, 0.5], rel=0.1)
     assert found.after.ece < found.before.ece / 2
-    assert calibrated("classification", ["x", "y"], [2.0, 0.0], ["x"] * 20).temperatures == (1.0,)
-    assert "every decision is right: the temperature stays 1" in caplog.text
 
 
-def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_path):
+@pytest.mark.parametrize(
+    ("logits", "label", "temperature", "said"),
+    [
+        ([5.0, 0.0], "x", 1.0, "every decision is right"),
+        ([0.4, 0.0], "x", 0.4 / np.log(11), "every decision is right"),  # 11 of 12 right, of the 10 to fit on
+        ([4.0, 0.0], "y", 20.0, "hardly better than chance, or worse"),
+    ],
+)
+def test_a_temperature_without_an_optimum_is_said(caplog, logits, label, temperature, said):
+    found = calibrated("classification", ["x", "y"], logits, [label] * 20)
+    assert found.temperatures == pytest.approx((temperature,), rel=1e-3)
+    assert said in caplog.text
+
+
+def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_path, caplog):
     found = bert_tf.calibrate(run, data=dev, abstain="coverage:0.5", sets=0.8)
     below, start = found.decision.abstain_below, found.decision.set_from
     with bert_tf.load(run) as model:
@@ -113,6 +136,7 @@ def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_pa
         assert one.label_set == tuple(name for name in ordered if one.probabilities[name] >= start)
     decided = sum(one.label is not None for one in predictions)
     assert 0 < decided < len(predictions)
+    assert "half of these examples chose the decision rule" in caplog.text
     assert found.rule.keys() == {"coverage", "selective_risk", "set_coverage", "set_size"}
     assert result.evaluation.more["coverage"] == pytest.approx(decided / len(predictions))
     bert_tf.predict_files(checkpoint=run, input=dev, output=tmp_path / "predictions.tsv")
@@ -146,10 +170,12 @@ def test_the_command_prints_the_calibration_error_before_and_after(run, dev, cap
 
 def test_what_cannot_be_calibrated_is_one_line(run, dev):
     with pytest.raises(DataError, match="19 labelled examples are too few to calibrate on; give 20 or more"):
-        calibrated("regression", [], [0.0], [1.0] * 19)
+        calibrated("classification", ["x", "y"], [0.0, 0.0], ["x"] * 19)
     with pytest.raises(FlagError, match="a model of regression has no probabilities"):
         calibrated("regression", [], [0.0], [1.0] * 38)
     with pytest.raises(FlagError, match="--threshold: is for models of two classes or several labels"):
         bert_tf.calibrate(run, data=dev, threshold="f1")
+    with pytest.raises(FlagError, match="--abstain=xx: write coverage:0.9"):
+        bert_tf.calibrate(run, data=dev, abstain="xx")
     with pytest.raises(FlagError, match="--data is required"):
         bert_tf.calibrate(run)

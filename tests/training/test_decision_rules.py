@@ -35,6 +35,18 @@ def test_the_threshold_of_the_least_cost(tmp_path, positive, negative, predicted
     assert (decision_rules.threshold(f"cost:{path}", SHARES, TRUE) <= SHARES).sum() == predicted
 
 
+@pytest.mark.parametrize("highest", [0.95, 1.0 - 1e-9, 1.0])
+def test_where_no_prediction_is_cheapest_none_is_made_in_float32_either(tmp_path, highest):
+    path = tmp_path / "cost.json"
+    path.write_text('{"false_positive": 1, "false_negative": 0}')
+    found = decision_rules.threshold(f"cost:{path}", SHARES * (highest / SHARES[0]), TRUE)
+    assert np.float32(highest) < np.float32(found)
+
+
+def test_without_a_true_label_f1_has_no_threshold():
+    assert decision_rules.threshold("f1", SHARES, np.zeros(10, int)) is None
+
+
 def test_equal_probabilities_are_decided_together():
     found = decision_rules.threshold("precision:1", np.array([0.9, 0.9, 0.2]), np.array([1, 1, 0]))
     assert found == pytest.approx(0.55)
@@ -61,6 +73,12 @@ def test_sets_hold_the_true_class_of_new_examples_as_often_as_asked():
     assert decision_rules.set_from(0.9, np.array([[0.9, 0.1]] * 8), np.zeros(8, int)) == 0.0
 
 
+def test_the_rank_of_a_set_is_exact():
+    shares = np.arange(199, 0, -1) / 200  # of the true class, falling
+    found = decision_rules.set_from(0.55, np.stack([shares, 1 - shares], axis=-1), np.zeros(199, int))
+    assert (shares >= found).sum() == 110  # 0.55 of 200; one more in floating point
+
+
 def test_the_risk_at_each_coverage():
     logits = np.stack([np.log(SHARES / (1 - SHARES)), np.zeros(10)], axis=-1)[:4]
     found = decision_rules.risk_coverage(LabelledLogits(logits, np.array([0, 0, 1, 0])))
@@ -76,7 +94,7 @@ def test_the_risk_at_each_coverage():
         (lambda: decision_rules.threshold("cost:nowhere.json", SHARES, TRUE), "cost:nowhere.json: cannot read the file"),
         (lambda: decision_rules.abstain_below("often", SHARES, TRUE > 0), "--abstain=often: write coverage:0.9"),
         (lambda: decision_rules.abstain_below("risk:0.1", SHARES[2:], TRUE[2:] > 0), "the lowest share of errors"),
-        (lambda: decision_rules.set_from(1.5, SHARES, TRUE), "--sets=1.5: is a share between 0 and 1"),
+        (lambda: decision_rules.check(None, None, 1.5), "--sets=1.5: is a share between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_one_line(rule, message):
@@ -85,7 +103,16 @@ def test_what_cannot_be_is_one_line(rule, message):
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"false_positive": 1}', '{"false_positive": -1, "false_negative": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"false_positive": 1}',
+        *(f'{{"false_positive": {cost}, "false_negative": 1}}' for cost in ("-1", "Infinity", "1e400", '"5"', "true", "null")),
+        '{"false_positive": 1, "false_negative": 1, "true_positive": 0}',
+    ],
+)
 def test_a_file_of_costs_that_is_none_is_one_line(tmp_path, text):
     path = tmp_path / "cost.json"
     path.write_text(text)

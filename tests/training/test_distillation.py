@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.batch import trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
 from bert_tf.estimator import run
 from bert_tf.operations import distill
-from bert_tf.training import distillation, fine_tune
+from bert_tf.training import distillation, fine_tune, training
 from bert_tf.training.settings import DistillSettings
 from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, held, write_project
@@ -42,10 +43,10 @@ def weights(folder):
     return held(folder / f"model.ckpt-{run.last_step(folder)}")
 
 
-def distilled(made, folder, *arguments, **ways):
+def distilled(made, folder, *arguments, teacher=None, **ways):
     """Runs the command with this teacher, by default for a student of two layers."""
     layers = {} if {"init_checkpoint", "teacher_layers"} & ways.keys() else {"student_layers": 2}
-    return lines.run("distill", made.teacher, *arguments, output_dir=folder, **{"verbosity": -1, **layers, **ways})
+    return lines.run("distill", teacher or made.teacher, *arguments, output_dir=folder, **{"verbosity": -1, **layers, **ways})
 
 
 def losses(folder):
@@ -165,6 +166,34 @@ def test_learns_from_texts_without_labels(made, tmp_path, counted):
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     assert distilled(made, tmp_path / "out", unlabelled=texts, num_train_steps=2) == 0
     assert sum(counted) == 40 + 12 + 13
+
+
+def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatch):
+    """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
+    texts = tmp_path / "more.jsonl"
+    texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
+    made_of = {}
+
+    def make_estimator(model, *_):
+        made_of.update(model=model)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.run, "make_estimator", make_estimator)
+    with pytest.raises(KeyboardInterrupt):
+        distill.distill(made.teacher, output_dir=tmp_path / "out", unlabelled=str(texts), class_weights="balanced", **WAYS)
+    labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
+    expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
+    assert made_of["model"].loss.class_weights == pytest.approx(expected)
+
+
+def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(made, tmp_path):
+    teacher = shutil.copytree(made.teacher, tmp_path / "teacher")
+    prefix = teacher / f"model.ckpt-{run.last_step(teacher)}"
+    rule = {"temperatures": [3.0], "checkpoint_sha256": trained.digest(str(prefix))}
+    (teacher / "decision.json").write_text(json.dumps(rule))
+    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0}
+    assert distilled(made, tmp_path / "out", "--do_train", teacher=teacher, log_every_n_steps=1, **ways) == 0
+    assert max(losses(tmp_path / "out")) < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, envir
         atomic.write_text(path, documents.to_json(now, indent=1) + "\n")
         return
     try:
-        earlier = documents.json_value(path.read_text(encoding="utf-8"))
+        earlier = documents.parse_json(path.read_text(encoding="utf-8"))
         differences = [f"{key}: {earlier.get(key)}, now {now[key]}" for key in now if earlier.get(key) != now[key]]
     except (OSError, ValueError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error

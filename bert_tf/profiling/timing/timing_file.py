@@ -35,7 +35,7 @@ def add_account(folder: str | os.PathLike[str], account: Account) -> None:
 def add(folder: str | os.PathLike[str], name: str, values: Mapping[str, Any]) -> None:
     """Adds a part, replacing an earlier one of the same name; raises OutputError if the file cannot be written."""
     try:
-        earlier = dict(documents.json_value(files.read_text(Path(folder) / run_layout.TIMING)))
+        earlier = dict(documents.parse_json(files.read_text(Path(folder) / run_layout.TIMING)))
     except (OSError, ValueError, TypeError):  # it is missing or damaged
         earlier = {}
     _write(folder, {**earlier, name: values})

@@ -15,7 +15,7 @@ from bert_tf.tasks.sentence.example import Label, SentenceExample
 Probabilities = Annotated[Mapping[str, Share], {"description": "of each label by name"}]
 
 Decided = Optional[Label]  # Python 3.9 cannot evaluate Label | None
-LabelSet = Annotated[tuple[str, ...], {"description": "classes among which the true one is; empty without --sets"}]
+LabelSet = Annotated[Optional[tuple[str, ...]], {"description": "classes among which the true one is; none without --sets"}]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Prediction:
     id: Id
     label: Decided  # class, number, or labels that apply; None if the model abstains
     probabilities: Probabilities  # by label in class order; empty for regression
-    label_set: LabelSet = ()  # classes by probability, with the requested chance to hold the true one
+    label_set: LabelSet = None  # classes by probability, with the requested chance to hold the true one
 
 
 # Types of the fields by kind.

@@ -97,10 +97,10 @@ def abstains(logits: Logits, predicted: LabelArray, decision: Decision) -> npt.N
     return np.asarray(found[np.arange(len(found)), predicted] < decision.abstain_below)
 
 
-def label_sets(logits: Logits, names: Sequence[str], decision: Decision) -> list[tuple[str, ...]]:
-    """Returns the classes that are probable enough, the most probable first; empty without a rule."""
+def label_sets(logits: Logits, names: Sequence[str], decision: Decision) -> Sequence[tuple[str, ...] | None]:
+    """Returns the classes that are probable enough, the most probable first; None without a rule."""
     if decision.set_from is None:
-        return [()] * len(logits)
+        return [None] * len(logits)
     found = scores(CLASSIFICATION, logits)
     order = np.argsort(-found, axis=-1, kind="stable")
     return [tuple(names[n] for n in places if row[n] >= decision.set_from) for row, places in zip(found, order)]
