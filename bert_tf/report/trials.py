@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import BertError
 from bert_tf.metrics import ranking
 from bert_tf.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.run_layout import SWEEP, SWEEP_RESULTS
@@ -30,6 +29,7 @@ class Trial:
     varying: Mapping[str, Any]
     metrics: Mapping[str, Any]
     state: str  # DONE, PRUNED or FAILED
+    metric: str  # the one that selects, as eval_accuracy; empty if unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,30 +82,22 @@ def _trial(path: Path) -> Trial | None:
         return None
     state = FAILED if content.get("error") else PRUNED if content.get("pruned") else DONE
     number = _DRAWN.search(name)
-    return Trial(
-        name, task, int(number[1]) if number else None, mapping(content, "varying"), mapping(content, "metrics"), state
-    )
+    varying, metrics = mapping(content, "varying"), mapping(content, "metrics")
+    metric = content.get("metric")
+    place = int(number[1]) if number else None
+    return Trial(name, task, place, varying, metrics, state, metric if isinstance(metric, str) else "")
 
 
 def _of_task(task: str, every: Sequence[Trial]) -> Trials:
-    selecting = _selecting(task)
-    return Trials(task, next(_measured(every), "") if selecting is None else selecting, every)
+    return Trials(task, next(_selecting(every), "")[len(_EVALUATED) :], every)
 
 
-def _selecting(task: str) -> str | None:
-    from bert_tf.tasks.registry import get_task
-
-    try:
-        return str(get_task(task).family.metrics[0])
-    except (BertError, IndexError):  # a task of another program, which named it
-        return None
-
-
-def _measured(every: Sequence[Trial]) -> Iterator[str]:
-    """Names of metrics where higher is better."""
+def _selecting(every: Sequence[Trial]) -> Iterator[str]:
+    """The metrics that select, then measured ones where higher is better."""
+    yield from (trial.metric for trial in every if trial.metric)
     for name in itertools.chain.from_iterable(trial.metrics for trial in every):
         if name.startswith(_EVALUATED) and not ranking.is_cost(name):
-            yield name[len(_EVALUATED) :]
+            yield name
 
 
 def text(value: Any) -> str:

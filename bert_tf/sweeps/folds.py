@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 import signal
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +26,7 @@ from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
-from bert_tf.sweeps import fold_average, series, table
+from bert_tf.sweeps import fold_average, series
 from bert_tf.sweeps.leader import Slot
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.table import Result
@@ -138,11 +141,18 @@ def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
     return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
 
 
-def train_one(config: FineTuneConfig, fold: int, environment: Mapping[str, str]) -> FineTuned:
-    """Trains a fold of a series in a process of its own."""
+def train_one(config: FineTuneConfig, fold: int, private: str, environment: Mapping[str, str]) -> FineTuned:
+    """Trains a fold of a series in a process of its own, and leaves its outputs in the folder of the series' process."""
     task, data = preparation.find_task(config, None, {}, environment)
     folds = _folds(config, task, data)
-    return fine_tune(folds.run(fold), environment=environment, task=folds.task_of(fold))
+    done = fine_tune(folds.run(fold), environment=environment, task=folds.task_of(fold))
+    if done.stopped_by is None:
+        _outputs(private, fold).write_bytes(pickle.dumps(done.outputs[DEV]))
+    return done
+
+
+def _outputs(private: str, fold: int) -> Path:
+    return Path(private) / f"{_name(fold)}.pickle"
 
 
 def _trained(
@@ -155,12 +165,13 @@ def _trained(
 
 def _on_slots(folds: _Folds, slots: Sequence[Slot]) -> tuple[tuple[FoldResult, ...], list[Any], signal.Signals | None]:
     folder, seed = folds.config.output.folder, folds.config.train.seed
-    runs = [
-        PlannedRun(_name(fold), folds.task.name, seed, {"fold": fold}, folds.config, 1.0, fold=fold)
-        for fold in range(1, len(folds.numbers) + 1)
-    ]
-    results, stopped_by = series.on_slots(runs, folder, slots, _of_result)
-    outputs = [] if stopped_by else [table.take_outputs(folder, result.folder) for result in results]
+    with tempfile.TemporaryDirectory(prefix="bert_tf-folds-") as private:  # pickles, which nobody else can write
+        runs = [
+            PlannedRun(_name(fold), folds.task.name, seed, {"fold": fold}, folds.config, 1.0, fold=fold, private=private)
+            for fold in range(1, len(folds.numbers) + 1)
+        ]
+        results, stopped_by = series.on_slots(runs, folder, slots, _of_result)
+        outputs = [] if stopped_by else [pickle.loads(_outputs(private, one.fold).read_bytes()) for one in results]  # noqa: S301
     return results, outputs, stopped_by
 
 

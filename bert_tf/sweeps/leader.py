@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import psutil
 
+from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, diagnosis, nvidia
 from bert_tf.sweeps import schedule, table
@@ -107,7 +108,13 @@ class Leader:
         self._keep = keep or functools.partial(table.write_table, folder)
 
     def lead(self) -> list[table.Result]:
-        """Returns the results of all runs; after Ctrl-C or SIGTERM it raises when the processes have saved and ended."""
+        """Returns the results of all runs; after Ctrl-C, SIGTERM or an error it raises when the processes have saved and ended.
+
+        OutputError if the folder cannot be written.
+        """
+        for name in (table.LOGS, table.RESULTS):
+            atomic.make_folder(self._folder / name)
+        table.drop_damaged(self._folder)
         with _interrupted_by_sigterm():
             try:
                 self._read_results(said=False)
@@ -121,7 +128,7 @@ class Leader:
                     connection.wait([started.process.sentinel for started in self._started.values()], timeout=1.0)
                     self._collect()
                     self._prune()
-            except KeyboardInterrupt:
+            except BaseException:  # a full disk too
                 self._stop()
                 raise
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections
 import dataclasses
 import itertools
+import math
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bert_tf.errors import BertError, DataError, FlagError, unknown_name
 from bert_tf.io import documents, files
@@ -37,6 +38,7 @@ _ELSEWHERE = {
 _ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
 _BYTES_PER_TOKEN = 5.0  # of English, with its columns
 _SAMPLE = 1 << 16  # bytes from which the length of rows is estimated
+_MOST = 10_000  # runs of a grid
 _START = 2e4  # cost of starting a run, in trained tokens: some seconds
 _FORWARD = 3.0  # cost of a trained token in evaluated ones
 
@@ -74,11 +76,23 @@ class PlannedRun:
     after: str | None = None  # name of the run whose model it starts from
     hold_out: float = 0.0  # share of the dev examples held out from selection
     fold: int | None = None  # its number, from 1; `config` is that of all folds
+    private: str = ""  # folder for the outputs of a fold
     metric: str = ""  # of dev, which compares runs of the task, as eval_accuracy
 
     @property
     def title(self) -> str:
         return " ".join([self.task, *said(self.varying), f"seed {self.seed}"])
+
+
+class _Data(NamedTuple):
+    """What a plan knows of a task's data."""
+
+    metric: str  # that compares runs, as eval_accuracy
+    train: tuple[float, float]  # rows, tokens of a row
+    dev: tuple[float, float]
+
+
+Known = dict[str, _Data]  # by task and settings of its data
 
 
 def read(path: str | os.PathLike[str]) -> SweepFile:
@@ -102,6 +116,8 @@ def _parsed(found: Any) -> SweepFile:
         if key not in _KEYS:
             raise FlagError(unknown_name("key", str(key), _KEYS))
     tasks = found["tasks"] if isinstance(found["tasks"], list) else [found["tasks"]]
+    if not tasks:
+        raise FlagError("tasks: an empty list; name one, as tasks: [MRPC]")
     wanted = [name for task in tasks for name in (GLUE if str(task).lower() == "glue" else (canonical_name(str(task)),))]
     seeds = found.get("seeds", 1)
     text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
@@ -155,12 +171,19 @@ def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[
     """The grid's runs in the order of the file; FlagError if a setting does not fit a task, DataError without its data."""
     if file.ranges:
         raise FlagError(f"settings: {', '.join(file.ranges)} has a range; add --search=tpe or --search=random")
+    count = math.prod(map(len, (file.tasks, file.seeds, *file.grid.values())))
+    if count > _MOST:
+        raise FlagError(f"settings: {count:,} runs, at most {_MOST:,} are possible; shorten the lists, or add --search=tpe")
     grid = [dict(zip(file.grid, values)) for values in itertools.product(*file.grid.values())]
     tasks = sorted(file.tasks, key=lambda task: task != MNLI) if file.from_mnli else file.tasks
     if file.from_mnli and MNLI not in file.tasks:
         raise FlagError("--from_mnli: MNLI is not among the tasks")
+    known: Known = {}
     found = [
-        planned(file, folder, task, seed, varying, environment) for task in tasks for varying in grid for seed in file.seeds
+        planned(file, folder, task, seed, varying, environment, known=known)
+        for task in tasks
+        for varying in grid
+        for seed in file.seeds
     ]
     name, count = collections.Counter(run.name for run in found).most_common(1)[0]
     if count > 1:
@@ -184,8 +207,10 @@ def planned(
     varying: Mapping[str, Any],
     environment: Mapping[str, str],
     name: str = "",
+    *,
+    known: Known | None = None,
 ) -> PlannedRun:
-    """A run with some settings; by default, its name lists those that vary."""
+    """A run with some settings; by default, its name lists those that vary. Adds its data to `known`, or finds it there."""
     end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *said(varying), f"seed{seed}"]))
     name = name or f"{task}{end}"
     after = f"{MNLI}{end}" if file.from_mnli and task in FROM_MNLI else None
@@ -193,9 +218,12 @@ def planned(
     if after:
         values["init_checkpoint"] = str(folder / after)
     config = configured(task_name=task, output_dir=str(folder / name), **values)
-    made = get_task(task, config.of_task)
-    work, metric = cost(config, made, environment), f"eval_{made.family.metrics[0]}"
-    return PlannedRun(name, task, seed, dict(varying), config, work, after, file.hold_out, metric=metric)
+    known = {} if known is None else known
+    key = f"{task} {config.of_task} {config.data.data_dir}"
+    if key not in known:
+        known[key] = _measured(get_task(task, config.of_task), config.data.data_dir, environment)
+    data = known[key]
+    return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=data.metric)
 
 
 def said(varying: Mapping[str, Any]) -> list[str]:
@@ -203,14 +231,18 @@ def said(varying: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
 
 
-def cost(config: FineTuneConfig, task: Task, environment: Mapping[str, str]) -> float:
-    """Estimates the work of a run, in trained tokens, from the sizes of its files; DataError if there are none."""
-    data, train = config.data, config.train
-    folder = sources.find_data(task, data.data_dir, environment=environment).folder
-    (rows, tokens), (dev_rows, dev_tokens) = (_extent(task, folder, purpose) for purpose in (TRAIN, DEV))
-    rows = min(rows, data.max_train_examples or rows)
+def _measured(task: Task, data_dir: str | None, environment: Mapping[str, str]) -> _Data:
+    """Estimates the sizes of a task's splits from those of its files; DataError if there are none."""
+    folder = sources.find_data(task, data_dir, environment=environment).folder
+    return _Data(f"eval_{task.family.metrics[0]}", _extent(task, folder, TRAIN), _extent(task, folder, DEV))
+
+
+def _cost(config: FineTuneConfig, data: _Data) -> float:
+    """Estimates the work of a run, in trained tokens."""
+    train, longest = config.train, float(config.data.max_seq_length)
+    (rows, tokens), (dev_rows, dev_tokens) = data.train, data.dev
+    rows = min(rows, config.data.max_train_examples or rows)
     trained = train.num_train_steps * train.train_batch_size if train.num_train_steps else train.num_train_epochs * rows
-    longest = float(data.max_seq_length)
     return _START + trained * min(tokens, longest) + dev_rows * min(dev_tokens, longest) / _FORWARD
 
 

@@ -15,7 +15,6 @@ from bert_tf.report.run_files import is_number, mapping, read_object
 from bert_tf.sweeps import held_out
 from bert_tf.sweeps.plan import SweepFile
 from bert_tf.sweeps.table import Result
-from bert_tf.tasks.registry import get_task
 from bert_tf.training.fine_tune_config import SETTINGS
 
 GRID: Mapping[str, tuple[float, ...]] = {
@@ -60,7 +59,7 @@ def notes(results: Sequence[Result], folder: Path) -> Iterator[str]:
     for task in dict.fromkeys(result.task for result in results):
         runs = sorted((one for one in results if one.task == task), key=lambda one: int(one.name.rpartition("-trial")[2]))
         both = [[one for one in runs if _is_published(one.varying) == published] for published in (True, False)]
-        first = get_task(task).family.metrics[0]
+        first = next((one.metric for one in runs if one.metric), "eval_")[len("eval_") :]
         count = min(map(len, both))
         grid, equal, search = (_best(of, first) for of in (both[0], both[1][:count], both[1]))
         if grid and search:

@@ -25,9 +25,9 @@ def best(results: Sequence[Result]) -> Mapping[str, Result]:
     """The result of each task with the highest first metric on dev, and that of AX by the best model of MNLI."""
     found: dict[str, Result] = {}
     for result in results:
-        if result.error is None and result.metrics:
-            first = f"eval_{get_task(result.task).family.metrics[0]}"
-            if result.task not in found or result.metrics[first] > found[result.task].metrics[first]:
+        if result.error is None and result.worth is not None:
+            known = found.get(result.task)
+            if known is None or known.worth is None or result.worth > known.worth:
                 found[result.task] = result
     for result in results:
         if result.task == AX and MNLI in found and result.name == found[MNLI].name.replace(MNLI, AX, 1):

@@ -5,23 +5,47 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import pickle
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.errors import DataError, OutputError
+from bert_tf.errors import OutputError
 from bert_tf.io import atomic, documents, text_table
+from bert_tf.io.log_form import log
+from bert_tf.report.run_files import is_number, read_object
 from bert_tf.sweeps import plan
 from bert_tf.sweeps.plan import PlannedRun
-from bert_tf.tasks.registry import get_task
 
 _ENDING = ".json"  # of a result
 DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
 SETTINGS = run_layout.SWEEP_SETTINGS  # that all runs share
 RESULTS, LOGS = run_layout.SWEEP_RESULTS, "logs"  # folders beside those of the runs
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(is_number, value.values()))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# What each field of a result's file may be.
+_OF_RESULT: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("name", "task", "metric"), _is_text),
+    **dict.fromkeys(("seed", "steps"), _is_count),
+    **dict.fromkeys(("collapsed", "error"), lambda value: value is None or _is_text(value)),
+    "varying": lambda value: isinstance(value, dict),
+    "metrics": _is_number_by_name,
+    "seconds": is_number,
+    "pruned": lambda value: isinstance(value, bool),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,37 +102,25 @@ def write(folder: Path, result: Result) -> None:
 
 
 def read(folder: Path, name: str) -> Result | None:
-    """Returns the result of a run; None while there is none."""
-    path = folder / RESULTS / f"{name}{_ENDING}"
-    try:
-        return Result(**documents.json_value(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    """Returns the result of a run; None while there is none, also if its file is damaged or another run's."""
+    content = read_object(folder / RESULTS / f"{name}{_ENDING}")
+    if content is None or content.keys() != _OF_RESULT.keys() or content["name"] != name:
         return None
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"damaged result of a run: {error}; delete it", path) from error
+    return Result(**content) if all(fits(content[field]) for field, fits in _OF_RESULT.items()) else None
 
 
-def keep_outputs(folder: Path, name: str, outputs: Any) -> None:
-    """Keeps the outputs of a run for the process that reads its result."""
-    with atomic.replacing(_outputs_file(folder, name)) as path:
-        path.write_bytes(pickle.dumps(outputs))
-
-
-def take_outputs(folder: Path, name: str) -> Any:
-    """Returns and deletes the outputs of a run, which a process of this command has just written."""
-    path = _outputs_file(folder, name)
-    found = pickle.loads(path.read_bytes())  # noqa: S301
-    path.unlink()
-    return found
-
-
-def _outputs_file(folder: Path, name: str) -> Path:
-    return folder / RESULTS / f"{name}.pickle"
+def drop_damaged(folder: Path) -> None:
+    """Deletes unusable results, as a power cut leaves them: their runs are taken up again."""
+    for name in finished(folder):
+        if read(folder, name) is None:
+            path = folder / RESULTS / f"{name}{_ENDING}"
+            log.warning("%s: damaged; its run is taken up again", path)
+            path.unlink(missing_ok=True)
 
 
 def finished(folder: Path) -> list[str]:
     """Names of the runs that have a result."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return [path[: -len(_ENDING)] for path in os.listdir(folder / RESULTS) if path.endswith(_ENDING)]
     return []
 
@@ -149,8 +161,8 @@ def summary(results: Sequence[Result]) -> Iterator[str]:
     has_unseen = any(name.startswith("held_out_") for result in results for name in result.metrics)
     rows = []
     for (task, settings), found in groups.items():
-        first = get_task(task).family.metrics[0]
-        metric = f"eval_{first}"
+        metric = next((r.metric for r in found if r.metric), "eval_")
+        first = metric[len("eval_") :]
         values, unseen = ([r.metrics[name] for r in found if name in r.metrics] for name in (metric, f"held_out_{first}"))
         mean, of_unseen = (f"{statistics.fmean(of):.4f}" if of else "-" for of in (values, unseen))
         sd = f"{statistics.stdev(values):.4f}" if len(values) > 1 else "-"

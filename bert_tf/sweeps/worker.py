@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping
+from multiprocessing import connection
 from pathlib import Path
 
 from bert_tf.errors import BertError
@@ -17,10 +18,7 @@ from bert_tf.io import lock
 from bert_tf.sweeps import folds, held_out, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.table import DONE, FAILED, STOPPED, TAKEN
-from bert_tf.tasks.base import DEV
 from bert_tf.training.fine_tune import FineTuned, fine_tune
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
@@ -28,17 +26,23 @@ def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
 
     Ends with its leader: after the step, with a checkpoint.
     """
-    with contextlib.suppress(AttributeError):  # not Linux
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED))  # while it does not train; a training saves first
+    threading.Thread(target=_end_with_leader, daemon=True).start()
     os.environ.update(environment)
     log = table.log_file(folder, run.name)
-    log.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
     with lock.claiming(folder / run.name) as other:
         sys.exit(TAKEN if other else _trained(run, folder))
+
+
+def _end_with_leader() -> None:
+    """Waits until the leader has ended, even by SIGKILL; the parent is the fork server, which ends later."""
+    leader = multiprocessing.parent_process()
+    if leader is not None:
+        connection.wait([leader.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _trained(run: PlannedRun, folder: Path) -> int:
@@ -57,8 +61,6 @@ def _trained(run: PlannedRun, folder: Path) -> int:
         return FAILED
     if done.stopped_by is not None:
         return STOPPED
-    if run.fold:
-        table.keep_outputs(folder, run.name, done.outputs[DEV])
     seconds, metrics = time.monotonic() - began, {**done.finite_metrics, **more}
     table.write(folder, table.result(run, steps=done.step, metrics=metrics, seconds=seconds, collapsed=done.collapsed))
     return DONE
@@ -69,5 +71,5 @@ def _train(run: PlannedRun) -> tuple[FineTuned, dict[str, float]]:
     if run.hold_out:
         return held_out.train(run.config, run.hold_out, os.environ)
     if run.fold:
-        return folds.train_one(run.config, run.fold, os.environ), {}
+        return folds.train_one(run.config, run.fold, run.private, os.environ), {}
     return fine_tune(run.config, environment=os.environ), {}

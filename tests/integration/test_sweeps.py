@@ -92,6 +92,7 @@ def test_a_killed_leader_is_followed_by_the_next(file, table, tmp_path, delay):
     time.sleep(delay)
     process.kill()
     process.communicate()
+    wait_for(lambda: not workers(tmp_path), seconds=15.0)  # they have saved
     assert finished(file, tmp_path) == table
 
 

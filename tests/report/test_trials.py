@@ -24,7 +24,8 @@ def _few_trees(monkeypatch):
 
 def write(folder, name, score=None, *, task="MRPC", metric="accuracy", error=None, pruned=False, **varying):
     metrics = {} if score is None else {"eval_accuracy": 0.5, f"eval_{metric}": score, "eval_loss": 0.9}
-    content = {"name": name, "task": task, "varying": varying, "metrics": metrics, "error": error, "pruned": pruned}
+    told = {} if metric == "bleu" else {"metric": f"eval_{metric}"}  # by another program
+    content = {"name": name, "task": task, "varying": varying, "metrics": metrics, "error": error, "pruned": pruned, **told}
     example.write_json(folder / "results" / f"{name}.json", content)
     if not error:
         example.begun(folder / name, task_name=task)

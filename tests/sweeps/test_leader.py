@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import json
 import os
 
 import pytest
@@ -23,7 +24,7 @@ def planned(name, cost=1.0, after=None):
 
 
 def result(run, **values):
-    return table.Result(run.name, run.task, run.seed, {}, 5, {"eval_accuracy": 0.5}, 1.0, **values)
+    return table.Result(run.name, run.task, run.seed, {}, 5, {"eval_accuracy": 0.5}, 1.0, "eval_accuracy", **values)
 
 
 class Ended:
@@ -158,6 +159,63 @@ def test_a_folder_is_of_one_set_of_settings(tmp_path):
     table.keep_settings(tmp_path, {"num_train_steps": 20})
     with pytest.raises(OutputError, match="holds runs with other settings \\(num_train_steps was 20, now 30\\)"):
         table.keep_settings(tmp_path, {"num_train_steps": 30})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"metrics": {"eval_accuracy": "0.5"}},
+        {"metrics": None},
+        {"seed": 1.5},
+        {"name": "other"},  # another run's file
+        {"seconds": True},
+        {"more": 1},
+    ],
+)
+def test_a_damaged_result_is_that_of_a_run_that_is_not_done(tmp_path, damage):
+    run = planned("a")
+    table.write(tmp_path, result(run))
+    path = tmp_path / "results" / "a.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
+    machine = Machine()
+    assert lead(tmp_path, [run], machine) == [result(run)]
+    assert len(machine.started) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "a", "seconds": 1e400}'])
+def test_a_cut_result_is_none(tmp_path, text):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.json").write_text(text)
+    assert table.read(tmp_path, "a") is None
+
+
+def test_a_file_where_the_logs_belong_is_one_line(tmp_path):
+    (tmp_path / "logs").write_text("")
+    with pytest.raises(OutputError, match="logs"):
+        lead(tmp_path, [planned("a")], Machine())
+
+
+def test_an_error_of_the_leader_stops_its_runs(tmp_path):
+    stopped = []
+
+    class Running(Ended):
+        def terminate(self):
+            stopped.append("terminated")
+
+        def join(self):
+            stopped.append("joined")
+
+    def full(_):
+        raise OutputError("no space left on device")
+
+    def start(run, folder, _):
+        if run.name == "a":
+            table.write(folder, result(run))
+        return Running(table.DONE if run.name == "a" else None)
+
+    with pytest.raises(OutputError, match="no space"):
+        Leader([planned("a"), planned("b")], tmp_path, ONE_SLOT * 2, start=start, keep=full).lead()
+    assert stopped == ["terminated", "joined"]
 
 
 def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs():

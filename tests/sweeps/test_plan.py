@@ -1,6 +1,7 @@
 """Sweep files, and the runs they stand for."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -40,6 +41,20 @@ def test_a_list_is_a_grid_and_a_number_is_the_same_for_all(read, tmp_path, glue)
     assert runs[1].config.actions.do_eval
 
 
+def test_a_run_of_ones_own_files_names_the_metric_that_compares_it(read, tmp_path):
+    (tmp_path / "train.csv").write_text("text,label\na,x\nb,y\nc,z\n")
+    files = {name: str(tmp_path / "train.csv") for name in ("train_file", "dev_file")}
+    (run,) = plan.runs(read(json.dumps({"tasks": "custom", "settings": files})), tmp_path, {})
+    assert run.metric == "eval_accuracy"
+
+
+def test_the_runs_of_a_grid_are_counted_before_they_are_planned(read, tmp_path, glue):
+    numbers = list(range(1, 1001))
+    file = read(json.dumps({"tasks": "MRPC", "settings": {"num_train_steps": numbers, "train_batch_size": numbers}}))
+    with pytest.raises(BertError, match=r"^settings: 1,000,000 runs, at most 10,000 are possible; shorten the lists"):
+        plan.runs(file, tmp_path, glue)
+
+
 @pytest.mark.parametrize("text", ["tasks: glue", "tasks: [GLUE, RTE]"])
 def test_glue_is_its_nine_tasks(read, tmp_path, glue, text):
     assert [run.task for run in plan.runs(read(text), tmp_path, glue)] == list(plan.GLUE)
@@ -74,6 +89,8 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
         ("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5}}", "learning_rate: only a number has a range"),
         ("tasks: MRPC\nsettings: {do_lower_case: {low: 0, high: 1}}", "do_lower_case: only a number has a range"),
         ("tasks: [MRPC\n", "neither YAML nor JSON"),
+        ("tasks: []", "tasks: an empty list; name one, as tasks: [MRPC]"),
+        ("tasks: MRPC\nseeds: []", "--seeds=: '' is not a seed"),
     ],
 )
 def test_mistakes_in_a_file_are_one_line_with_its_name(read, text, problem):

@@ -32,7 +32,9 @@ def drawn(search):
 def result(number, value, *, unseen=None, rate=1e-4, size=8, task="MRPC", metric="accuracy", **more):
     metrics = {f"eval_{metric}": value, **({} if unseen is None else {f"held_out_{metric}": unseen})}
     varying = {"learning_rate": rate, "train_batch_size": size}
-    return table.Result(f"{task}-trial{number}", task, 1, varying, 20, {} if more.get("error") else metrics, 1.0, **more)
+    return table.Result(
+        f"{task}-trial{number}", task, 1, varying, 20, {} if more.get("error") else metrics, 1.0, f"eval_{metric}", **more
+    )
 
 
 def grid(values, **more):

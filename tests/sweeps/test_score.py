@@ -9,9 +9,8 @@ from bert_tf.sweeps.table import Result
 
 
 def result(task, seed, error=None, **metrics):
-    return Result(
-        f"{task}-seed{seed}", task, seed, {}, 5, {f"eval_{name}": value for name, value in metrics.items()}, error=error
-    )
+    values = {f"eval_{name}": value for name, value in metrics.items()}
+    return Result(f"{task}-seed{seed}", task, seed, {}, 5, values, metric=next(iter(values), ""), error=error)
 
 
 RESULTS = [

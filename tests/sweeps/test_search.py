@@ -34,7 +34,7 @@ def begin(tmp_path, glue):
 
 
 def result(run, value, **more):
-    return table.Result(run.name, run.task, run.seed, dict(run.varying), 20, {"eval_accuracy": value}, 1.0, **more)
+    return table.Result(run.name, run.task, run.seed, dict(run.varying), 20, {"eval_accuracy": value}, 1.0, run.metric, **more)
 
 
 def asked(search):
@@ -107,6 +107,47 @@ def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluati
     assert (found.steps, found.metrics["eval_accuracy"], found.pruned) == (5, pytest.approx(0.52), True)
     search.tell(found)
     assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return tmp_path / "sweep" / "study.journal"
+
+
+def test_a_trial_whose_leader_was_killed_while_it_drew_gets_its_settings(begin, journal):
+    run = begin().ask()
+    lines = journal.read_bytes().splitlines(keepends=True)
+    drawn = [number for number, line in enumerate(lines) if b"param_name" in line]
+    for kept in (drawn[0], drawn[1]):  # none of its settings, one of them
+        journal.write_bytes(b"".join(lines[:kept]))
+        (again,) = begin().unfinished()
+        assert again.name == run.name
+        assert again.varying["train_batch_size"] == run.varying["train_batch_size"]
+        assert 1e-5 <= again.varying["learning_rate"] <= 1e-3
+    journal.write_bytes(b"".join(lines[: drawn[0]]))
+    assert begin().known(run.name) is None
+
+
+def test_the_rest_of_a_line_in_the_journal_is_dropped(begin, journal):
+    run = begin().ask()
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 5, "worker')
+    again = begin()
+    assert [one.name for one in again.unfinished()] == [run.name]
+    again.tell(result(run, 0.5))
+    assert list(begin().unfinished()) == []
+
+
+def test_another_list_is_refused_and_another_range_is_not(begin):
+    begin().ask()
+    begin(file=dataclasses.replace(FILE, ranges={"learning_rate": Range(1e-5, 1e-2, log=True)}))
+    with pytest.raises(BertError, match=r"^train_batch_size: was \[8, 16\] in the search of .*, now \[8, 32\]; name another"):
+        begin(file=dataclasses.replace(FILE, grid={"train_batch_size": (8, 32)}))
+
+
+def test_evaluation_at_the_end_alone_stops_no_run(begin):
+    search = begin(file=dataclasses.replace(FILE, fixed={"eval_every_n_steps": 0}))
+    assert not search.lags(search.ask())
 
 
 def test_a_failed_run_is_not_asked_for_again(begin):
