@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.errors import OutputError
 from bert_tf.io import atomic
@@ -103,3 +104,13 @@ def own_folders(output_dir: Path) -> set[Path]:
 
 def of_step(pattern: str, step: int) -> str:
     return pattern.replace("*", str(step))
+
+
+def recorded_flags(record: Mapping[str, Any]) -> dict[str, str]:
+    """Flags of the command in a run's record, by name; empty if the command is unknown or damaged."""
+    try:
+        words = shlex.split(str(record.get("command", "")))
+    except ValueError:  # an open quote
+        return {}
+    pairs = (word[2:].partition("=") for word in words if word.startswith("--"))
+    return {name: value for name, equals, value in pairs if equals}

@@ -30,6 +30,7 @@ from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.settings import KEPT, of_values
 from bert_tf.tokenization import casing, library
 from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -86,7 +87,7 @@ class Trained:
         if name is None:
             raise CheckpointError(f"{self.prefix}: no run_config.json beside it names its task; give task=... (--task_name)")
         if name == CUSTOM:
-            return RowsTask(families.of_record(self.record))
+            return self._own_task
         try:
             return registry.of_record(self.record)
         except FlagError as error:
@@ -94,6 +95,16 @@ class Trained:
                 f"{self.prefix}: trained on {name}, which is not a known task; give task=...,"
                 " or register it (tasks.registry.register)"
             ) from error
+
+    @property
+    def _own_task(self) -> Task:
+        """Reads the files of the run, as its command names them; without these it has rows alone."""
+        files = run_folder.own_files(self.folder)
+        if not files or not registry.reads_own(self.record["kind"]):
+            return RowsTask(families.of_record(self.record))
+        kept = {name: self.record[name] for name in KEPT if name in self.record}
+        settings = of_values({**kept, **files, "problem": self.record["kind"]})
+        return registry.get_task(CUSTOM, settings, self.record["labels"])
 
     @functools.cached_property
     def digest(self) -> str:

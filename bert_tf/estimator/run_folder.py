@@ -24,6 +24,7 @@ from bert_tf.run_layout import CHECKPOINTS, RECORD
 from bert_tf.run_layout import DETERMINING as DETERMINING
 from bert_tf.settings import Setting, checked, settings_of
 from bert_tf.tasks import families
+from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.example import TEXTS
 from bert_tf.tasks.settings import GROUPS, KEPT
@@ -154,6 +155,12 @@ def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the settings and columns that the folder's run was trained with; empty without a record."""
     record = load_record(output_dir) or {DETERMINING: {}}
     return {**record.get(COLUMNS, {}), **record[DETERMINING]}
+
+
+def own_files(output_dir: str | os.PathLike[str]) -> dict[str, str]:
+    """Returns the files of one's own, as dev_file, that the folder's run was trained and evaluated with."""
+    flags = run_layout.recorded_flags(load_record(output_dir) or {})
+    return {name: flags[name] for name in FILES if name in flags}
 
 
 def _is_number(value: Any) -> bool:

@@ -8,7 +8,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
-from bert_tf.errors import FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.evaluate import TaskEntry, datasets_of
@@ -25,7 +24,7 @@ class CalibrateSettings:
     checkpoint: str = setting(
         None, "folder of a run (its best, else newest checkpoint), or a checkpoint", positional=True, required=True
     )
-    data: str | None = setting(None, "file of labelled examples; default: the dev splits of the task")
+    data: str | None = setting(None, "file of labelled examples; default: the dev splits of the task, or --dev_file of the run")
     data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     seed: int = setting(1, "random seed of the half to fit on; the other half is reported", lowest=0)
@@ -86,8 +85,6 @@ def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
     from bert_tf.tasks.custom import NAME as CUSTOM
 
     name = settings.task_name or model.record.get("task_name") or CUSTOM
-    if name == CUSTOM and settings.data is None:
-        raise FlagError("--data is required: the model was trained on files of your own; name one with labels")
     return TaskEntry(name, settings.data_dir, None, settings.data, settings.columns)
 
 

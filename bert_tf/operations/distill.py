@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from bert_tf.errors import FlagError
 from bert_tf.io import documents, files
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
-from bert_tf.settings import checked, named, settings_of
+from bert_tf.settings import Setting, checked, named, settings_of
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training.fine_tune_config import (
     DISTILL_SECTIONS,
@@ -78,12 +77,18 @@ def _settings_of(teacher: str | None) -> dict[str, Any]:
     record = _record(Path(teacher or ""))
     trained = record.get(run_layout.DETERMINING)
     found = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
-    for word in shlex.split(str(record.get("command", ""))):
-        name, equals, value = word.removeprefix("--").partition("=")
+    for name, value in run_layout.recorded_flags(record).items():
         row = _OF_TEACHER.get(name)
-        if row is not None and equals:
-            found[name] = checked(row, _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value))
+        if row is not None:
+            found[name] = checked(row, _typed(row, value))
     return found
+
+
+def _typed(row: Setting, value: str) -> Any:
+    try:
+        return _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value)
+    except ValueError:
+        return value  # of a damaged record; `checked` names it
 
 
 def _record(teacher: Path) -> dict[str, Any]:

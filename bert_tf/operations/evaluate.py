@@ -39,7 +39,7 @@ INCOMPLETE = 3  # exit status
 DEFAULT_CHECKPOINT = ":default"  # name in --checkpoints; the default with --zero_shot
 
 _ZERO_SHOT_DIR = "out/zero-shot"
-_NO_KEYS = ("task_name", "data_dir", *(row.name for row in settings_of(MachineSettings)))
+_NO_KEYS = ("task_name", "data_dir", "data", *(row.name for row in settings_of(MachineSettings)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +65,7 @@ class EvaluateSettings:
     )
     task_name: tuple[str, ...] | None = setting(None, "comma-separated tasks, evaluated on their dev splits")
     data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
+    data: str | None = setting(None, f"file of labelled examples of the one task; default for {CUSTOM}: --dev_file of the run")
     job: str | None = setting(None, "YAML or JSON job file; flags override it")
     output_dir: str = setting(None, "folder of results.tsv and results.json", required=True)
     zero_shot: bool = setting(
@@ -85,9 +86,12 @@ class EvaluateSettings:
         if values.get("zero_shot") and "job" not in values:
             keys = {"checkpoints": (DEFAULT_CHECKPOINT,), "output_dir": _ZERO_SHOT_DIR, **keys}
         if "task_name" in values:
-            keys["tasks"] = tuple(TaskEntry(name, values.get("data_dir")) for name in values["task_name"])
-        elif "data_dir" in values:
-            raise FlagError("--data_dir is the folder of a task: add --task_name")
+            if "data" in values and len(values["task_name"]) > 1:
+                raise FlagError("--data is a file of one task; name the files of several in a job file (--job)")
+            data = values.get("data_dir"), None, values.get("data")
+            keys["tasks"] = tuple(TaskEntry(name, *data) for name in values["task_name"])
+        elif "data_dir" in values or "data" in values:
+            raise FlagError(f"--{'data_dir' if 'data_dir' in values else 'data'} is for a task: add --task_name")
         elif "job" not in values:
             raise FlagError("--task_name is required, or --job=FILE")
         elif "tasks" not in keys:
@@ -150,13 +154,7 @@ def evaluate(
       BertError: invalid settings or input; an unusable checkpoint becomes a row of `failed` instead.
     """
     values = {"checkpoints": checkpoints, "task_name": task_name, "output_dir": output_dir, **settings}
-    checked = read(EvaluateSettings, values)
-    if checked.job is None and CUSTOM in (canonical_name(entry.name) for entry in checked.tasks):
-        raise FlagError(
-            f"task_name={CUSTOM!r} needs a file: name it in a job file (job=...),"
-            " or give rows: bert_tf.load(checkpoint).evaluate(rows)"
-        )
-    return fill_table(checked, runner(beam))
+    return fill_table(read(EvaluateSettings, values), runner(beam))
 
 
 def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
@@ -288,12 +286,13 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
     columns = entry.columns.given()
     if canonical_name(entry.name) == CUSTOM:
-        if entry.file is None:
-            raise FlagError(f"tasks: {CUSTOM} needs a file: {{name: {CUSTOM}, file: dev.tsv}} in a job file")
-        record = _first_record(named)
+        record, dev_file = _first_record(named)
         if not record:
             _refuse_missing(named[0])
-        return own_task(record, entry.columns, dev_file=entry.file)
+        file = entry.file or dev_file
+        if file is None:
+            raise FlagError(f"{CUSTOM}: no run names a --dev_file; name a file of labelled examples with --data=FILE")
+        return own_task(record, entry.columns, dev_file=file)
     if columns:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
     task = get_task(entry.name)
@@ -313,15 +312,16 @@ def _refuse_missing(checkpoint: Named) -> None:
     CheckpointReader(checkpoint.prefix)
 
 
-def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
-    """Training record of the first checkpoint that has one; a damaged one is reported in its row."""
+def _first_record(named: Sequence[Named]) -> tuple[Mapping[str, Any], str | None]:
+    """Training record of the first checkpoint that has one, and its dev file; a damaged one is reported in its row."""
     from bert_tf.estimator import run_folder
 
     for checkpoint in named:
+        folder = Path(checkpoint.prefix).parent
         with contextlib.suppress(OutputError):
-            if record := run_folder.trained(Path(checkpoint.prefix).parent):
-                return record
-    return {}
+            if record := run_folder.trained(folder):
+                return record, run_folder.own_files(folder).get("dev_file")
+    return {}, None
 
 
 def _html(lines: Sequence[Sequence[str]]) -> str:

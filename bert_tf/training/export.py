@@ -20,6 +20,7 @@ from bert_tf.export.formats import FORMATS, Format, Target
 from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.tables import usable
 
@@ -120,12 +121,12 @@ def labelled_examples(model: Trained, given: str | None, find_data: Callable[[Ta
         if find_data is None or isinstance(task, RowsTask):
             raise DataError("labelled examples are required to measure the export; name them with --gate_data", task.name)
         given = find_data(task)
-    log.info("%s: measured on the files in %s", task.name, given)
+    log.info("%s: measured on %s", task.name, f"the files in {given}" if task.reads_folder else "--dev_file of the run")
     return {split: _labelled(task.examples(given, split), split) for split in task.splits(given, DEV)}
 
 
 def _reader(model: Trained, file: str) -> Task:
-    if isinstance(model.task, RowsTask):
+    if isinstance(model.task, RowsTask) or model.task.name == CUSTOM:
         return own_task(model.record, LabelledColumns(), dev_file=file)
     return model.task
 
