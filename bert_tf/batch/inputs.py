@@ -32,7 +32,7 @@ CHUNK = 1024
 
 Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
-_NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
+_NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 _OF_FILES = ("file_format",)  # follows from each file's name
 _KEEP_COLUMNS = "keep_columns"
 _TAKEN = "input_"  # prefix of names that predictions use too

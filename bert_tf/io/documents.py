@@ -82,9 +82,14 @@ def json_value(text: str, *, finite: bool = False) -> Any:
     except ValueError as error:  # a number of thousands of digits
         raise DocumentError(f"not usable: {str(error).partition(';')[0]}") from error
     if text.count("[") + text.count("{") > _DEEPEST:
-        for _ in _values(value):
-            pass
+        refuse_deep(value)
     return value
+
+
+def refuse_deep(value: Any) -> None:
+    """Raises DocumentError for a value that is nested too deep to be printed."""
+    for _ in _values(value):
+        pass
 
 
 def parse_yaml(text: str) -> Any:
