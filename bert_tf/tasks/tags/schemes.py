@@ -1,7 +1,7 @@
 """Tag schemes of entities: the first letter of B-PER. All are converted to IOB2, in which B begins each entity.
 
-IOB1 has B only if an entity follows another of its type; IOBES and BILOU mark the last word (E or L), and an
-entity of one word (S or U). Each can be read without knowing which it is.
+IOB1 has B only if an entity follows another of its type; IOBES, BMES and BILOU mark the last word (E or L), and an
+entity of one word (S or U); BMES has M for I. Each can be read without knowing which it is.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 OUTSIDE = "O"
-_TAG = re.compile(r"([BIESLU])(-.+)?")
-_LIKE = {"L": "E", "U": "S"}  # IOBES equivalents
+_TAG = re.compile(r"([BIESLUM])(-.+)?")
+_LIKE = {"L": "E", "U": "S", "M": "I"}  # IOBES equivalents
 _NO_TYPE = "_"  # seqeval's type of bare B and I
 
 
@@ -91,6 +91,8 @@ class Seen:
     @property
     def scheme(self) -> str:
         """Name of the scheme; both names if IOB1 and IOB2 are mixed."""
+        if self.letters["M"]:
+            return "BMES"
         if self.letters["L"] or self.letters["U"]:
             return "BILOU"
         if self.letters["E"] or self.letters["S"]:
@@ -100,10 +102,18 @@ class Seen:
         return "a mixture of IOB1 and IOB2" if self.begun_needlessly else "IOB1"
 
 
+def _are_mostly_of_entities(tags: Collection[str]) -> bool:
+    typed = {tag for tag in tags if is_of_entity(tag) and type_of(tag)}
+    return bool(typed) and (OUTSIDE in tags or 2 * len(typed) >= len(tags))
+
+
 def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns the tags of training data (at least two) and `also`: entities in IOB2, plain tags most frequent first."""
+    """Returns the tags of training data (at least two) and `also`: entities in IOB2, plain tags most frequent first.
+
+    A few other tags among those of entities are mistakes.
+    """
     found = {*counts, *also}
-    if are_of_entities(counts):
+    if are_of_entities(counts) or _are_mostly_of_entities(counts):
         return labels_of(filter(is_of_entity, found))
     (most, _), *_ = counts.most_common(1)
     return (most, *sorted(found - {most}))
