@@ -69,7 +69,9 @@ def guess(data: bytes) -> str | None:
     import charset_normalizer
 
     found = charset_normalizer.from_bytes(data).best()
-    return None if found is None or not found.coherence or found.encoding == "utf_8" else found.encoding.replace("_", "-").upper()
+    return (
+        None if found is None or not found.coherence or found.encoding == "utf_8" else found.encoding.replace("_", "-").upper()
+    )
 
 
 def _decodes(data: bytes, codec: str) -> bool:

@@ -142,8 +142,8 @@ class SentenceTask(RowsTask):
           DataError: a row has another format, or its label is unknown or of another type; names split and row. Or `labels`
             is None and `train` has too few labels to tell apart.
         """
-        if problem not in KINDS:
-            raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
+        if not isinstance(problem, str) or problem not in KINDS:
+            raise FlagError(f"problem: {unknown_name('problem', str(problem), KINDS)}")
         if text_b and not text_a:
             raise FlagError("text_b names the second text; name the first with text_a")
         named = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}

@@ -103,12 +103,24 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),
         ("text,label\na,x\nb,x\n", {}, ": every row has the label 'x' in column 'label'; at least two labels are required"),
         ("text,label\na,\nb,\n", {}, ":2: the value in column 'label' is empty; no other row can be used either"),
-        ("text,label\na, b,x\n", {}, ":2: 3 cells, expected 2; cells are separated by commas, and a text with commas is in quotes"),
+        (
+            "text,label\na, b,x\n",
+            {},
+            ":2: 3 cells, expected 2; cells are separated by commas, and a text with commas is in quotes",
+        ),
         ("text,label\na,x\nb,\n", {}, f": every row has the label 'x'{_TOO_FEW}; 1 rows cannot be used, the first: "),
         *((f"text,label\na,{word}\n", {}, f":2: the label {word!r} stands for a missing value") for word in ("nan", "#N/A")),
-        ("text,label\na,['x']\n", {}, ':2: the label "[\'x\']" is a list written as text; if it is a class, list'),
-        ("text,label\na,\"['x', 'y']\"\n", {"problem": MULTI_LABEL}, ":2: the labels \"['x', 'y']\" are a list written as text"),
-        ('text,label\na,"1,0,0"\n', {"problem": MULTI_LABEL}, ":2: the labels 1, 0, 0 are 0 and 1 for each label; write the names"),
+        ("text,label\na,['x']\n", {}, ":2: the label \"['x']\" is a list written as text; if it is a class, list"),
+        (
+            "text,label\na,\"['x', 'y']\"\n",
+            {"problem": MULTI_LABEL},
+            ":2: the labels \"['x', 'y']\" are a list written as text",
+        ),
+        (
+            'text,label\na,"1,0,0"\n',
+            {"problem": MULTI_LABEL},
+            ":2: the labels 1, 0, 0 are 0 and 1 for each label; write the names",
+        ),
         ('text,label\na,"1,0"\nb,"0,1"\n', {"problem": MULTI_LABEL}, ": every row has 2 values of 0 or 1, one for each label"),
         ("text,label\na,x|x\n", _SETS, ":2: the label 'x' is repeated in the row"),
         ("text,text_b,label\na,b,0\n", _KNOWN, _WHICH.replace("title | label", "text | text_b | label")),
@@ -148,7 +160,15 @@ def test_json_of_another_kind_is_named(tmp_path, row, problem, message):
 # Labels
 
 
-SORTED = {"pos|neg|pos": "neg|pos", "10|9|-1": "-1|9|10", "0.5|0.25|1": "0.25|0.5|1", "10|9|ten": "10|9|ten", "a|nan|b": "a|b", "none|a": "a|none", " a |a|b": "a|b"}
+SORTED = {
+    "pos|neg|pos": "neg|pos",
+    "10|9|-1": "-1|9|10",
+    "0.5|0.25|1": "0.25|0.5|1",
+    "10|9|ten": "10|9|ten",
+    "a|nan|b": "a|b",
+    "none|a": "a|none",
+    " a |a|b": "a|b",
+}
 
 
 @pytest.mark.parametrize("labels", SORTED)

@@ -173,7 +173,9 @@ def test_the_encoding_of_a_file_is_guessed(tmp_path, text, encoding, name):
 
 def test_a_line_of_another_encoding_among_utf8_is_named(tmp_path):
     path = write(tmp_path, "x\ncaf\xe9\n".encode() + b"caf\xe9\n")
-    assert message_of(path, "x").endswith("; other lines are UTF-8, so this one is damaged or from another file: write it again")
+    assert message_of(path, "x").endswith(
+        "; other lines are UTF-8, so this one is damaged or from another file: write it again"
+    )
 
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
@@ -246,7 +248,10 @@ def test_parquet_is_rows_with_lists_and_missing_values(tmp_path, monkeypatch):
     assert message_of(path, "x") == f"{path}: the file has no rows"
     path.write_bytes(path.read_bytes()[:-9])
     assert message_of(path, "x").startswith(f"{path}: cannot read the Parquet file: ")
-    assert message_of("-", "x", form="parquet") == "standard input: Parquet is read from a plain file, neither a pipe nor compressed"
+    assert (
+        message_of("-", "x", form="parquet")
+        == "standard input: Parquet is read from a plain file, neither a pipe nor compressed"
+    )
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert f"{path}: Parquet needs pyarrow: pip install 'pyarrow>=15,<26'" in message_of(path, "x")
 
@@ -350,7 +355,9 @@ def test_wrong_json_is_the_problem_of_its_row(tmp_path, line, problem):
 
 def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
     path = write(tmp_path, b"x,y\n1,2\n", "a.data")
-    assert message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl|quoted_tsv|parquet"
+    assert (
+        message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl|quoted_tsv|parquet"
+    )
     assert cells(path, "y", form="csv") == [["2"]]
     assert cells(write(tmp_path, gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
     for data in (b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9):

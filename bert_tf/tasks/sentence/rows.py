@@ -150,6 +150,9 @@ def _example(row: Any, name: str, kind: str | None, columns: RowColumns) -> Sent
 def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -> tuple[tuple[Any, ...], Any, Any]:
     texts, label = columns.texts(row), columns.label_column if columns.label_column in row else _LABEL
     if texts is None or (kind is not None and label not in row):
+        if texts is None and sum(name in row for name in _TEXT_NAMES) > 1 and not columns.text_a:
+            there = ", ".join(name for name in row if name in _TEXT_NAMES)
+            raise RowError(f"has {there}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
         named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
         wanted = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
         there = ", ".join(map(str, row))

@@ -20,7 +20,9 @@ _BEGINS = re.compile(r"[Bb][^A-Za-z].+|.+[^A-Za-z][Bb]|[Ii][^A-Za-z].+|.+[^A-Za-
 def problem_of(tags: Collection[str]) -> str:
     """Returns what is wrong with the tags of a training file; empty if they may be meant."""
     if tags and all(map(_NUMBER.fullmatch, tags)):
-        return f"every tag is a number, as {_some(tags)}: write the names that the numbers stand for (in datasets: feature.names)"
+        return (
+            f"every tag is a number, as {_some(tags)}: write the names that the numbers stand for (in datasets: feature.names)"
+        )
     marks = {tag for tag in tags if tag not in _OUTSIDE}
     for spelling, said in _SPELLINGS:
         if marks and all(map(spelling.fullmatch, marks)) and any(map(_BEGINS.fullmatch, marks)):
