@@ -28,7 +28,6 @@ from bert_tf.tasks.tables import RowError
 from bert_tf.tasks.tags.columns import found_labels
 from bert_tf.tasks.tags.family import TagFamily
 
-
 _LIST_THEM = "list all labels with labels=(...)"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf.tasks.base import Example
 
+MANY_TRUNCATED = 0.2  # share of rows from which a limit is hardly meant
 LIMITS = (64, 128, 256, 512)  # usual training lengths
 
 _CLS, _SEP = 1, 1  # the latter after each text

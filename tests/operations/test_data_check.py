@@ -66,10 +66,11 @@ def test_a_folder_is_described(run, vocab_file):
         "    1-16                2 100.0%  ########################################",
         "  truncated at   64: 0.0%, 128: 0.0%, 256: 0.0%, 512: 0.0%",
         "  in train too   1 rows (50.0%): dev-1",
+        "  warning        in train too, so their scores say little: 1 rows (50.0%): dev-1",
         "",
         "test: SST-2/test.tsv is missing",
         "",
-        "every row can be used; in train too: 1",
+        "every row can be used; warnings: 1; in train too: 1",
     ]
     found = bert_tf.check_data("SST-2", vocab_file=vocab_file)
     assert (str(found) + "\n", found.problems) == (out, ())
