@@ -259,7 +259,7 @@ def _checked(X: Any, y: Any) -> tuple[list[tuple[Any, ...]], Any]:  # noqa: N803
     if hasattr(y, "todense"):
         check_consistent_length(rows, y)
         return rows, y
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y) if hasattr(y, "__array__") else y
+    values: Any = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y) if hasattr(y, "__array__") else y
     if isinstance(values, (str, bytes, Mapping)) or not np.iterable(values):
         raise ValueError(f"expected labels, such as a list; got {type(y).__name__}")
     # NumPy would make a text of a missing label.

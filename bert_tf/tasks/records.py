@@ -22,20 +22,21 @@ _PLAIN = (str, bool, int, float, type(None))
 
 def of_array(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[Any]:
     """Yields the values of a JSON array that lines hold; raises DataError where it is damaged."""
-    number, repeated = 0, list[str]()
+    is_empty, repeated = True, list[str]()
     values = ijson.items(_Text(lines), "item", use_float=True, map_type=_noting(repeated))
     try:
-        for number, value in enumerate(values, start=1):
+        for value in values:
             documents.refuse_deep(value)
             if repeated:
                 raise DocumentError(f"the key {repeated[0]!r:.80} appears twice")
+            is_empty = False
             yield value
     except (ijson.JSONError, UnicodeDecodeError, RecursionError, DocumentError) as error:
         said = error.args[0] if error.args else ""
         said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
         words = said.strip().splitlines() or [type(error).__name__]
         raise DataError(f"not a JSON array of rows: {words[0].rstrip('.')}", path) from error
-    if not number:
+    if is_empty:
         raise EmptyFileError("the JSON array has no rows", path)
 
 

@@ -268,7 +268,7 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
         yield f"warning        in train too, so their scores say little: {_share(counts.in_train, counts.rows)}"
     long = 0.0 if _is_in_windows(task) or not counts.rows else counts.truncated(_LONGEST)
     if long > MANY_TRUNCATED:
-        yield f"warning        longer than {_LONGEST}, the default --max_seq_length: {long:.1%} of the rows; the rest is cut off"
+        yield f"warning        longer than {_LONGEST}, the default --max_seq_length: {long:.1%} of the rows, which are cut"
     if counts.repeated_ids:
         yield f"warning        id repeats an earlier row's: {_share(counts.repeated_ids, counts.rows)}"
     found = len(counts.labels)

@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value))
-    if hasattr(value, "tolist") and getattr(value, "ndim", 0):
+    if getattr(value, "ndim", None):
         return _plain(value.tolist())
     return None if type(value).__name__ in _MISSING_TYPES else value
 

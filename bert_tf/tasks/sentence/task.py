@@ -182,8 +182,8 @@ class LabelColumn:
     def discover(self, table: tables.Table, *, may_have_header: bool) -> tuple[str, ...]:
         """Returns the sorted labels of a table (numerically if possible), reading it to its end.
 
-        Rows without a usable label are skipped, unless all are: reading the examples reports them. `may_have_header` means that the user
-        did not rule out a header: raises `DataError` if the first line looks like one.
+        Rows without a usable label are skipped, unless all are: reading the examples reports them. `may_have_header` means
+        that the user did not rule out a header: raises `DataError` if the first line looks like one.
         """
         self.require(table)
         bad = tables.BadRows(table.path, skip=False)
