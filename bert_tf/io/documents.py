@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bert_tf.io import files
+from bert_tf.io import encodings, files
 
 LARGEST_SETTING = 2**31 - 1  # of the whole numbers of flags and jobs; the seeds of replicas lie 2**32 apart
 
@@ -45,6 +45,9 @@ class NotJsonError(DocumentError):
 def read_text(path: str | os.PathLike[str]) -> str:
     """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or too large."""
     data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
+    found = encodings.instead_of_text(data)
+    if found:
+        raise DocumentError(found)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -20,7 +20,7 @@ _BEGINNINGS: Mapping[bytes, str] = {
     b"\x28\xb5\x2f\xfd": "the file is compressed by zstd; unzstd unpacks it",
     b"PK\x03\x04": "the file is a ZIP archive or an Excel workbook; unpack it, or save it as CSV in UTF-8",
     b"\xd0\xcf\x11\xe0": "the file is an Excel workbook; save it as CSV in UTF-8",
-    b"PAR1": "the file is Parquet; call it .parquet, or add --file_format=parquet",
+    b"PAR1": "the file is Parquet: a table of it is read by the name .parquet; other texts must be exported",
     b"%PDF": "the file is a PDF document; save its text as UTF-8",
     b"\x93NUMPY": "the file is an array of NumPy; write a table of texts",
     b"SQLite format 3": "the file is an SQLite database; export the table as CSV",

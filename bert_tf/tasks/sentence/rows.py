@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -87,7 +86,7 @@ def each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iter
 
 def is_missing(value: object) -> bool:
     """Whether a value is None, or one of those of NumPy and pandas for a missing one."""
-    is_nan = isinstance(value, numbers.Real) and math.isnan(value)
+    is_nan = isinstance(value, numbers.Real) and value != value
     return value is None or is_nan or type(value).__name__ in _MISSING_TYPES
 
 
@@ -97,7 +96,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_plain, value))
-    if getattr(value, "ndim", None):
+    if hasattr(value, "tolist") and getattr(value, "ndim", None):
         return _plain(value.tolist())
     return None if type(value).__name__ in _MISSING_TYPES else value
 
