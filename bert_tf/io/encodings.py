@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 _BEGINNINGS: Mapping[bytes, str] = {
+    b"\xff\xfe\0\0": "the file is UTF-32; iconv -f UTF-32 -t UTF-8 converts it",
+    b"\0\0\xfe\xff": "the file is UTF-32; iconv -f UTF-32 -t UTF-8 converts it",
     b"\xff\xfe": "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it",
     b"\xfe\xff": "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it",
     b"\x1f\x8b": "the file is compressed; add .gz to its name",
@@ -35,14 +37,15 @@ _HIGH = re.compile(rb"[\x80-\xff]+")
 def instead_of_text(begin: bytes) -> str | None:
     """Returns what a file is, and the remedy, by its first bytes; None if it may be text."""
     found = next((said for start, said in _BEGINNINGS.items() if begin.startswith(start)), None)
-    return found or _of_utf16(begin.split(b"\n", 1)[0])
+    return found or _without_mark(begin.split(b"\n", 1)[0])
 
 
-def _of_utf16(line: bytes) -> str | None:
-    """UTF-16 without a byte order mark is valid UTF-8 if its text is ASCII: every other byte is NUL."""
+def _without_mark(line: bytes) -> str | None:
+    """UTF-16 and UTF-32 without a byte order mark are valid UTF-8 if the text is ASCII: most bytes are NUL."""
     if line.count(0) * 3 < len(line) or len(line) < 2:
         return None
-    name = "UTF-16BE" if line[0] == 0 else "UTF-16LE"
+    bits = 32 if line.count(0) * 3 > len(line) * 2 else 16
+    name = f"UTF-{bits}{'BE' if line[0] == 0 else 'LE'}"
     return f"the file is {name}; iconv -f {name} -t UTF-8 converts it"
 
 

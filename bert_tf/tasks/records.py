@@ -3,69 +3,90 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import re
 from collections.abc import Iterator
-from typing import Any
-
-import ijson
+from typing import Any, cast
 
 from bert_tf import extras
 from bert_tf.errors import DataError, EmptyFileError
 from bert_tf.io import documents, encodings, files
-from bert_tf.io.documents import DocumentError
+from bert_tf.io.documents import DocumentError, NotJsonError
 from bert_tf.tasks import text_lines
 
 _MAGIC = b"PAR1"
+_BLANKS = re.compile(r"\s*")
+_SHOWN = 20  # characters of a text in a message
+_LINES = 64  # of an array, read at a time
 _BATCH = 1024  # rows of Parquet in memory
 _PLAIN = (str, bool, int, float, type(None))
 
 
 def of_array(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[Any]:
     """Yields the values of a JSON array that lines hold; raises DataError where it is damaged."""
-    is_empty, repeated = True, list[str]()
-    values = ijson.items(_Text(lines), "item", use_float=True, map_type=_noting(repeated))
-    try:
-        for value in values:
-            documents.refuse_deep(value)
-            if repeated:
-                raise DocumentError(f"the key {repeated[0]!r:.80} appears twice")
-            is_empty = False
-            yield value
-    except (ijson.JSONError, UnicodeDecodeError, RecursionError, DocumentError) as error:
-        said = error.args[0] if error.args else ""
-        said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        words = said.strip().splitlines() or [type(error).__name__]
-        raise DataError(f"not a JSON array of rows: {words[0].rstrip('.')}", path) from error
-    if is_empty:
+    text = _Text(lines)
+    text.skip("[")
+    for number in itertools.count(1):
+        if text.skip("]"):
+            break
+        try:
+            if number > 1 and not text.skip(","):
+                raise DocumentError(f"not JSON: {text.begin!r} where a comma or the end of the array is expected")
+            yield text.value()
+        except DocumentError as error:
+            raise DataError(f"row {number}: {error.problem}", path) from error
+    if number == 1:
         raise EmptyFileError("the JSON array has no rows", path)
-
-
-def _noting(repeated: list[str]) -> type[dict[str, Any]]:
-    """Returns a type of objects that notes repeated keys: the parser is in C, and an exception would break it."""
-
-    class Noting(dict[str, Any]):
-        def __setitem__(self, key: str, value: Any) -> None:
-            if key in self:
-                repeated.append(key)
-            super().__setitem__(key, value)
-
-    return Noting
+    if text.skip(""):
+        raise DataError(f"more text after the JSON array: {text.begin!r}", path)
 
 
 class _Text:
-    """Lines as a file of bytes."""
+    """The text of lines, value by value."""
 
     def __init__(self, lines: Iterator[text_lines.Line | DataError]) -> None:
         self._lines = lines
+        self._text, self._at = "", 0  # what is read, and the place of the first character that is not used
 
-    def read(self, size: int = -1) -> bytes:
-        """Returns the next line, of any length; empty at the end."""
-        if size == 0:
-            return b""
-        line = next(self._lines, None)
-        if isinstance(line, DataError):
-            raise line
-        return b"" if line is None else f"{line.text}\n".encode()
+    @property
+    def begin(self) -> str:
+        return self._text[self._at : self._at + _SHOWN].strip()
+
+    def skip(self, sign: str) -> bool:
+        """Whether a sign follows, after blanks; it is read. The empty sign is any."""
+        self._pass_blanks()
+        while self._at == len(self._text) and self._read(_LINES):
+            self._pass_blanks()
+        found = self._at < len(self._text) and self._text.startswith(sign, self._at)
+        self._at += len(sign) * found
+        return found
+
+    def _pass_blanks(self) -> None:
+        self._at = cast("re.Match[str]", _BLANKS.match(self._text, self._at)).end()
+
+    def value(self) -> Any:
+        """Reads the next value; raises DocumentError. It may need any number of lines, so each try adds twice as many."""
+        self.skip("")
+        count = _LINES
+        while True:
+            try:
+                found, self._at = documents.json_at(self._text, self._at)
+            except NotJsonError as error:
+                if not error.is_cut or not self._read(count):
+                    raise
+                count *= 2
+            else:
+                return found
+
+    def _read(self, count: int) -> bool:
+        added = list(itertools.islice(self._lines, count))
+        for line in added:
+            if isinstance(line, DataError):
+                raise line
+        self._text = self._text[self._at :] + "".join(f"{line.text}\n" for line in added if isinstance(line, text_lines.Line))
+        self._at = 0
+        return bool(added)
 
 
 def of_parquet(source: text_lines.Source, path: str) -> Iterator[dict[str, Any]]:

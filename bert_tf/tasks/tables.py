@@ -54,7 +54,7 @@ _IN_QUOTES = (
     " or tsv if the quotes belong to the text"
 )
 _SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
-_ARRAY_BEGIN = re.compile(r"\[\s*(\{|$)")
+_ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
 # Separators other than commas in the header line of a CSV file, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
 

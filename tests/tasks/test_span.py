@@ -71,6 +71,8 @@ LISTS = {
     "answers": {"text": ["fox"], "answer_start": [4]},
 }
 
+LISTED = {**LISTS, "answers": [{"text": "fox", "answer_start": 4}]}
+
 
 @pytest.mark.parametrize(
     ("reader", "split", "name", "text", "expected"),
@@ -78,6 +80,7 @@ LISTS = {
         (READER, "train", "a.jsonl", OBJECT, ONE),
         (Reader(may_be_none=False, file_format="jsonl"), "train", "a.json", OBJECT, ONE),
         (READER, "train", "a.jsonl", LISTS, ONE),
+        (READER, "train", "a.jsonl", LISTED, ONE),
         (READER, "train", "a.csv", "id,title,question,context,answer,start\nq1,Foxes,who?,red fox,fox,4\n", ONE),
         (READER, "train", "a.tsv", "start\tanswer\tcontext\tquestion\tid\ttitle\n4\tfox\tred fox\twho?\tq1\tFoxes\n", ONE),
         (READER, "train", "a.csv", "question,context,answer\nwho?,red fox,fox\n", UNNAMED),

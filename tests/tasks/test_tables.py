@@ -188,6 +188,7 @@ LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
         (LFS, "the file is a pointer of Git LFS to the data; git lfs pull fetches it"),
         ("text,label\na,b\n".encode("utf-16-le"), "the file is UTF-16LE; iconv -f UTF-16LE -t UTF-8 converts it"),
         ("text\tlabel\na\tb\n".encode("utf-16-be"), "the file is UTF-16BE; iconv -f UTF-16BE -t UTF-8 converts it"),
+        ("text,label\na,b\n".encode("utf-32-le"), "the file is UTF-32LE; iconv -f UTF-32LE -t UTF-8 converts it"),
         (b"PK\x03\x04\x14\0", "the file is a ZIP archive or an Excel workbook; unpack it, or save it as CSV in UTF-8"),
     ],
 )
@@ -215,16 +216,32 @@ def test_a_json_array_of_objects_is_rows(tmp_path, space):
     path = write(tmp_path, text.encode(), "a.json")
     assert rows(path, "x", "y") == [(1, ["a\xe9", 1]), (2, ["b", [0.5, None]])]
     path = write(tmp_path, text.replace('"b"', "2").replace("]}", '], "y": 0}').encode(), "a.json")
-    assert message_of(path, "x") == f"{path}: not a JSON array of rows: the key 'y' appears twice"
+    assert message_of(path, "x") == f"{path}: row 2: the key 'y' appears twice"
     path = write(tmp_path, f'[{space}{{"x": "a"}},{space}{{"z": 1}}]'.encode(), "a.json")
     assert message_of(path, "x") == f"{path}: row 2: no 'x' in the object"
     path = write(tmp_path, f'[{space}{{"x": "a"}},{space}{{"x": '.encode(), "a.json")
-    assert message_of(path, "x").startswith(f"{path}: not a JSON array of rows: ")
+    assert message_of(path, "x").startswith(f"{path}: row 2: not JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", ": the JSON array has no rows"),
+        ("[\n\n]\n", ": the JSON array has no rows"),
+        ('[[1, 2],\n{"x": 1}]', ": row 1: not a JSON object: [1, 2]"),
+        ('[{"x": "a"}\n{"x": "b"}]', ": row 2: not JSON: '{\"x\": \"b\"}]' where a comma or the end of the array is expected"),
+        ('[{"x": "a"}] more', ": more text after the JSON array: 'more'"),
+        ('[{"x": "a"}', ": row 2: not JSON: '' where a comma or the end of the array is expected"),
+    ],
+)
+def test_what_is_wrong_with_a_json_array_is_named(tmp_path, text, said):
+    path = write(tmp_path, text.encode(), "a.json")
+    assert message_of(path, "x") == f"{path}{said}"
 
 
 def test_a_json_array_that_is_nested_too_deep_is_refused(tmp_path):
     path = write(tmp_path, b'[{"x": ' + b"[" * 9000 + b"]" * 9000 + b"}]", "a.json")
-    assert message_of(path, "x") == f"{path}: not a JSON array of rows: nested more than 64 deep"
+    assert message_of(path, "x") == f"{path}: row 1: nested more than 64 deep"
 
 
 def test_an_object_of_columns_is_named(tmp_path):

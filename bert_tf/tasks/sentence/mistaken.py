@@ -23,6 +23,12 @@ def doubt(name: str) -> str:
     return ""
 
 
+def is_list(cell: str) -> bool:
+    """Whether a cell of several labels is a list of Python or JSON."""
+    cell = cell.strip()
+    return bool(_LIST.fullmatch(cell)) or (cell.startswith("[") and cell.endswith("]"))
+
+
 def refuse_doubtful(names: Iterable[str], remedy: str) -> None:
     """Raises `RowError` for a name that was hardly meant; `remedy` says how to list the labels."""
     for name in names:

@@ -227,7 +227,7 @@ class LabelColumn:
             return (cells.name(cell, self.column),)
         if cell is None:
             return ()
-        if isinstance(cell, str) and cell.strip().startswith("[") and cell.strip().endswith("]"):
+        if isinstance(cell, str) and mistaken.is_list(cell):
             raise tables.RowError(f"the labels {cell!r:.80} are a list written as text: write a{self.separator}b")
         parts = cell.split(self.separator) if isinstance(cell, str) else cell
         if not isinstance(parts, list):

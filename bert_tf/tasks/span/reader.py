@@ -80,6 +80,8 @@ def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_n
 def _with_listed_answers(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns cells with the answers of `datasets`: an object of two lists."""
     given = values.get(_ANSWERS)
+    if isinstance(given, (list, tuple)) and given and all(isinstance(one, Mapping) for one in given):  # of SQuAD
+        given = {name: [one.get(name) for one in given] for name in _LISTS}
     if ANSWER in values or not isinstance(given, Mapping):
         return values
     absent = [name for name in _LISTS if not isinstance(given.get(name), (list, tuple))]

@@ -162,8 +162,7 @@ def _width(lines: Iterator[Line | DataError]) -> tuple[int, Iterator[Line | Data
         held.append(line)
         if isinstance(line, Line) and not _divides(line.text) and not line.text.startswith(_COMMENT):
             return len(_cells(line.text)), itertools.chain(held, lines)
-    rows = [_cells(line.text) for line in held if isinstance(line, Line) and not _divides(line.text)]
-    return len(rows[0]) if rows else 0, iter(held)
+    return 0, iter(held)
 
 
 def _is_comment(line: str, width: int) -> bool:

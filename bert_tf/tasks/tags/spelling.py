@@ -25,8 +25,9 @@ def problem_of(tags: Collection[str]) -> str:
         )
     marks = {tag for tag in tags if tag not in _OUTSIDE}
     for spelling, said in _SPELLINGS:
-        if marks and all(map(spelling.fullmatch, marks)) and any(map(_BEGINS.fullmatch, marks)):
-            return f"tags of entities, as {_some(marks)}, {said}"
+        spelled = {tag for tag in marks if spelling.fullmatch(tag)}
+        if 2 * len(spelled) >= len(marks) and any(map(_BEGINS.fullmatch, spelled)):
+            return f"tags of entities, as {_some(spelled)}, {said}"
     return next(filter(None, map(mistaken.doubt, sorted(marks))), "").replace("the label", "the tag")
 
 
