@@ -11,6 +11,7 @@ import csv
 import dataclasses
 import itertools
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -248,6 +249,8 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
 
 def _named_form(path: str) -> str:
     form = form_of(path)
+    if os.path.isdir(path):
+        raise DataError("is a folder; name a file", path)
     if form is None:
         raise DataError(f"unknown format of this file name; add --file_format={'|'.join(INPUT_FORMATS)}", path)
     return _NAMED_TSV if form == TSV else form
