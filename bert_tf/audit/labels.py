@@ -11,7 +11,9 @@ import numpy.typing as npt
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.base import Family
+from bert_tf.tasks.cells import number
 from bert_tf.tasks.sentence.rows import names_of
+from bert_tf.tasks.tables import RowError
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
@@ -127,10 +129,10 @@ def from_predictions(family: Family, rows: Sequence[Any], runs: Sequence[Sequenc
 def _numbers(family: Family, cells: Cells, guid: str) -> list[float]:
     """Returns what a line predicts; raises ValueError for what is no number or no probability."""
     if family.kind in _NUMBERS:
-        score = float(cells.get("score", cells.get("label")))
-        if not np.isfinite(score):
-            raise ValueError(f"{guid}: the score {score} is not a finite number")
-        return [score]
+        try:
+            return [number(cells.get("score", cells.get("label")))]
+        except RowError as error:
+            raise ValueError(f"{guid}: {error}") from error
     given = (
         _values(cells["probabilities"]) if family.kind == CHOICE else [cells[f"probability_{name}"] for name in family.labels]
     )
@@ -141,10 +143,10 @@ def _numbers(family: Family, cells: Cells, guid: str) -> list[float]:
 
 
 def _share(cell: Any, guid: str) -> float:
-    share = float(cell)
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"{guid}: {cell!r:.40} is not a probability, from 0 to 1")
-    return share
+    try:
+        return number(cell, (0.0, 1.0))
+    except RowError as error:
+        raise ValueError(f"{guid}: {cell!r:.40} is not a probability, from 0 to 1") from error
 
 
 def _issues(family: Family, labels: Sequence[Any], outputs: Any) -> list[Issue]:

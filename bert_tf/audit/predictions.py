@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.audit.labels import Cells, Issue, from_predictions
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.io import spreadsheets
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import Family
@@ -18,7 +18,10 @@ _ID = "id"
 
 def issues(paths: str, family: Family, examples: Sequence[Any]) -> list[Issue]:
     """Returns label issues, by number of the example, of those that every file predicts; `paths` is divided by commas."""
-    runs = [_read(Path(path.strip())) for path in paths.split(",")]
+    names = [path.strip() for path in paths.split(",")]
+    if "" in names:
+        raise FlagError(f"--predictions={paths}: a name is empty; remove the extra comma")
+    runs = [_read(Path(name)) for name in names]
     numbers = [n for n, one in enumerate(examples) if one.label is not None and all(one.guid in run for run in runs)]
     if not numbers:
         raise DataError(f"no prediction of a training row: its ids are {', '.join(list(runs[-1])[:3])}", paths)
@@ -51,4 +54,6 @@ def _read(path: Path) -> Mapping[str, Cells]:
         found[guid] = dict(zip(table.names, given[1:]))
 
     list(table.read([_ID, *table.names], add))
+    if not found:
+        raise DataError("no predictions below the header line", path)
     return found

@@ -30,6 +30,7 @@ _BEGINNINGS: Mapping[bytes, str] = {
 }
 LONGEST = max(map(len, _BEGINNINGS))  # bytes by which a format is known
 
+_FEW = 4  # characters beyond ASCII, of which no encoding can be told
 _SURE = 0.8  # least share of the characters that show the sign of an encoding
 _HIGH = re.compile(rb"[\x80-\xff]+")
 
@@ -67,7 +68,8 @@ def guess(data: bytes) -> str | None:
     best = max(shares, key=lambda name: shares[name], default="")
     if best and shares[best] >= _SURE:
         return best
-    if importlib.util.find_spec("charset_normalizer") is None:  # comes with TensorFlow's requests
+    few = len(b"".join(_HIGH.findall(data))) < _FEW
+    if few or importlib.util.find_spec("charset_normalizer") is None:  # comes with TensorFlow's requests
         return None
     import charset_normalizer
 

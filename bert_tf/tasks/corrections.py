@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.io import files, spreadsheets
+from bert_tf.io import encodings, files, spreadsheets
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import TRAIN, Family
 from bert_tf.tasks.span.reader import Answer
@@ -28,9 +28,11 @@ def read(path: str, action: str) -> dict[str, str]:
     """
     try:
         first = next(iter(files.read_text(path).splitlines()), "")
-    except (OSError, UnicodeDecodeError) as error:
-        why = files.reason(error) if isinstance(error, OSError) else "not UTF-8"
-        raise DataError(f"cannot read the file: {why}", path) from error
+    except OSError as error:
+        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
+    except UnicodeDecodeError as error:
+        why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
+        raise DataError(why, path) from error
     form = tables.TSV if "\t" in first else tables.CSV
     named = _ID in first.strip().replace("\t", ",").split(",")
     table = tables.open_table(path, form=form, header=named)

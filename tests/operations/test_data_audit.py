@@ -156,7 +156,9 @@ def test_what_is_said_to_be_written_is(again, monkeypatch):
         ("t0\tx\t5\t-4\n", "t0: '5' is not a probability, from 0 to 1"),
         ("t0\tx\t-3\t4\n", "t0: '-3' is not a probability, from 0 to 1"),
         ("t0\tx\t0.5\t0.9\n", "t0: the probabilities have the sum 1.4, not 1"),
-        ("t0\tx\tmuch\t0.9\n", "unusable predictions: could not convert string to float: 'much'"),
+        ("t0\tx\tmuch\t0.9\n", "t0: 'much' is not a probability, from 0 to 1"),
+        ("t0\tx\t\t1\n", "t0: '' is not a probability, from 0 to 1"),
+        ("", "p.tsv: no predictions below the header line"),
         ("t0\tx\t1\t0\nt0\tx\t0\t1\n", "p.tsv:3: the id 't0' is in a line above"),
     ],
 )

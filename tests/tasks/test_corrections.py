@@ -45,6 +45,9 @@ def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
         assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
     with pytest.raises(DataError, match="cannot read the file"):
         corrected(exclude=str(tmp_path / "none.csv"))
+    (tmp_path / "excel.csv").write_bytes("id\ntrain-1\n".encode("utf-16"))
+    with pytest.raises(DataError, match="the file is UTF-16; iconv"):
+        corrected(exclude=str(tmp_path / "excel.csv"))
 
 
 def test_an_audit_says_what_to_do_with_each_row(file):

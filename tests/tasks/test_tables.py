@@ -229,7 +229,7 @@ def test_a_json_array_of_objects_is_rows(tmp_path, space):
         ("[]", ": the JSON array has no rows"),
         ("[\n\n]\n", ": the JSON array has no rows"),
         ('[[1, 2],\n{"x": 1}]', ": row 1: not a JSON object: [1, 2]"),
-        ('[{"x": "a"}\n{"x": "b"}]', ": row 2: not JSON: '{\"x\": \"b\"}]' where a comma or the end of the array is expected"),
+        ('[{"x": "a"}\n{"x": "b"}]', ': row 2: not JSON: \'{"x": "b"}]\' where a comma or the end of the array is expected'),
         ('[{"x": "a"}] more', ": more text after the JSON array: 'more'"),
         ('[{"x": "a"}', ": row 2: not JSON: '' where a comma or the end of the array is expected"),
     ],
