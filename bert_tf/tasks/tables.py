@@ -249,7 +249,7 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
 
 def _named_form(path: str) -> str:
     form = form_of(path)
-    if os.path.isdir(path):
+    if form is None and os.path.isdir(path):
         raise DataError("is a folder; name a file", path)
     if form is None:
         raise DataError(f"unknown format of this file name; add --file_format={'|'.join(INPUT_FORMATS)}", path)
