@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf.errors import BadRowsError, DataError
+from bert_tf.errors import BadRowsError, DataError, EmptyFileError
 from bert_tf.io.documents import DocumentError, NotJsonError, json_value
 from bert_tf.tasks import records, text_lines
 
@@ -228,7 +228,9 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
     """
     path = text_lines.path_of(source)
     form, rows = _opened(source, path, form or _named_form(path))
-    first = next(rows)
+    first = next(rows, None)
+    if first is None:
+        raise EmptyFileError("the file is empty", path)
     if isinstance(first, DataError):
         raise first
     keyed = _is_keyed(first, path)
@@ -262,11 +264,18 @@ def _opened(source: text_lines.Source, path: str, form: str) -> tuple[str, Itera
         return form, itertools.starmap(_Row, enumerate(records.of_parquet(source, path), start=1))
     lines = text_lines.of_table(source)
     if form == JSONL:
-        first = next(lines)
-        lines = itertools.chain([first], lines)
-        if isinstance(first, text_lines.Line) and _ARRAY_BEGIN.match(first.text.strip()):
+        begin = list(_through_first_text(lines))
+        lines = itertools.chain(begin, lines)
+        if isinstance(begin[-1], text_lines.Line) and _ARRAY_BEGIN.match(begin[-1].text.strip()):
             form = _ARRAY
     return form, _READERS[form](lines, path)
+
+
+def _through_first_text(lines: Iterator[text_lines.Line | DataError]) -> Iterator[text_lines.Line | DataError]:
+    for line in lines:
+        yield line
+        if isinstance(line, DataError) or line.text.strip():
+            return
 
 
 def _is_keyed(first: _Row, path: str) -> bool:

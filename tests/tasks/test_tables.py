@@ -215,6 +215,7 @@ def test_a_json_array_of_objects_is_rows(tmp_path, space):
     text = f'[{space}{{"x": "a\\u00e9", "y": 1}},{space}{{"x": "b", "y": [0.5, null]}}{space}]'
     path = write(tmp_path, text.encode(), "a.json")
     assert rows(path, "x", "y") == [(1, ["a\xe9", 1]), (2, ["b", [0.5, None]])]
+    assert rows(write(tmp_path, f"\n\n {text}\n\n".encode(), "a.json"), "x") == [(1, ["a\xe9"]), (2, ["b"])]
     path = write(tmp_path, text.replace('"b"', "2").replace("]}", '], "y": 0}').encode(), "a.json")
     assert message_of(path, "x") == f"{path}: row 2: the key 'y' appears twice"
     path = write(tmp_path, f'[{space}{{"x": "a"}},{space}{{"z": 1}}]'.encode(), "a.json")
@@ -281,6 +282,7 @@ def test_the_separator_line_of_excel_is_no_header(tmp_path):
     assert rows(path, "x", "y") == [(3, ["a", "1"])]
     path = write(tmp_path, b"\xef\xbb\xbfsep=;\r\nx;y\r\n", "a.csv")
     assert message_of(path, "x") == f"{path}:1: the line names the separator ';': save the file with commas"
+    assert message_of(write(tmp_path, b"sep=,\n", "a.csv"), "x") == f"{path}: the file is empty"
 
 
 @pytest.mark.parametrize(
@@ -376,6 +378,7 @@ def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
         message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl|quoted_tsv|parquet"
     )
     assert cells(path, "y", form="csv") == [["2"]]
+    assert message_of(tmp_path, "x") == f"{tmp_path}: is a folder; name a file"
     assert cells(write(tmp_path, gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
     for data in (b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9):
         path = write(tmp_path, data, "a.tsv.gz")

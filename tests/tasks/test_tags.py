@@ -176,6 +176,7 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
             {},
             "2: the tag '0' is neither O nor of an entity, as B-X; correct it, or if the tags are plain, list",
         ),
+        ("a B-X\nb -\nc _\n", {}, "2: the tag '-' is neither O nor of an entity, as B-X"),
         ("a B_X\nb O\n", {}, "train.txt: tags of entities, as B_X, have no hyphen: write B-PER; if they are plain tags, list"),
         ("a b-X\nb o\n", {}, "train.txt: tags of entities, as b-X, begin with a small letter"),
         ("a X-B\nb X-I\nc O\n", {}, "train.txt: tags of entities, as X-B, X-I, have the letter at the end"),

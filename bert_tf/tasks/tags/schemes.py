@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,9 +102,9 @@ class Seen:
         return "a mixture of IOB1 and IOB2" if self.begun_needlessly else "IOB1"
 
 
-def _are_mostly_of_entities(tags: Collection[str]) -> bool:
-    typed = {tag for tag in tags if is_of_entity(tag) and type_of(tag)}
-    return bool(typed) and (OUTSIDE in tags or 2 * len(typed) >= len(tags))
+def _begin_entities(tags: Iterable[str]) -> bool:
+    """Whether tags have the type of an entity, which no tag of another kind has."""
+    return any(tag[:2] in ("B-", "I-") and type_of(tag) for tag in tags)
 
 
 def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ()) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ())
     A few other tags among those of entities are mistakes.
     """
     found = {*counts, *also}
-    if are_of_entities(counts) or _are_mostly_of_entities(counts):
+    if are_of_entities(counts) or _begin_entities(counts):
         return labels_of(filter(is_of_entity, found))
     (most, _), *_ = counts.most_common(1)
     return (most, *sorted(found - {most}))
