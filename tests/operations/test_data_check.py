@@ -233,3 +233,10 @@ def test_tensorflow_and_matplotlib_are_left_out_of_what_reads_files(tmp_path):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
     assert (done.returncode, "no problem found" in done.stdout) == (0, True), done.stderr
+
+
+def test_texts_that_were_converted_from_another_encoding_than_their_own_are_a_warning(run):
+    rows = ["text,label", "It didn\x92t stop.,a", "It didn\u2019t stop.,b", "caf\u00c3\u00a9,a", "\u00c3 bient\u00f4t,b"]
+    status, out, _ = run("--task_name=custom --train_file=a.csv", {"a.csv": rows})
+    assert (status, "texts have signs of a wrong encoding" in out) == (0, True)
+    assert "convert the file from its own: 2 rows (50.0%): train-2, train-4" in out

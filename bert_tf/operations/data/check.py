@@ -264,6 +264,9 @@ def _is_in_windows(task: Task) -> bool:
 def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.contradictions:
         yield f"warning        label differs from an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
+    if counts.miscoded:
+        said = "texts have signs of a wrong encoding, as U+0092 or \u00c3\u00a9; convert the file from its own"
+        yield f"warning        {said}: {_share(counts.miscoded, counts.rows)}"
     if counts.in_train:
         yield f"warning        in train too, so their scores say little: {_share(counts.in_train, counts.rows)}"
     long = 0.0 if _is_in_windows(task) or not counts.rows else counts.truncated(_LONGEST)
