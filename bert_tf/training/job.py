@@ -195,11 +195,7 @@ def features(job: Job, split: str) -> Features:
         *(split, found.examples, found.lengths.mean(), found.truncated),
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
-    if found.truncated > MANY_TRUNCATED * found.examples:
-        log.warning(
-            "%s: %.0f %% of the examples lose text at --max_seq_length=%d; raise it",
-            *(split, 100 * found.truncated / found.examples, data.max_seq_length),
-        )
+    _say_truncated(split, found, data.max_seq_length)
     if trains:
         _say_left_out(split, examples, found)
     return found
@@ -211,6 +207,12 @@ def _describe(job: Job, split: str, found: Features, longest: int) -> None:
         published.info("%s", line)
     if job.machine.is_chief:
         describe.keep_examples(job.results_dir, split, lines)
+
+
+def _say_truncated(split: str, found: Features, longest: int) -> None:
+    if found.truncated > MANY_TRUNCATED * found.examples:
+        share = 100 * found.truncated / found.examples
+        log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; raise it", split, share, longest)
 
 
 def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:
