@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import collections
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from bert_tf.io import spreadsheets
 from bert_tf.tasks.base import Example
 from bert_tf.tasks.corrections import EXCLUDE, RELABEL
 
@@ -90,6 +89,4 @@ def counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def table(findings: Sequence[Finding], separator: str) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows([COLUMNS, *(one.cells(separator) for one in findings)])
-    return text.getvalue()
+    return spreadsheets.csv_of([COLUMNS, *(one.cells(separator) for one in findings)])

@@ -11,7 +11,9 @@ import numpy.typing as npt
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.base import Family
+from bert_tf.tasks.cells import number
 from bert_tf.tasks.sentence.rows import names_of
+from bert_tf.tasks.tables import RowError
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
@@ -22,6 +24,7 @@ _LEAST_ROWS = 10
 _RIDGE = 1.0  # penalty, for text vectors of length 1
 _FAR = 4.0  # robust standard deviations of the errors of numbers, beyond which one is flagged
 _ROBUST = 1.4826  # of a normal distribution: standard deviation per median absolute deviation
+_ROUNDING = 0.01  # of the sum of probabilities, which a file may have with few digits
 _SLACK = 1e-6  # of a threshold, as in cleanlab
 
 
@@ -81,7 +84,7 @@ def tag_issues(rows: Sequence[Any], predictions: Sequence[Cells]) -> list[Issue]
     for row, cells in zip(rows, predictions):
         labels.append(np.array(row.label, object))
         tags.append(np.array(_values(cells["tags"]), object))
-        scores.append(np.array([float(score) for score in _values(cells["scores"])]))
+        scores.append(np.array([_share(score, row.guid) for score in _values(cells["scores"])]))
         if not len(labels[-1]) == len(tags[-1]) == len(scores[-1]):
             raise DataError(f"{len(tags[-1])} predicted tags for {len(row.label)} words", row.guid)
     all_labels, all_tags, all_scores = map(np.concatenate, (labels, tags, scores))
@@ -101,7 +104,7 @@ def answer_issues(rows: Sequence[Any], predictions: Sequence[Cells]) -> list[Iss
     for n, (row, cells) in enumerate(zip(rows, predictions)):
         answer = str(cells["answer"] or "")
         if _plain(answer) not in map(_plain, row.label or ("",)):
-            issues.append(Issue(n, 1.0 - float(cells["probability"]), answer))
+            issues.append(Issue(n, 1.0 - _share(cells["probability"], row.guid), answer))
     return issues
 
 
@@ -119,16 +122,31 @@ def from_predictions(family: Family, rows: Sequence[Any], runs: Sequence[Sequenc
         if len(runs) > 1:
             raise ValueError(f"of {family.kind} only those of one run can be used")
         return (tag_issues if family.kind == TAGS else answer_issues)(rows, runs[0])
-    means = [np.mean([_numbers(family, cells) for cells in lines], axis=0) for lines in zip(*runs)]
+    means = [np.mean([_numbers(family, cells, row.guid) for cells in lines], axis=0) for row, lines in zip(rows, zip(*runs))]
     return _issues(family, [row.label for row in rows], means)
 
 
-def _numbers(family: Family, cells: Cells) -> list[float]:
-    if family.kind == CHOICE:
-        return [float(probability) for probability in _values(cells["probabilities"])]
+def _numbers(family: Family, cells: Cells, guid: str) -> list[float]:
+    """Returns what a line predicts; raises ValueError for what is no number or no probability."""
     if family.kind in _NUMBERS:
-        return [float(cells.get("score", cells.get("label")))]
-    return [float(cells[f"probability_{name}"]) for name in family.labels]
+        try:
+            return [number(cells.get("score", cells.get("label")))]
+        except RowError as error:
+            raise ValueError(f"{guid}: {error}") from error
+    given = (
+        _values(cells["probabilities"]) if family.kind == CHOICE else [cells[f"probability_{name}"] for name in family.labels]
+    )
+    shares = [_share(one, guid) for one in given]
+    if family.kind != MULTI_LABEL and abs(sum(shares) - 1.0) > _ROUNDING:
+        raise ValueError(f"{guid}: the probabilities have the sum {sum(shares):g}, not 1")
+    return shares
+
+
+def _share(cell: Any, guid: str) -> float:
+    try:
+        return number(cell, (0.0, 1.0))
+    except RowError as error:
+        raise ValueError(f"{guid}: {cell!r:.40} is not a probability, from 0 to 1") from error
 
 
 def _issues(family: Family, labels: Sequence[Any], outputs: Any) -> list[Issue]:

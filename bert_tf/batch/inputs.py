@@ -15,13 +15,13 @@ from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
 from bert_tf.head_spec import PRETRAINING
-from bert_tf.io import documents
-from bert_tf.io.text_table import cell
+from bert_tf.io import documents, spreadsheets
 from bert_tf.tasks import families, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
+from bert_tf.tasks.predictions import delimited
 from bert_tf.tasks.pretraining.family import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import KEPT, of_values
@@ -32,7 +32,7 @@ CHUNK = 1024
 
 Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
-_NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
+_NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 _OF_FILES = ("file_format",)  # follows from each file's name
 _KEEP_COLUMNS = "keep_columns"
 _TAKEN = "input_"  # prefix of names that predictions use too
@@ -211,7 +211,7 @@ def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, 
         return "".join(documents.to_json(one, ensure_ascii=False) + "\n" for one in objects)
     (header,) = _read(form, layout.header())
     head = [[*header, *_free(examples.columns, header)]] * first
-    return _written(form, [*head, *([*one, *map(_text, row)] for one, row in _pairs(_read(form, lines), examples))])
+    return delimited(form, [*head, *([*one, *map(_text, row)] for one, row in _pairs(_read(form, lines), examples))])
 
 
 def _free(columns: Sequence[str], taken: Collection[str]) -> list[str]:
@@ -228,16 +228,8 @@ def _pairs(found: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Seq
 
 def _read(form: str, lines: str) -> list[list[str]]:
     if form == tables.CSV:
-        return list(csv.reader(io.StringIO(lines, newline="")))
+        return [list(map(spreadsheets.original, row)) for row in csv.reader(io.StringIO(lines, newline=""))]
     return [line.split("\t") for line in lines.split("\n")[:-1]]
-
-
-def _written(form: str, rows: Iterable[Sequence[str]]) -> str:
-    if form == tables.TSV:
-        return "".join("\t".join(map(cell, row)) + "\n" for row in rows)
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue()
 
 
 def _text(value: Any) -> str:

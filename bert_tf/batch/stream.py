@@ -285,4 +285,4 @@ def _survey(path: str) -> tuple[str, int | None]:
         for block in iter(lambda: file.read(_BLOCK), b""):
             digest.update(block)
             lines += block.count(b"\n")
-    return digest.hexdigest(), None if path.endswith(".gz") else lines
+    return digest.hexdigest(), None if path.endswith((".gz", ".parquet")) else lines

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from bert_tf.corpus import sentences
 from bert_tf.errors import DataError, FlagError
-from bert_tf.io import files
+from bert_tf.io import encodings, files
 from bert_tf.io.documents import DocumentError, json_value
 from bert_tf.io.log_form import log
 
@@ -187,8 +187,12 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
 
     The end of a piece depends only on its start, so that reading can resume there.
     """
-    kept, size = b"", PIECE
+    kept, size, is_begin = b"", PIECE, at.line == 1
     while data := stream.read(size - len(kept)):
+        found = encodings.instead_of_text(data) if is_begin else None
+        if found:
+            raise DataError(found, path, 1)
+        is_begin = False
         if b"\0" in data:
             line = at.line + (kept + data[: data.index(b"\0")]).count(b"\n")
             raise DataError("holds a NUL byte; is it a binary file, or UTF-16?", path, line)
@@ -220,7 +224,7 @@ def _text(piece: Piece) -> str:
         text = piece.data.decode()
     except UnicodeDecodeError as error:
         line = piece.place.line + piece.data.count(b"\n", 0, error.start)
-        raise DataError("not UTF-8; convert it, as with iconv -t UTF-8", piece.path, line) from error
+        raise DataError(f"not UTF-8; {encodings.remedy(piece.data)}", piece.path, line) from error
     if piece.place.offset == 0 and "\n" not in text and "\r" in text.strip():
         raise DataError("its lines end with CR alone; convert it, as with tr '\\r' '\\n'", piece.path)
     return text.removeprefix(codecs.BOM_UTF8.decode()) if piece.place.offset == 0 else text

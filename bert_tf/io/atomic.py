@@ -21,6 +21,7 @@ from bert_tf.io import files
 # Names of the process's open files, which must not be replaced.
 _NUMBERED = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
 _OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
+UNCHANGED = "; nothing was changed"
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
 _DRAWN = os.urandom(4).hex()  # processes of two containers may have the same number
 TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
@@ -145,4 +146,4 @@ def readable_errors(path: Path) -> Iterator[None]:
     except BrokenPipeError:  # the reader is gone: not an error, see `cli.ending`
         raise
     except OSError as error:
-        raise OutputError(f"{path}: cannot write: {files.reason(error)}; nothing was changed") from error
+        raise OutputError(f"{path}: cannot write: {files.reason(error)}{UNCHANGED}") from error

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from bert_tf.io import files
+from bert_tf.io import encodings, files
 
 LARGEST_SETTING = 2**31 - 1  # of the whole numbers of flags and jobs; the seeds of replicas lie 2**32 apart
 
@@ -39,12 +39,19 @@ class DocumentError(ValueError):
 
 
 class NotJsonError(DocumentError):
-    """A text violates the grammar of JSON."""
+    """A text violates the grammar of JSON; `is_cut` if it may be the beginning of one that does not."""
+
+    def __init__(self, problem: str, line: int | None = None, *, is_cut: bool = False) -> None:
+        self.is_cut = is_cut
+        super().__init__(problem, line)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or too large."""
     data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
+    found = encodings.instead_of_text(data)
+    if found:
+        raise DocumentError(found)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -70,21 +77,46 @@ def json_value(text: str, *, finite: bool = False) -> Any:
     """
     hooks: dict[str, Any] = {"parse_constant": _constant, "parse_float": _float} if finite else {}
     try:
-        value = json.loads(text, object_pairs_hook=_object, **hooks)
-    except json.JSONDecodeError as error:
-        raise NotJsonError(f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}", error.lineno) from error
+        with _document_errors():
+            value = json.loads(text, object_pairs_hook=_object, **hooks)
     except _RepeatedKeyError as error:
         raise DocumentError(f"the key {error.args[0]!r:.80} appears twice", _line_of_repeated_key(text)) from error
+    if text.count("[") + text.count("{") > _DEEPEST:
+        _refuse_deep(value)
+    return value
+
+
+def json_at(text: str, start: int) -> tuple[Any, int]:
+    """Returns the JSON value that begins at a character, and the place after it; raises DocumentError as `json_value`."""
+    try:
+        with _document_errors():
+            value, end = _DECODER.raw_decode(text, start)
+    except _RepeatedKeyError as error:
+        raise DocumentError(f"the key {error.args[0]!r:.80} appears twice") from error
+    if text.count("[", start, end) + text.count("{", start, end) > _DEEPEST:
+        _refuse_deep(value)
+    return value, end
+
+
+@contextlib.contextmanager
+def _document_errors() -> Iterator[None]:
+    try:
+        yield
+    except json.JSONDecodeError as error:
+        said = f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}"
+        raise NotJsonError(said, error.lineno, is_cut=error.pos >= len(error.doc.rstrip())) from error
     except RecursionError as error:
         raise _too_deep() from error
-    except DocumentError:
+    except (DocumentError, _RepeatedKeyError):
         raise
     except ValueError as error:  # a number of thousands of digits
         raise DocumentError(f"not usable: {str(error).partition(';')[0]}") from error
-    if text.count("[") + text.count("{") > _DEEPEST:
-        for _ in _values(value):
-            pass
-    return value
+
+
+def _refuse_deep(value: Any) -> None:
+    """Raises DocumentError for a value that is nested too deep to be printed."""
+    for _ in _values(value):
+        pass
 
 
 def parse_yaml(text: str) -> Any:
@@ -151,6 +183,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise _RepeatedKeyError(name)
             seen.add(name)
     return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _line_of_repeated_key(text: str) -> int:

@@ -117,6 +117,11 @@ def open_plain(path: StrPath) -> BinaryIO:
     return open(path, "rb")  # noqa: SIM115  (who calls this closes it)
 
 
+def read_begin(path: StrPath, size: int) -> bytes:
+    with open_plain(path) as file:
+        return file.read(size)
+
+
 def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
     """Reads a file of at most `most` bytes; raises OSError for a larger one."""
     with open_plain(path) as file:

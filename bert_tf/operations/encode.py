@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.vectors.texts import TextInputs
 
 _CHUNK_OF_TOKENS = 64  # texts computed together with --tokens: a thousand would fill the memory
-_INPUT_FORMATS = (tables.LINES, *tables.FORMATS)
+_INPUT_FORMATS = (tables.LINES, *tables.INPUT_FORMATS)
 _FILE_FORMAT = {"choices": _INPUT_FORMATS, "help": f"{', '.join(_INPUT_FORMATS)}; default: by suffix, or text"}
 _LENGTH = {"help": "maximum input length in word pieces; default: as trained, or 128"}
 

@@ -23,12 +23,15 @@ from bert_tf.io import progress
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
 from bert_tf.operations.fine_tune import fine_tune
+from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.in_memory import SentenceTask
+from bert_tf.tasks.sentence.rows import is_missing
 
 Array = npt.NDArray[Any]
 
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
 _NOT_OF_ONE_MODEL = ("abstain", "folds", "seeds")  # scikit-learn has its own loops, and needs a label for each row
+_DECIDED = ("task", "task_name", "overwrite_output_dir", "problem", *FILES)
 _STATE = ("_model", "_temporary", "_checkpoint")  # attributes of this process
 
 
@@ -75,7 +78,7 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def _train(self, rows: Sequence[tuple[Any, ...]], targets: Sequence[Any], **task: Any) -> None:
-        given = {**self.get_params(deep=False), **(self.settings or {})}
+        given = {**self.get_params(deep=False), **self._further_settings()}
         foreign = [name for name in _NOT_OF_ONE_MODEL if given.get(name) is not None]
         if foreign:
             raise ValueError(f"settings: {foreign[0]} is not supported by scikit-learn estimators; leave it out")
@@ -88,6 +91,18 @@ class _BertEstimator(BaseEstimator):  # type: ignore[misc]
             model = fine_tune(rows_of_task, output_dir=folder, overwrite_output_dir=True, **chosen)
         self.n_features_in_ = max(map(len, rows))
         self._keep(model, temporary)
+
+    def _further_settings(self) -> Mapping[str, Any]:
+        """Returns `settings`; ValueError if it is no mapping, or has what `fit` or another parameter decides."""
+        name = type(self).__name__
+        if not isinstance(self.settings, (Mapping, type(None))) or not all(isinstance(one, str) for one in self.settings or ()):
+            raise ValueError(f"settings={self.settings!r:.80}: expected a mapping of settings of fine_tune, by name")
+        for setting in self.settings or {}:
+            if setting in self.get_params(deep=False):
+                raise ValueError(f"settings: {setting} is a parameter of {name}: give {name}({setting}=...)")
+            if setting in _DECIDED:
+                raise ValueError(f"settings: {setting} is decided by {name}.fit; leave it out")
+        return self.settings or {}
 
     def _keep(self, model: Model, temporary: tempfile.TemporaryDirectory[str] | None) -> None:
         self._model, self._temporary, self._checkpoint = model, temporary, Path(model.checkpoint)
@@ -238,7 +253,20 @@ class BertRegressor(RegressorMixin, _BertEstimator):  # type: ignore[misc]
 def _checked(X: Any, y: Any) -> tuple[list[tuple[Any, ...]], Any]:  # noqa: N803
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    rows, labels = _texts(X), y if hasattr(y, "todense") else np.asarray(y)
+    rows = _texts(X)
+    if not rows:
+        raise ValueError("Found array with 0 sample(s) in X while a minimum of 1 is required.")
+    if hasattr(y, "todense"):
+        check_consistent_length(rows, y)
+        return rows, y
+    values: Any = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y) if hasattr(y, "__array__") else y
+    if isinstance(values, (str, bytes, Mapping)) or not np.iterable(values):
+        raise ValueError(f"expected labels, such as a list; got {type(y).__name__}")
+    # NumPy would make a text of a missing label.
+    missing = [place for place, label in enumerate(values) if is_missing(label)]
+    if missing:
+        raise ValueError(f"y[{missing[0]}] is {values[missing[0]]!r}: {len(missing)} labels are missing; leave the rows out")
+    labels = np.asarray(values)
     check_consistent_length(rows, labels)
     return rows, labels
 

@@ -36,12 +36,12 @@ def joined(found: Sequence[object], columns: Sequence[str]) -> str:
 
 
 def name(cell: object, column: str) -> str:
-    """Returns a label or an id, stripped; JSON may have a finite number or a boolean. Raises `RowError`."""
+    """Returns a label or an id, stripped; JSON may have a finite number or a boolean, True as in memory. Raises `RowError`."""
     # Some programs write missing values as NaN.
     is_number = isinstance(cell, numbers.Integral) or (isinstance(cell, numbers.Real) and math.isfinite(cell))
     if not (isinstance(cell, str) or is_number):
         raise RowError(f"the value in column {column!r} is not a name: {cell!r:.80}")
-    found = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
+    found = str(cell).strip()
     if not found:
         raise RowError(f"the value in column {column!r} is empty")
     if "\0" in found:

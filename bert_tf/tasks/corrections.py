@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.io import files
+from bert_tf.io import encodings, files, spreadsheets
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import TRAIN, Family
 from bert_tf.tasks.span.reader import Answer
@@ -28,9 +28,11 @@ def read(path: str, action: str) -> dict[str, str]:
     """
     try:
         first = next(iter(files.read_text(path).splitlines()), "")
-    except (OSError, UnicodeDecodeError) as error:
-        why = files.reason(error) if isinstance(error, OSError) else "not UTF-8"
-        raise DataError(f"cannot read the file: {why}", path) from error
+    except OSError as error:
+        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
+    except UnicodeDecodeError as error:
+        why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
+        raise DataError(why, path) from error
     form = tables.TSV if "\t" in first else tables.CSV
     named = _ID in first.strip().replace("\t", ",").split(",")
     table = tables.open_table(path, form=form, header=named)
@@ -41,10 +43,12 @@ def read(path: str, action: str) -> dict[str, str]:
             raise DataError(f"no label; {_REMEDY}", path)
         wanted.append(label)
     filters = {name: value for name, value in ((_SPLIT, TRAIN), (_ACTION, action)) if named and table.has(name)}
+    is_audit = named and table.has(_SPLIT) and table.has(_ACTION)
     found: dict[str, str] = {}
 
     def add(line: int, row: list[Any]) -> None:
         values, said = row[: len(wanted)], row[len(wanted) :]
+        values = list(map(spreadsheets.original, values)) if is_audit else values
         if any(value != cell.strip() for value, cell in zip(filters.values(), said)):
             return
         guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])

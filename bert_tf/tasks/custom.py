@@ -22,7 +22,9 @@ class CustomSettings:
     space; if a column has exactly that name, commas included, it is that column.
     """
 
-    train_file: str | None = setting(None, "training file: TSV (no quoting), CSV or JSON lines, by suffix; also with .gz")
+    train_file: str | None = setting(
+        None, "training file: TSV (no quoting), CSV, JSON lines or Parquet, by suffix; text also with .gz"
+    )
     dev_file: str | None = setting(None, "evaluation file")
     test_file: str | None = setting(None, "prediction file; needs no labels")
     text_a: str | None = setting(
@@ -31,7 +33,9 @@ class CustomSettings:
     text_b: str | None = setting(None, "column of the second text, if --text_a is given")
     label_column: str = setting("label", "column of the label")
     id_column: str | None = setting(None, "column of row ids for predictions; default: split and line")
-    file_format: str | None = setting(None, "tsv, csv or jsonl, if the suffix does not tell", choices=tables.FORMATS)
+    file_format: str | None = setting(
+        None, f"{', '.join(tables.INPUT_FORMATS)}, if the suffix does not tell", choices=tables.INPUT_FORMATS
+    )
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
     problem: str = setting(
         CLASSIFICATION, "kind of problem, such as regression or choice; all are in docs/commands.md", choices=PROBLEMS

@@ -10,12 +10,13 @@ from typing import Any
 
 from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, REGRESSION, TAGS
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family, Splits
 from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.custom import NAME
+from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows, records
@@ -26,6 +27,8 @@ from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tables import RowError
 from bert_tf.tasks.tags.columns import found_labels
 from bert_tf.tasks.tags.family import TagFamily
+
+_LIST_THEM = "list all labels with labels=(...)"
 
 
 class RowsTask(Splits):
@@ -138,8 +141,8 @@ class SentenceTask(RowsTask):
           DataError: a row has another format, or its label is unknown or of another type; names split and row. Or `labels`
             is None and `train` has too few labels to tell apart.
         """
-        if problem not in KINDS:
-            raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
+        if not isinstance(problem, str) or problem not in KINDS:
+            raise FlagError(f"problem: {unknown_name('problem', str(problem), KINDS)}")
         if text_b and not text_a:
             raise FlagError("text_b names the second text; name the first with text_a")
         named = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}
@@ -168,8 +171,17 @@ def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:
     return list(each(rows, split, lambda row, _: columns.required(row, labelled=split != TEST)))
 
 
-def _labels_of(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
-    counts = collections.Counter(name for example in examples for name in names_of(example.label))
+def _labels_of(examples: Sequence[SentenceExample], kind: str) -> tuple[str, ...]:
+    of_rows = [names_of(example.label) for example in examples]
+    for number, names in enumerate(of_rows):
+        try:
+            mistaken.refuse_doubtful(names, _LIST_THEM)
+        except RowError as error:
+            raise DataError(f"row {number}: {error}", TRAIN) from error
+    problem = mistaken.multi_hot(of_rows) if kind == MULTI_LABEL else ""
+    if problem:
+        raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", TRAIN)
+    counts = collections.Counter(name for names in of_rows for name in names)
     labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
         found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"

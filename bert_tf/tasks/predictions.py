@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Optional, Union
 
 import numpy as np
 
-from bert_tf.io import documents
+from bert_tf.io import documents, spreadsheets
 from bert_tf.io.text_table import cell
 from bert_tf.tasks.tables import JSONL, TSV
 
@@ -60,12 +58,10 @@ def json_lines(objects: Iterable[Any]) -> str:
 
 
 def delimited(form: str, rows: Iterable[Sequence[Any]]) -> str:
-    """Returns TSV, in which tabs and line breaks become spaces; else CSV (RFC 4180: quotes hold line breaks)."""
+    """Returns TSV, in which tabs and line breaks become spaces; else CSV, see `spreadsheets`."""
     if form == TSV:
         return "".join("\t".join(map(cell, row)) + "\n" for row in rows)
-    written = io.StringIO()
-    csv.writer(written).writerows(rows)
-    return written.getvalue()
+    return spreadsheets.csv_of(rows)
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -6,6 +6,7 @@ import array
 import bisect
 import collections
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Set
 from typing import Any
 
@@ -13,8 +14,11 @@ import numpy as np
 
 from bert_tf.tasks.base import Example
 
+MANY_TRUNCATED = 0.2  # share of rows from which a limit is hardly meant
 LIMITS = (64, 128, 256, 512)  # usual training lengths
 
+# Controls of Latin-1 where Windows has quotes, the replacement character, and UTF-8 read as Windows-1252.
+_MISCODED = re.compile("[\x80-\x84\x86-\x9f\ufffd]|\u00e2\u20ac[\u2122\u0153\u201c\u201d\u00a6]|\u00c3[\u00a1-\u00bf]")
 _CLS, _SEP = 1, 1  # the latter after each text
 
 
@@ -31,6 +35,7 @@ class Survey:
     duplicates: tuple[str, ...]  # ids of examples whose texts occurred before
     contradictions: tuple[str, ...]  # ids of duplicates with another label than the first
     repeated_ids: tuple[str, ...]  # ids that occurred before
+    miscoded: tuple[str, ...] = ()  # ids of examples whose texts were probably read by another encoding than their own
     unlabelled: tuple[str, ...] = ()  # ids of multi-label examples without any label
 
     def truncated(self, limit: int) -> float:
@@ -49,7 +54,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
     ids: set[str] = set()
-    in_train, duplicates, contradictions, repeated_ids, unlabelled = [], [], [], [], []
+    in_train, duplicates, contradictions, repeated_ids, unlabelled, miscoded = [], [], [], [], [], []
     for example in examples:
         lengths.append(max(_tokens(row, size) for row in getattr(example, "rows", (example.texts,))))
         if isinstance(example.label, float):
@@ -58,6 +63,8 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
             labels.update(example.label if isinstance(example.label, tuple) else (str(example.label),))
             if example.label in ("", ()):
                 unlabelled.append(example.guid)
+        if any(map(_MISCODED.search, example.texts)):
+            miscoded.append(example.guid)
         text = hash(example.texts)
         if text in train:
             in_train.append(example.guid)
@@ -79,6 +86,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         duplicates=tuple(duplicates),
         contradictions=tuple(contradictions),
         repeated_ids=tuple(repeated_ids),
+        miscoded=tuple(miscoded),
         unlabelled=tuple(unlabelled),
     )
 

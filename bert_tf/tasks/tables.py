@@ -1,8 +1,8 @@
-"""Tables as streams of rows, in constant memory: TSV, CSV or JSON lines, from a file or standard input.
+"""Tables as streams of rows, in constant memory: TSV, CSV, JSON lines or Parquet, from a file or standard input.
 
-TSV is GLUE's: unquoted, quotes are ordinary characters. CSV is quoted (RFC 4180). JSON lines hold an object or an
-array each. All are UTF-8; a byte order mark, CRLF line ends and trailing blank lines are removed; `.gz` is
-decompressed.
+TSV is GLUE's: unquoted, quotes are ordinary characters. CSV is quoted (RFC 4180), and so is TSV as pandas writes it.
+JSON lines hold an object or an array each; an array of objects over the whole file is read too. Text is UTF-8; a byte
+order mark, CRLF line ends and trailing blank lines are removed; `.gz` is decompressed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ import csv
 import dataclasses
 import itertools
 import logging
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf.errors import BadRowsError, DataError
+from bert_tf.errors import BadRowsError, DataError, EmptyFileError
 from bert_tf.io.documents import DocumentError, NotJsonError, json_value
-from bert_tf.tasks import text_lines
+from bert_tf.tasks import records, text_lines
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
-FORMATS = (TSV, CSV, JSONL)
+FORMATS = (TSV, CSV, JSONL)  # of outputs
+QUOTED_TSV, PARQUET = "quoted_tsv", "parquet"
+INPUT_FORMATS = (*FORMATS, QUOTED_TSV, PARQUET)
 LINES = "text"  # no table: one text per line
+_NAMED_TSV = "a name with .tsv"  # TSV whose quotes nobody vouched for
+_ARRAY = "array"  # JSON lines that are one array of objects
 
 Report = Callable[[DataError], None]
 T = TypeVar("T")
@@ -29,9 +35,27 @@ T = TypeVar("T")
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: fits any document, but stops at a quote that is never closed
 _DIGITS = 10  # of the number of a column
 _NAMED = 10  # rows of a file that cannot be used
-_SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
-_BY_LINE = (TSV, JSONL, LINES)  # formats with one row per line
-_DIVIDED = {TSV: "; cells are separated by tabs", CSV: "; cells are separated by commas", JSONL: "", LINES: ""}
+_SUFFIXES = {
+    **dict.fromkeys((".tsv", ".txt"), TSV),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONL),
+    ".csv": CSV,
+    ".parquet": PARQUET,
+}
+_BY_LINE = (TSV, _NAMED_TSV, JSONL, LINES)  # formats with one row per line
+_BY_ROW = (_ARRAY, PARQUET)  # without lines that messages could name
+_DIVIDED = {
+    TSV: "; cells are separated by tabs",
+    _NAMED_TSV: "; cells are separated by tabs",
+    QUOTED_TSV: "; cells are separated by tabs",
+    CSV: "; cells are separated by commas, and a text with commas is in quotes",
+}
+_QUOTED = re.compile(r'"(?:[^"]|"")*""(?:[^"]|"")*"')  # a cell of CSV that holds a quote
+_IN_QUOTES = (
+    "a cell is quoted as pandas does it, where TSV has no quoting: add --file_format=quoted_tsv,"
+    " or tsv if the quotes belong to the text"
+)
+_SEPARATOR_LINE = re.compile("sep=(.)", re.IGNORECASE)
+_ARRAY_BEGIN = re.compile(r"\[\s*([\[{]|\]?$)")
 # Separators other than commas in the header line of a CSV file, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
 
@@ -72,6 +96,12 @@ class BadRows:
             self.first.append(problem)
             if self._skip:
                 _LOG.warning("left out: %s", problem)
+
+    def of_all(self) -> DataError:
+        """Returns the reason of the first row, if no row of the source can be used."""
+        error = self.first[0]
+        error.args = (f"{error}{'; no other row can be used either' if self.count > 1 else ''}",)
+        return error
 
     def settle(self) -> None:
         """Logs the number of skipped rows, or raises `BadRowsError`."""
@@ -124,12 +154,16 @@ class Table:
             return ""
         return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in self.names[0]), "")
 
+    def problem(self, said: str, line: int) -> DataError:
+        """Returns an error about a row."""
+        return DataError(f"row {line}: {said}", self.path) if self._form in _BY_ROW else DataError(said, self.path, line)
+
     def has(self, column: str) -> bool:
         return self._place(column) is not None
 
     def require(self, column: str, remedy: str) -> None:
         if not self.has(column):
-            raise DataError(f"no column {column!r}; {remedy}; {self.there}", self.path, self._first_line)
+            raise self.problem(f"no column {column!r}; {remedy}; {self.there}", self._first_line)
 
     def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Converts rows with `make`, which gets the line number and the cells of `columns` and may raise `RowError`.
@@ -145,11 +179,12 @@ class Table:
             try:
                 made = make(row.line, self._pick(row.cells, where))
             except RowError as problem:
-                report(DataError(str(problem), self.path, row.line))
+                report(self.problem(str(problem), row.line))
             else:
                 if self._kept is not None:
                     cells = row.cells
-                    self._kept.row = tuple(map(cells.get, self.names) if isinstance(cells, dict) else cells)
+                    kept = map(cells.get, self.names) if isinstance(cells, dict) else cells
+                    self._kept.row = tuple(str(cell) if isinstance(cell, bytes) else cell for cell in kept)
                 yield made
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
@@ -157,13 +192,13 @@ class Table:
         places = [self._place(column) for column in columns]
         missing = [column for column, place in zip(columns, places) if place is None]
         if missing:
-            raise DataError(f"no column {', '.join(map(repr, missing))}; {self.there}", self.path, self._first_line)
+            raise self.problem(f"no column {', '.join(map(repr, missing))}; {self.there}", self._first_line)
         return places
 
     def _place(self, column: str) -> int | str | None:
         times = self.names.count(column)
         if times > 1:
-            raise DataError(f"column {column!r} appears {times} times in the header line", self.path, self._first_line)
+            raise self.problem(f"column {column!r} appears {times} times in the header line", self._first_line)
         if times:
             return column if self._keyed else self.names.index(column)
         if not self._keyed and len(column) < _DIGITS and column.isdecimal() and 1 <= int(column) <= self.width:
@@ -178,25 +213,27 @@ class Table:
             if missing:
                 raise RowError(f"no {', '.join(map(repr, missing))} in the object")
         elif len(cells) != self.width:
-            raise RowError(f"{len(cells)} cells, expected {self.width}{_DIVIDED[self._form]}")
+            hint = _DIVIDED.get(self._form, "")
+            if self._form == _NAMED_TSV and any(cell.startswith('"') and cell.count('"') % 2 for cell in cells):
+                hint = f"; {_IN_QUOTES}"
+            raise RowError(f"{len(cells)} cells, expected {self.width}{hint}")
         return [cells[place] for place in where]
 
 
 def open_table(source: text_lines.Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
     """Opens a table and reads its first row.
 
-    `form` is one of FORMATS, or LINES; None derives it from the file name. `header` is whether the first line has the
+    `form` is one of INPUT_FORMATS, or LINES; None derives it from the file name. `header` is whether the first line has the
     column names, or the names if it does not; objects have their own.
     """
     path = text_lines.path_of(source)
-    form = form or form_of(path)
-    if form is None:
-        raise DataError(f"unknown format of this file name; add --file_format={'|'.join(FORMATS)}", path)
-    rows = _READERS[form](text_lines.of_table(source), path)
-    first = next(rows)
+    form, rows = _opened(source, path, form or _named_form(path))
+    first = next(rows, None)
+    if first is None:
+        raise EmptyFileError("the file is empty", path)
     if isinstance(first, DataError):
         raise first
-    keyed = isinstance(first.cells, dict)
+    keyed = _is_keyed(first, path)
     is_row = keyed or header is not True
     if isinstance(source, text_lines.Elsewhere) and form in _BY_LINE:
         source.first_row = 1 if is_row else 2
@@ -212,8 +249,49 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
     return Table(path, names, width, form, first.line, keyed, rows, kept)
 
 
+def _named_form(path: str) -> str:
+    form = form_of(path)
+    if form is None and os.path.isdir(path):
+        raise DataError("is a folder; name a file", path)
+    if form is None:
+        raise DataError(f"unknown format of this file name; add --file_format={'|'.join(INPUT_FORMATS)}", path)
+    return _NAMED_TSV if form == TSV else form
+
+
+def _opened(source: text_lines.Source, path: str, form: str) -> tuple[str, Iterator[_Row | DataError]]:
+    """Returns the format that is found, and the rows."""
+    if form == PARQUET:
+        return form, itertools.starmap(_Row, enumerate(records.of_parquet(source, path), start=1))
+    lines = text_lines.of_table(source)
+    if form == JSONL:
+        begin = list(_through_first_text(lines))
+        lines = itertools.chain(begin, lines)
+        if isinstance(begin[-1], text_lines.Line) and _ARRAY_BEGIN.match(begin[-1].text.strip()):
+            form = _ARRAY
+    return form, _READERS[form](lines, path)
+
+
+def _through_first_text(lines: Iterator[text_lines.Line | DataError]) -> Iterator[text_lines.Line | DataError]:
+    for line in lines:
+        yield line
+        if isinstance(line, DataError) or line.text.strip():
+            return
+
+
+def _is_keyed(first: _Row, path: str) -> bool:
+    """Whether rows are objects; raises DataError for one object that holds the columns of a whole table."""
+    if not isinstance(first.cells, dict):
+        return False
+    if first.cells and all(isinstance(cell, dict) for cell in first.cells.values()):
+        raise DataError(
+            "the first object holds columns, as to_json() of pandas writes them; write rows: orient='records', lines=True",
+            *(path, first.line),
+        )
+    return True
+
+
 def form_of(name: str) -> str | None:
-    """Returns the key of FORMATS for a file name, with or without `.gz`; None if unknown."""
+    """Returns the key of INPUT_FORMATS for a file name, with or without `.gz`; None if unknown."""
     return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 
@@ -222,16 +300,33 @@ def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row 
         yield line if isinstance(line, DataError) else _Row(line.number, line.text.split("\t"))
 
 
+def _named_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    for row in _tsv(lines, path):
+        is_quoted = not isinstance(row, DataError) and any(map(_QUOTED.fullmatch, row.cells))
+        yield DataError(_IN_QUOTES, path, cast(_Row, row).line) if is_quoted else row
+
+
 def _texts(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:
     for line in lines:
         yield line if isinstance(line, DataError) else _Row(line.number, [line.text])
 
 
 def _csv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    return _quoted(lines, path, ",")
+
+
+def _quoted_tsv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    return _quoted(lines, path, "\t")
+
+
+def _quoted(lines: Iterator[text_lines.Line | DataError], path: str, divider: str) -> Iterator[_Row | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
-    reader = csv.reader(map(_csv_text, lines), strict=True)
+    texts = map(_csv_text, lines)
+    first = next(texts)
+    above = int(_is_separator_line(first.strip(), divider, path))
+    reader = csv.reader(texts if above else itertools.chain([first], texts), strict=True, delimiter=divider)
     while True:
-        line = reader.line_num + 1
+        line = reader.line_num + 1 + above
         try:
             cells = next(reader, None)
         except csv.Error as error:  # rows below would be cut at random
@@ -241,6 +336,14 @@ def _csv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_R
         if cells is None:
             return
         yield _Row(line, cells)
+
+
+def _is_separator_line(text: str, divider: str, path: str) -> bool:
+    """Whether a line is Excel's, above the header; DataError if it names another separator."""
+    match = _SEPARATOR_LINE.fullmatch(text)
+    if match and match[1] != divider:
+        raise DataError(f"the line names the separator {match[1]!r}: save the file with commas", path, 1)
+    return bool(match)
 
 
 def _csv_text(line: text_lines.Line | DataError) -> str:
@@ -266,9 +369,18 @@ def _jsonl(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[
             yield DataError("neither a JSON object nor an array", path, line.number)
 
 
+def _array(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    for number, value in enumerate(records.of_array(lines, path), start=1):
+        is_row = isinstance(value, dict)
+        yield _Row(number, value) if is_row else DataError(f"row {number}: not a JSON object: {value!r:.80}", path)
+
+
 _READERS: dict[str, Callable[[Iterator[text_lines.Line | DataError], str], Iterator[_Row | DataError]]] = {
     TSV: _tsv,
+    _NAMED_TSV: _named_tsv,
     CSV: _csv,
+    QUOTED_TSV: _quoted_tsv,
+    _ARRAY: _array,
     JSONL: _jsonl,
     LINES: _texts,
 }  # fmt: skip

@@ -17,15 +17,14 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, Union, cast
 
 from bert_tf.errors import DataError, EmptyFileError
-from bert_tf.io import files
+from bert_tf.io import encodings, files
 
 STANDARD_INPUT = "-"
 
 Source = Union[str, "os.PathLike[str]"]
 
 _BOM = b"\xef\xbb\xbf"
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-_COMPRESSED = b"\x1f\x8b"  # first bytes of gzip files
+_SAMPLE = 1 << 18  # bytes by which an encoding is guessed
 LONGEST_LINE = 1 << 26  # bytes
 _MOST_BLANK = 1_000_000
 
@@ -72,11 +71,12 @@ class Line(NamedTuple):
 def opened(source: Source) -> Iterator[BinaryIO]:
     """Opens a file or standard input (`-`), decompressed, without byte order mark; read errors become `DataError`."""
     with _read_errors(source), _opened(source) as file:
-        begin = cast(io.BufferedReader, file).peek(len(_BOM))
+        begin = cast(io.BufferedReader, file).peek(encodings.LONGEST)
         if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
             raise EmptyFileError("the file is empty", source)
-        if begin.startswith(_COMPRESSED):
-            raise DataError("the file is compressed; add .gz to its name", source)
+        found = encodings.instead_of_text(begin)
+        if found:
+            raise DataError(found, source)
         if begin.startswith(_BOM):
             file.read(len(_BOM))
         yield file
@@ -160,31 +160,54 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
     """
     blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
     found = False
+    remedy = _Remedy(source)
     with _read_errors(path), _opened(source) as file:
         for number, line in _numbered(file, source, path):
             data = line.removesuffix(b"\n").removesuffix(b"\r")
             if number == 1:
                 data = data.removeprefix(_BOM)
+                _refuse_other_formats(line, path)
             found = found or bool(data.strip())
             blank.append((number, data))
             if keeps_blank or (found and data):
                 for held in blank:
-                    yield _decoded(path, *held)
+                    yield _decoded(path, *held, remedy)
                 blank.clear()
         if isinstance(source, Elsewhere) and source.goes_on:
             for held in blank:
-                yield _decoded(path, *held)
+                yield _decoded(path, *held, remedy)
     if not found and not is_slice(source):
         raise EmptyFileError("the file is empty", path)
 
 
-def _decoded(path: str, number: int, data: bytes) -> Line | DataError:
+def _refuse_other_formats(begin: bytes, path: str) -> None:
+    found = encodings.instead_of_text(begin)
+    if found:
+        raise DataError(found, path, 1)
+
+
+class _Remedy:
+    """What to do with a file that is not UTF-8: guessed once, by its beginning, or of a pipe by the first such line."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._said = ""
+
+    def of(self, line: bytes) -> str:
+        if not self._said:
+            self._said = encodings.remedy(self._begin() + line)
+        return self._said
+
+    def _begin(self) -> bytes:
+        if isinstance(self._source, Elsewhere) or not os.path.isfile(self._source):
+            return b""
+        with _opened(self._source) as file:
+            return file.read(_SAMPLE).rpartition(b"\n")[0] + b"\n"
+
+
+def _decoded(path: str, number: int, data: bytes, remedy: _Remedy) -> Line | DataError:
     try:
         return Line(number, data.decode())
     except UnicodeDecodeError as error:
-        found = f"byte {error.start + 1} of the line is {data[error.start]:#04x}; iconv -f LATIN1 -t UTF-8 converts Latin-1"
-        if number == 1 and data.startswith(_UTF16_BOMS):
-            found = "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
-        if number == 1 and data.startswith(_COMPRESSED):
-            found = "the file is compressed; add .gz to its name"
-        return DataError(f"not UTF-8: {found}", path, number)
+        place = f"byte {error.start + 1} of the line is {data[error.start]:#04x}"
+        return DataError(f"not UTF-8: {place}; {remedy.of(data)}", path, number)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bert_tf.errors import VocabularyError
-from bert_tf.io import files
+from bert_tf.io import encodings, files
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -61,6 +61,9 @@ class Vocabulary:
             data = files.read_bytes(path)
         except OSError as error:
             raise VocabularyError(f"cannot read the vocabulary: {files.reason(error)}", path) from error
+        found = encodings.instead_of_text(data)
+        if found:
+            raise VocabularyError(found, path)
         # Only "\n" ends a line: str.splitlines would cut at U+2028 too.
         lines = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n")
         tokens = []

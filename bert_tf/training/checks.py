@@ -11,6 +11,7 @@ from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run, run_folder
 from bert_tf.estimator.evaluations import read as read_evaluations
+from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
@@ -19,6 +20,8 @@ from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.training import calibration, distillation
 from bert_tf.training.job import Job, find_loss_options, find_metric, find_target
+
+_NAMED = 3  # ids in a warning
 
 
 @WALL.span(DATA)
@@ -45,6 +48,7 @@ def check(job: Job) -> RestorePlan:
     plan = _restored(job, problems)
     preflight.refuse(problems)
     preflight.refuse(list(_of_files(job)))
+    _warn_of_leaks(job)
     return plan
 
 
@@ -52,6 +56,22 @@ def _check_calibration(job: Job) -> None:
     splits = job.splits[DEV]
     examples = sum(len(job.examples[split]) for split in splits)
     calibration.check(job.family, examples, data=", ".join(splits), rules=job.settings.inference.rules)
+
+
+def _warn_of_leaks(job: Job) -> None:
+    """Warns of rows to evaluate that are trained on."""
+    held_out = [split for split in job.splits.get(DEV, ()) if not isinstance(job.examples[split], OnDisk)]
+    if TRAIN not in job.splits or isinstance(job.examples[job.train_split], OnDisk):
+        return
+    texts = {hash(example.texts) for example in job.examples[job.train_split]} if held_out else set()
+    for split in held_out:
+        rows = job.examples[split]
+        known = [example.guid for example in rows if hash(example.texts) in texts]
+        if known:
+            named = ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED)
+            log.warning(
+                "%s: %d of %d rows are in train too, so their scores say little: %s", *(split, len(known), len(rows), named)
+            )
 
 
 def _restored(job: Job, problems: list[str]) -> RestorePlan:

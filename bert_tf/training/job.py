@@ -31,6 +31,7 @@ from bert_tf.tasks import families
 from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.tasks.survey import MANY_TRUNCATED
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.fold_task import Part, Whole
@@ -194,6 +195,7 @@ def features(job: Job, split: str) -> Features:
         *(split, found.examples, found.lengths.mean(), found.truncated),
         *(f" of all {len(whole.examples)}" if part else "", data.max_seq_length, " (from the cache)" if cached else ""),
     )
+    _say_truncated(split, found, data.max_seq_length)
     if trains:
         _say_left_out(split, examples, found)
     return found
@@ -205,6 +207,12 @@ def _describe(job: Job, split: str, found: Features, longest: int) -> None:
         published.info("%s", line)
     if job.machine.is_chief:
         describe.keep_examples(job.results_dir, split, lines)
+
+
+def _say_truncated(split: str, found: Features, longest: int) -> None:
+    if found.truncated > MANY_TRUNCATED * found.examples:
+        share = 100 * found.truncated / found.examples
+        log.warning("%s: %.0f %% of the examples lose text at --max_seq_length=%d; raise it", split, share, longest)
 
 
 def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:

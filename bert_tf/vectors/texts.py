@@ -16,7 +16,7 @@ from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.task import CustomTask
 
-FORMATS = (tables.LINES, *tables.FORMATS)
+FORMATS = (tables.LINES, *tables.INPUT_FORMATS)
 
 _PAIR = " ||| "  # divides the two texts of a line, as in the published extract_features.py
 _TXT = ".txt"

@@ -40,7 +40,11 @@ def test_shards_are_those_of_one_machine(flags, tmp_path, capsys):
 def test_a_file_that_cannot_be_used_is_one_line(flags, tmp_path, capsys):
     (tmp_path / "b.txt").write_bytes(b"a\n\xff\n")
     assert run(flags, tmp_path / "x", "--beam", "--", "--runner=FnApiRunner") == 2
-    assert capsys.readouterr().err.splitlines()[-1].endswith("b.txt:2: not UTF-8; convert it, as with iconv -t UTF-8")
+    assert (
+        capsys.readouterr()
+        .err.splitlines()[-1]
+        .endswith("b.txt:2: not UTF-8; convert the file from its encoding, as with iconv -f ENCODING -t UTF-8")
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,9 @@ def refused(project, tmp_path, capsys):
     return run
 
 
+DAMAGED = "; convert the file from its encoding, as with iconv -f ENCODING -t UTF-8"
+
+
 def test_all_damaged_rows_are_listed_with_the_flag_that_leaves_them_out(project, refused, caplog):
     path = project.data_dir / "train.tsv"
     rows = [line.split(b"\t") for line in path.read_bytes().split(b"\n")]
@@ -47,7 +50,7 @@ def test_all_damaged_rows_are_listed_with_the_flag_that_leaves_them_out(project,
     del rows[2][2]
     path.write_bytes(b"\n".join(map(b"\t".join, rows)))
     assert refused() == [
-        f"{path}:2: not UTF-8: byte 8 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1",
+        f"{path}:2: not UTF-8: byte 8 of the line is 0xff{DAMAGED}",
         f"{path}:3: 4 cells, expected 5; cells are separated by tabs",
         f"{path}:4: unknown label 'yes'; known are 0, 1",
         f"{path}:5: the text in column '#1 String' is empty",

@@ -1,14 +1,18 @@
 """An audit of a task's files, and a training with its corrections."""
 
 import csv
+import errno
 import json
+import os
 import re
+import shutil
 
 import pytest
 
 import bert_tf
 from bert_tf.audit import page
 from bert_tf.errors import DataError, FlagError, OutputError
+from bert_tf.operations.data import audit
 from tests.tiny import write_project
 
 
@@ -94,3 +98,70 @@ def test_mistakes_are_one_line(project, tmp_path):
         bert_tf.audit_data(**given, predictions=str(tmp_path / "p.tsv"))
     with pytest.raises(FlagError, match="takes --train_file and --dev_file"):
         bert_tf.audit_data(task_name="custom", output_dir=tmp_path)
+
+
+@pytest.fixture
+def again(audited, project, tmp_path, monkeypatch):
+    """Audits a copy of the folder, with other predictions; returns its table and the call."""
+    monkeypatch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
+    for path in (audited.table, audited.page):
+        shutil.copy(path, tmp_path)
+    train = project.data_dir.parent / "train.csv"
+
+    def call(predictions="elsewhere\tx\t1\t0\n", header="id\tlabel\tprobability_a\tprobability_b\n", **settings):
+        (tmp_path / "p.tsv").write_text(header + predictions)
+        given = {"task_name": "custom", "train_file": train, "id_column": "id", "predictions": str(tmp_path / "p.tsv")}
+        return bert_tf.audit_data(**given, output_dir=tmp_path, **settings)
+
+    return tmp_path / "audit.csv", call
+
+
+def test_an_edited_table_is_replaced_only_if_a_flag_says_so(again):
+    table, call = again
+    with pytest.raises(DataError, match="no prediction of a training row"):  # the table is as the audit wrote it
+        call()
+    edited = table.read_bytes().replace(b"relabel", b"")
+    table.write_bytes(edited)
+    with pytest.raises(OutputError, match="audit.csv: is not as the audit wrote it; name another --output_dir, or add --over"):
+        call()
+    with pytest.raises(DataError, match="no prediction of a training row"):
+        call(overwrite=True)
+    assert table.read_bytes() == edited
+    table.with_name("audit.html").unlink()
+    table.with_name("audit.html").mkdir()
+    with pytest.raises(OutputError, match="audit.html: cannot write: Is a directory"):
+        call(overwrite=True)
+
+
+def test_what_is_said_to_be_written_is(again, monkeypatch):
+    table, _ = again
+    result = audit.AuditResult((), "", table, table.with_name("audit.html"))
+    page_before, replace = result.page.read_bytes(), os.replace
+
+    def full(source, target):
+        if str(target).endswith(".html"):
+            raise OSError(errno.EIO, "Input/output error")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OutputError, match=f"audit.html: cannot write: Input/output error.*; {table} is written$"):
+        audit._write(result, b"new", "new")
+    assert (table.read_bytes(), result.page.read_bytes()) == (b"new", page_before)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("t0\tx\tnan\t0.5\n", "t0: 'nan' is not a probability, from 0 to 1"),
+        ("t0\tx\t5\t-4\n", "t0: '5' is not a probability, from 0 to 1"),
+        ("t0\tx\t-3\t4\n", "t0: '-3' is not a probability, from 0 to 1"),
+        ("t0\tx\t0.5\t0.9\n", "t0: the probabilities have the sum 1.4, not 1"),
+        ("t0\tx\tmuch\t0.9\n", "t0: 'much' is not a probability, from 0 to 1"),
+        ("t0\tx\t\t1\n", "t0: '' is not a probability, from 0 to 1"),
+        ("", "p.tsv: no predictions below the header line"),
+        ("t0\tx\t1\t0\nt0\tx\t0\t1\n", "p.tsv:3: the id 't0' is in a line above"),
+    ],
+)
+def test_predictions_that_are_none_are_refused(again, lines, problem):
+    with pytest.raises(DataError, match=re.escape(problem)):
+        again[1](lines)

@@ -66,10 +66,11 @@ def test_a_folder_is_described(run, vocab_file):
         "    1-16                2 100.0%  ########################################",
         "  truncated at   64: 0.0%, 128: 0.0%, 256: 0.0%, 512: 0.0%",
         "  in train too   1 rows (50.0%): dev-1",
+        "  warning        in train too, so their scores say little: 1 rows (50.0%): dev-1",
         "",
         "test: SST-2/test.tsv is missing",
         "",
-        "every row can be used; in train too: 1",
+        "every row can be used; warnings: 1; in train too: 1",
     ]
     found = bert_tf.check_data("SST-2", vocab_file=vocab_file)
     assert (str(found) + "\n", found.problems) == (out, ())
@@ -232,3 +233,10 @@ def test_tensorflow_and_matplotlib_are_left_out_of_what_reads_files(tmp_path):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
     assert (done.returncode, "no problem found" in done.stdout) == (0, True), done.stderr
+
+
+def test_texts_that_were_converted_from_another_encoding_than_their_own_are_a_warning(run):
+    rows = ["text,label", "It didn\x92t stop.,a", "It didn\u2019t stop.,b", "caf\u00c3\u00a9,a", "\u00c3 bient\u00f4t,b"]
+    status, out, _ = run("--task_name=custom --train_file=a.csv", {"a.csv": rows})
+    assert (status, "texts have signs of a wrong encoding" in out) == (0, True)
+    assert "convert the file from its own: 2 rows (50.0%): train-2, train-4" in out

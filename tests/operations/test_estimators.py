@@ -211,3 +211,34 @@ def test_further_settings_are_checked():
     for rows, problem in (("a text", "expected rows of texts"), (ROWS[:2], "inconsistent numbers of samples")):
         with pytest.raises(ValueError, match=problem):
             bert_tf.BertClassifier().fit(rows, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "settings", "problem"),
+    [
+        ([], [], None, r"0 sample\(s\)"),
+        (["a", "b"], ["x", float("nan")], None, r"y\[1\] is nan: 1 labels are missing"),
+        (["a", "b"], [None, "x"], None, r"y\[0\] is None"),
+        (["a", "b"], 5, None, "expected labels, such as a list; got int"),
+        (["a", "b"], ["x", "y"], 5, "settings=5: expected a mapping of settings of fine_tune"),
+        (["a", "b"], ["x", "y"], {5: 1}, "settings={5: 1}: expected a mapping"),
+        (
+            ["a", "b"],
+            ["x", "y"],
+            {"output_dir": "out"},
+            r"output_dir is a parameter of BertClassifier: give BertClassifier\(out",
+        ),
+        (["a", "b"], ["x", "y"], {"task_name": "MRPC"}, "task_name is decided by BertClassifier.fit; leave it out"),
+    ],
+)
+def test_rows_and_settings_that_cannot_be_used_are_named_before_anything_is_trained(rows, labels, settings, problem):
+    with pytest.raises(ValueError, match=problem):
+        bert_tf.BertClassifier(settings=settings).fit(rows, labels)
+
+
+def test_missing_values_of_pandas_are_named():
+    pandas = pytest.importorskip("pandas")
+    for model, labels in ((bert_tf.BertClassifier(), ["x", pandas.NA]), (bert_tf.BertRegressor(), [1.0, pandas.NA])):
+        for given in (labels, pandas.Series(labels)):
+            with pytest.raises(ValueError, match=r"y\[1\] is (<NA>|nan): 1 labels are missing"):
+                model.fit(["a", "b"], given)

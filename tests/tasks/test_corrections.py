@@ -1,5 +1,8 @@
 """Rows of a split: which are left out or get other labels, and what is counted of them."""
 
+import csv
+import io
+
 import pytest
 
 from bert_tf.audit import findings
@@ -42,6 +45,9 @@ def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
         assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
     with pytest.raises(DataError, match="cannot read the file"):
         corrected(exclude=str(tmp_path / "none.csv"))
+    (tmp_path / "excel.csv").write_bytes("id\ntrain-1\n".encode("utf-16"))
+    with pytest.raises(DataError, match="the file is UTF-16; iconv"):
+        corrected(exclude=str(tmp_path / "excel.csv"))
 
 
 def test_an_audit_says_what_to_do_with_each_row(file):
@@ -122,3 +128,14 @@ def test_labels_are_counted_and_texts_that_repeat_or_contradict_named(rows, labe
     assert (dict(found.labels), found.numbers.tolist()) == (labels, numbers)
     assert (found.duplicates, found.contradictions) == (tuple(duplicates), tuple(contradictions))
     assert survey([SentenceExample(guid, "a") for guid in "abcab"], words).repeated_ids == ("a", "b")
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_texts_and_are_read_back(file):
+    names = ("=1+1", "+cmd", "-a", "@x", "'=1+1", "\tx", "-0.5", "'a", "plain")
+    rows = [SentenceExample(name, name, None, name) for name in names]
+    found = [findings.Finding(findings.LABEL, 0.1, findings.row_of("train", row, is_train=True), row.guid) for row in rows]
+    text = findings.table(found, ",")
+    cells = [line["id"] for line in csv.DictReader(io.StringIO(text, newline=""))]
+    assert cells == ["'=1+1", "'+cmd", "'-a", "'@x", "''=1+1", "'\tx", "-0.5", "'a", "plain"]
+    assert list(corrections.read(file(text), corrections.RELABEL).items()) == [(name.strip(), name.strip()) for name in names]
+    assert corrections.read(file("id,label\n'=a,b\n"), corrections.RELABEL) == {"'=a": "b"}  # not written by an audit

@@ -80,6 +80,7 @@ _WHICH = ": which column holds the text? Name it with --text_a, a second with --
 _HALF = "unpaired surrogate '\\ud83d' in column '{}': write both halves of the pair, or neither"
 _HEADER = "; if this line is a header, add --has_header"
 _MEANT = "; if it is intended, list all labels with --labels"
+_TOO_FEW = " in column 'label'; at least two labels are required"
 _KNOWN, _SETS = {"labels": "0,1"}, {"problem": MULTI_LABEL, "label_separator": "|"}
 _NUMBERED = {"text_a": "1", "label_column": "2"}
 _TITLE = "title,body,label\na,b,0\n, ,1\n"
@@ -101,7 +102,28 @@ _TITLE = "title,body,label\na,b,0\n, ,1\n"
         ("words,class\nx,1\n", {**_NUMBERED, **_KNOWN}, f":1: unknown label 'class'; known are 0, 1{_HEADER}"),
         ("words,class\nx,1\n", {**_NUMBERED, "problem": REGRESSION}, f":1: the label 'class' is not a number{_HEADER}"),
         ("text,label\na,x\nb,x\n", {}, ": every row has the label 'x' in column 'label'; at least two labels are required"),
-        ("text,label\na,\nb,\n", {}, ": no row has a label in column 'label'; at least two labels are required"),
+        ("text,label\na,\nb,\n", {}, ":2: the value in column 'label' is empty; no other row can be used either"),
+        (
+            "text,label\na, b,x\n",
+            {},
+            ":2: 3 cells, expected 2; cells are separated by commas, and a text with commas is in quotes",
+        ),
+        ("text,label\na,x\nb,\n", {}, f": every row has the label 'x'{_TOO_FEW}; 1 rows cannot be used, the first: "),
+        *((f"text,label\na,{word}\n", {}, f":2: the label {word!r} stands for a missing value") for word in ("nan", "#N/A")),
+        ("text,label\na,['x']\n", {}, ":2: the label \"['x']\" is a list written as text; if it is a class, list"),
+        (
+            "text,label\na,\"['x', 'y']\"\n",
+            {"problem": MULTI_LABEL},
+            ":2: the labels \"['x', 'y']\" are a list written as text",
+        ),
+        (
+            'text,label\na,"1,0,0"\n',
+            {"problem": MULTI_LABEL},
+            ":2: the labels 1, 0, 0 are 0 and 1 for each label; write the names",
+        ),
+        ('text,label\na,"1,0"\nb,"0,1"\n', {"problem": MULTI_LABEL}, ": every row has 2 values of 0 or 1, one for each label"),
+        ("text,label\na,x|x\n", _SETS, ":2: the label 'x' is repeated in the row"),
+        ("text,text_b,label\na,b,0\n", _KNOWN, _WHICH.replace("title | label", "text | text_b | label")),
         ("text,label\na,x|z\n", {**_SETS, "labels": "x,y"}, f":2: unknown label 'z'; known are x, y{_MEANT}"),
     ],
 )
@@ -138,7 +160,15 @@ def test_json_of_another_kind_is_named(tmp_path, row, problem, message):
 # Labels
 
 
-SORTED = {"pos|neg|pos": "neg|pos", "10|9|-1": "-1|9|10", "0.5|0.25|1": "0.25|0.5|1", "10|9|nan": "10|9|nan", " a |a|b": "a|b"}
+SORTED = {
+    "pos|neg|pos": "neg|pos",
+    "10|9|-1": "-1|9|10",
+    "0.5|0.25|1": "0.25|0.5|1",
+    "10|9|ten": "10|9|ten",
+    "a|nan|b": "a|b",
+    "none|a": "a|none",
+    " a |a|b": "a|b",
+}
 
 
 @pytest.mark.parametrize("labels", SORTED)
@@ -164,7 +194,8 @@ def test_listed_labels_keep_their_order_and_those_of_a_model_come_first(tmp_path
     [
         ("text,label\na,1.5\nb,-2e3\n", "a.csv", {"problem": REGRESSION}, [1.5, -2000.0]),
         ('{"text": "a", "label": 3}\n{"text": "b", "label": "0.5"}\n', "a.jsonl", {"problem": REGRESSION}, [3.0, 0.5]),
-        ('{"text": "a", "label": true}\n{"label": false, "text": "b"}\n', "a.jsonl", {}, ["true", "false"]),
+        ('{"text": "a", "label": true}\n{"label": false, "text": "b"}\n', "a.jsonl", {}, ["True", "False"]),
+        ("text,label\na,NA\nb,x\n", "a.csv", {"labels": "NA,x"}, ["NA", "x"]),
         ("text\tlabel\na\tx, y\nb\t\nc\ty\n", "a.tsv", {"problem": MULTI_LABEL}, [("x", "y"), (), ("y",)]),
         ("text,label\na,x|y z\n", "a.csv", _SETS, [("x", "y z")]),
         ('{"text": "a", "label": ["x", 1]}\n{"text": "b", "label": []}\n', "a.jsonl", _SETS, [("x", "1"), ()]),

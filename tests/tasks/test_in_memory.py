@@ -98,7 +98,7 @@ def test_a_data_frame_is_rows_named_by_its_index():
         (("a", {"x": 0}), MULTI_LABEL, "row 0: the label {'x': 0} is not a list of names"),
         (("a", "x"), MULTI_LABEL, "row 0: the label 'x' is not a list of names"),
         ({"text": "a"}, CLASSIFICATION, "row 0: has text; give text or sentence or text_a and text_b or .*, and label"),
-        ({"text": "a", "sentence": "b", "label": "x"}, CLASSIFICATION, "row 0: has text, sentence, label; give"),
+        ({"text": "a", "sentence": "b", "label": "x"}, CLASSIFICATION, "row 0: has text, sentence: which is the text?"),
     ],
 )
 def test_a_sentence_of_another_form_is_one_line(row, kind, message):
@@ -288,3 +288,74 @@ def test_pairs_have_scores_or_belong_together_and_options_are_numbered_lettered_
     assert SimilarityTask(train=[("He left.", "He went.", 4.5)], highest_score=5).examples("", "train")[0].label == 4.5
     together = ContrastiveTask(train=[("Who left?", "Ann did.")], temperature=0.1)
     assert (together.examples("", "train")[0].label, together.family.temperature) == (BELONG, 0.1)
+
+
+# Values of data frames
+
+
+def test_missing_values_of_pandas_are_as_none():
+    pandas = pytest.importorskip("pandas")
+    missing, said = pandas.NA, []
+    kinds = {"problem": MULTI_LABEL}
+    for rows, settings in (
+        ([(missing, "x")], {}),
+        ([("a", missing, "x")], {}),
+        ([("a", missing)], {}),
+        ([("a", ["x", missing])], kinds),
+        ([("a", missing)], kinds),
+        ([("a", missing)], {"problem": REGRESSION}),
+        ([{"text": "a", "label": missing}], {}),
+        (TRAIN, {"labels": ["weather", missing]}),
+    ):
+        with pytest.raises((DataError, FlagError)) as caught:
+            SentenceTask(train=rows, **settings)
+        said.append(str(caught.value))
+    assert said[0] == "train: row 0: a text is None"
+    assert said[2] == said[6] == "train: row 0: the label None is not a name"
+    rows = [{"a": "x", "b": missing, "label": label, "id": missing} for label in "xy"]
+    examples = SentenceTask(train=rows, text_a="a,b").examples("", "train")
+    assert [(one.text_a, one.guid) for one in examples] == [("x", "train-0"), ("x", "train-1")]
+    for task, row in (
+        (TagTask, (["a"], [missing])),
+        (ChoiceTask, {**OPTIONS, "answer": missing}),
+        (SimilarityTask, ("a", "b", missing)),
+    ):
+        with pytest.raises(DataError, match="^train: row 0: "):
+            task(train=[row])
+
+
+def test_cells_may_be_arrays_as_in_frames_of_parquet():
+    def array(*values):
+        return np.array(values, object)
+
+    (example,) = SpanTask(train=[{**QUESTION, "answer": array("fox"), "start": np.array([4])}]).examples("", "train")
+    assert example.answers == (Answer("fox", 4),)
+    answers = {"text": array("fox"), "answer_start": np.array([4], np.int32)}
+    row = {name: QUESTION[name] for name in ("question", "context")}
+    assert SpanTask(train=[{**row, "answers": answers}]).examples("", "train")[0].answers == example.answers
+    (example,) = ChoiceTask(train=[{**OPTIONS, "options": array(*OPTIONS["options"])}]).examples("", "train")
+    assert example.options == tuple(OPTIONS["options"])
+    passage = {"article": "It rains.", "questions": array("why?"), "options": array(array("a", "b")), "answers": array("B")}
+    assert ChoiceTask(train=[passage]).examples("", "train")[0].label == 1
+    (example,) = TagTask(train=[{"tokens": array("a", "b"), "tags": array("O", "B-X")}]).examples("", "train")
+    assert example.words == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "problem"),
+    [
+        ([("a", "nan"), ("b", "x")], {}, "train: row 0: the label 'nan' stands for a missing value"),
+        ([("a", [1, 0]), ("b", [0, 1])], {"problem": MULTI_LABEL}, "train: every row has 2 values of 0 or 1"),
+        ([("a", [1, 0, 0])], {"problem": MULTI_LABEL}, "train: row 0: the labels 1, 0, 0 are 0 and 1 for each label"),
+        ([{"text": "a", "text_b": "b", "label": "x"}], {}, "train: row 0: has text, text_b: which is the text?"),
+        (TRAIN, {"problem": 5}, "problem: unknown problem '5'"),
+    ],
+)
+def test_rows_that_hardly_mean_what_they_say_are_refused(rows, settings, problem):
+    with pytest.raises((DataError, FlagError)) as caught:
+        SentenceTask(train=rows, **settings)
+    assert str(caught.value).startswith(problem)
+
+
+def test_truth_values_have_the_names_of_files():
+    assert SentenceTask(train=[("a", True), ("b", np.False_)]).family.labels == ("False", "True")

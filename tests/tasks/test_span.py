@@ -26,7 +26,10 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tasks.refusals import refusal
 
 READER, READER_2 = Reader(may_be_none=False), Reader(may_be_none=True)
-FIRST, NO_NUMBER = "article 1, paragraph 1, question 1", "the value in column 'start' is not a whole number from 0 on: 'x'"
+FIRST = "article 1, paragraph 1, question 1"
+NO_NUMBER = (
+    "the value in column 'start' is not a whole number from 0 on: 'x'; leave out the starts that are unknown, or correct them"
+)
 NO_ANSWER = "the question has no answer; --version_2_with_negative (--task_name=SQuAD2) allows that"
 NO_ARTICLES = "no articles: expected SQuAD's layout, {'data': [...]}; name JSON lines .jsonl"
 FOX = SpanExample("q1", "who?", "red fox", (Answer("fox", 4), Answer("red fox", 0)), "Foxes")
@@ -63,12 +66,21 @@ ONE = SpanExample("q1", "who?", "red fox", (Answer("fox", 4),), "Foxes")
 UNNAMED = SpanExample("train-2", "who?", "red fox", (Answer("fox", 4),))
 OBJECT = {"context": "red fox", "question": "who?", "answer": "fox", "start": 4, "id": "q1", "title": "Foxes"}
 
+LISTS = {
+    **{name: OBJECT[name] for name in ("context", "question", "id", "title")},
+    "answers": {"text": ["fox"], "answer_start": [4]},
+}
+
+LISTED = {**LISTS, "answers": [{"text": "fox", "answer_start": 4}]}
+
 
 @pytest.mark.parametrize(
     ("reader", "split", "name", "text", "expected"),
     [
         (READER, "train", "a.jsonl", OBJECT, ONE),
         (Reader(may_be_none=False, file_format="jsonl"), "train", "a.json", OBJECT, ONE),
+        (READER, "train", "a.jsonl", LISTS, ONE),
+        (READER, "train", "a.jsonl", LISTED, ONE),
         (READER, "train", "a.csv", "id,title,question,context,answer,start\nq1,Foxes,who?,red fox,fox,4\n", ONE),
         (READER, "train", "a.tsv", "start\tanswer\tcontext\tquestion\tid\ttitle\n4\tfox\tred fox\twho?\tq1\tFoxes\n", ONE),
         (READER, "train", "a.csv", "question,context,answer\nwho?,red fox,fox\n", UNNAMED),
@@ -91,6 +103,14 @@ def test_tables(tmp_path, reader, split, name, text, expected):
         (squad(question(answers=[])), "a.json", f"{FIRST}: {NO_ANSWER}"),
         (squad(question(answers=[{"text": "fox"}])), "a.json", f"{FIRST}: no 'answer_start' in the object"),
         (squad(question(answers=[{"text": "fox", "answer_start": "x"}])), "a.json", f"{FIRST}: {NO_NUMBER}"),
+        *(
+            (
+                squad(question(is_impossible=value)),
+                "a.json",
+                f"{FIRST}: 'is_impossible' is neither true nor false: {value!r}; write it" " without quotes",
+            )
+            for value in ("False", "true", 0)
+        ),
         (squad(question(answers="fox")), "a.json", f"{FIRST}: 'answers' is not a list: 'fox'"),
         (squad(3), "a.json", f"{FIRST}: expected an object, not 3"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "a.json", "article 1, paragraph 1: no 'context' in the object"),

@@ -1,6 +1,7 @@
 """Tables in every format, whole and damaged."""
 
 import csv
+import datetime
 import gzip
 import io
 import itertools
@@ -17,7 +18,8 @@ from bert_tf.tasks.tables import RowError, open_table
 from tests.tasks.refusals import refusal
 
 BOM = b"\xef\xbb\xbf"
-LATIN1 = "; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+LATIN1 = "; it looks like WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 converts the file; look at the result"
+DAMAGED = "; convert the file from its encoding, as with iconv -f ENCODING -t UTF-8"
 GZIPPED = gzip.compress(b"x\n" * 99)
 
 
@@ -125,7 +127,7 @@ def test_files_that_are_no_tables_are_named(tmp_path, name):
         assert message_of(path, "x") == f"{path}: the file is empty"
     for encoding in ("utf-16-le", "utf-16-be"):
         write(tmp_path, "\ufeffsentence\tlabel\na\t1\n".encode(encoding), name)
-        assert message_of(path, "x") == f"{path}:1: not UTF-8: the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        assert message_of(path, "x") == f"{path}:1: the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
     path.unlink()
     assert message_of(path, "x") == f"{path}: cannot read the file: No such file or directory"
     path.mkdir()
@@ -144,11 +146,143 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(tmp_path):
     assert list(map(str, problems)) == [
         f"{path}:3: it is bad",
         f"{path}:4: 1 cells, expected 2; cells are separated by tabs",
-        f"{path}:5: not UTF-8: byte 2 of the line is 0xff{LATIN1}",
+        f"{path}:5: not UTF-8: byte 2 of the line is 0xff{DAMAGED}",
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("It didn\u2019t stop \u201cat all\u201d.", "cp1252", "WINDOWS-1252"),
+        ("L\u2019\xe9t\xe9 \xe0 Gr\xfc\xdfau: 5 \u20ac.", "cp1252", "WINDOWS-1252"),
+        ("\u5929\u6c14\u5f88\u597d", "gbk", "GB18030"),
+        ("\u5929\u6c17 rain, \u3044\u3044\u3067\u3059\u3002", "shift_jis", "SHIFT-JIS"),
+        ("\u4eca\u65e5\u306f\u3044\u3044\u3067\u3059", "euc_jp", "EUC-JP"),
+        ("\uc624\ub298 \ub0a0\uc528\uac00 \uc88b\uc2b5\ub2c8\ub2e4", "euc_kr", "EUC-KR"),
+        ("\u6211\u5011\u4eca\u5929\u53bb\u516c\u5712\u73a9", "big5", "BIG5"),
+        ("\u0414\u043e\u0436\u0434\u044c \u0438\u0434\u0451\u0442 \u0432\u0435\u0441\u044c", "cp1251", "WINDOWS-1251"),
+        ("\u0414\u043e\u0436\u0434\u044c \u0432\u0435\u0441\u044c \u0434\u0435\u043d\u044c", "koi8_r", "KOI8-R"),
+    ],
+)  # fmt: skip
+def test_the_encoding_of_a_file_is_guessed(tmp_path, text, encoding, name):
+    path = write(tmp_path, f"x\tlabel\nplain\t0\n{text}\t1\n".encode(encoding))
+    found = message_of(path, "x")
+    assert found.startswith(f"{path}:3: not UTF-8: byte ")
+    assert f"; it looks like {name}: iconv -f {name} -t UTF-8 converts the file" in found
+
+
+def test_a_line_of_another_encoding_among_utf8_is_named(tmp_path):
+    path = write(tmp_path, "x\ncaf\xe9\n".encode() + b"caf\xe9\n")
+    assert message_of(path, "x").endswith(
+        "; other lines are UTF-8, so this one is damaged or from another file: write it again"
+    )
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (LFS, "the file is a pointer of Git LFS to the data; git lfs pull fetches it"),
+        ("text,label\na,b\n".encode("utf-16-le"), "the file is UTF-16LE; iconv -f UTF-16LE -t UTF-8 converts it"),
+        ("text\tlabel\na\tb\n".encode("utf-16-be"), "the file is UTF-16BE; iconv -f UTF-16BE -t UTF-8 converts it"),
+        ("text,label\na,b\n".encode("utf-32-le"), "the file is UTF-32LE; iconv -f UTF-32LE -t UTF-8 converts it"),
+        (b"PK\x03\x04\x14\0", "the file is a ZIP archive or an Excel workbook; unpack it, or save it as CSV in UTF-8"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_by_its_first_bytes(tmp_path, name, data, said):
+    assert message_of(write(tmp_path, data, name), "text").endswith(said)
+
+
+def test_quotes_of_pandas_in_tsv_are_read_or_left_if_a_format_says_so(tmp_path):
+    path = write(tmp_path, b'x\ty\n"The ""rain"" fell."\t1\n"two\nlines"\t0\n')
+    remedy = "add --file_format=quoted_tsv, or tsv if the quotes belong to the text"
+    problems: list[DataError] = []
+    assert list(open_table(path).read(["x"], lambda _, row: row[0], problems.append)) == ['lines"']
+    assert [str(one).partition(": ")[0] for one in problems] == [f"{path}:2", f"{path}:3"]
+    assert all(str(one).endswith(remedy) for one in problems)
+    assert rows(path, "x", form="quoted_tsv") == [(2, ['The "rain" fell.']), (3, ["two\nlines"])]
+    assert cells(write(tmp_path, b'x\n"The ""rain"" fell."\n'), "x", form="tsv") == [['"The ""rain"" fell."']]
+
+
+# Rows that are no lines
+
+
+@pytest.mark.parametrize("space", ["", "\n", " \n  "])
+def test_a_json_array_of_objects_is_rows(tmp_path, space):
+    text = f'[{space}{{"x": "a\\u00e9", "y": 1}},{space}{{"x": "b", "y": [0.5, null]}}{space}]'
+    path = write(tmp_path, text.encode(), "a.json")
+    assert rows(path, "x", "y") == [(1, ["a\xe9", 1]), (2, ["b", [0.5, None]])]
+    assert rows(write(tmp_path, f"\n\n {text}\n\n".encode(), "a.json"), "x") == [(1, ["a\xe9"]), (2, ["b"])]
+    path = write(tmp_path, text.replace('"b"', "2").replace("]}", '], "y": 0}').encode(), "a.json")
+    assert message_of(path, "x") == f"{path}: row 2: the key 'y' appears twice"
+    path = write(tmp_path, f'[{space}{{"x": "a"}},{space}{{"z": 1}}]'.encode(), "a.json")
+    assert message_of(path, "x") == f"{path}: row 2: no 'x' in the object"
+    path = write(tmp_path, f'[{space}{{"x": "a"}},{space}{{"x": '.encode(), "a.json")
+    assert message_of(path, "x").startswith(f"{path}: row 2: not JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[]", ": the JSON array has no rows"),
+        ("[\n\n]\n", ": the JSON array has no rows"),
+        ('[[1, 2],\n{"x": 1}]', ": row 1: not a JSON object: [1, 2]"),
+        ('[{"x": "a"}\n{"x": "b"}]', ': row 2: not JSON: \'{"x": "b"}]\' where a comma or the end of the array is expected'),
+        ('[{"x": "a"}] more', ": more text after the JSON array: 'more'"),
+        ('[{"x": "a"}', ": row 2: not JSON: '' where a comma or the end of the array is expected"),
+    ],
+)
+def test_what_is_wrong_with_a_json_array_is_named(tmp_path, text, said):
+    path = write(tmp_path, text.encode(), "a.json")
+    assert message_of(path, "x") == f"{path}{said}"
+
+
+def test_a_json_array_that_is_nested_too_deep_is_refused(tmp_path):
+    path = write(tmp_path, b'[{"x": ' + b"[" * 9000 + b"]" * 9000 + b"}]", "a.json")
+    assert message_of(path, "x") == f"{path}: row 1: nested more than 64 deep"
+
+
+def test_an_object_of_columns_is_named(tmp_path):
+    path = write(tmp_path, b'{"x": {"0": "a", "1": "b"}, "y": {"0": 1, "1": 2}}', "a.json")
+    assert "holds columns, as to_json() of pandas writes them" in message_of(path, "x")
+
+
+def test_parquet_is_rows_with_lists_and_missing_values(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as files
+
+    path = tmp_path / "a.parquet"
+    day = datetime.date(2020, 1, 2)
+    files.write_table(pyarrow.table({"x": ["a", None], "y": [[1, 2], []], "z": [day, day], "b": [b"t", b"\xff"]}), path)
+    assert rows(path, "x", "y", "z", "b") == [(1, ["a", [1, 2], "2020-01-02", "t"]), (2, [None, [], "2020-01-02", b"\xff"])]
+    assert message_of(path, "w") == f"{path}: row 1: no column 'w'; the first object has x, y, z, b"
+    kept = text_lines.Kept(path)
+    assert list(open_table(kept).read(["x"], lambda *_: kept.columns)) == [("x", "y", "z", "b")] * 2
+    assert kept.row == (None, [], "2020-01-02", "b'\\xff'")
+    files.write_table(pyarrow.table({"x": pyarrow.array([], pyarrow.string())}), path)
+    assert message_of(path, "x") == f"{path}: the file has no rows"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert message_of(path, "x").startswith(f"{path}: cannot read the Parquet file: ")
+    assert (
+        message_of("-", "x", form="parquet")
+        == "standard input: Parquet is read from a plain file, neither a pipe nor compressed"
+    )
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert f"{path}: Parquet needs pyarrow: pip install 'pyarrow>=15,<26'" in message_of(path, "x")
+
+
 # CSV
+
+
+def test_the_separator_line_of_excel_is_no_header(tmp_path):
+    path = write(tmp_path, b"sep=,\r\nx,y\r\na,1\r\n", "a.csv")
+    assert rows(path, "x", "y") == [(3, ["a", "1"])]
+    path = write(tmp_path, b"\xef\xbb\xbfsep=;\r\nx;y\r\n", "a.csv")
+    assert message_of(path, "x") == f"{path}:1: the line names the separator ';': save the file with commas"
+    assert message_of(write(tmp_path, b"sep=,\n", "a.csv"), "x") == f"{path}: the file is empty"
 
 
 @pytest.mark.parametrize(
@@ -240,8 +374,11 @@ def test_wrong_json_is_the_problem_of_its_row(tmp_path, line, problem):
 
 def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
     path = write(tmp_path, b"x,y\n1,2\n", "a.data")
-    assert message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl"
+    assert (
+        message_of(path, "x") == f"{path}: unknown format of this file name; add --file_format=tsv|csv|jsonl|quoted_tsv|parquet"
+    )
     assert cells(path, "y", form="csv") == [["2"]]
+    assert message_of(tmp_path, "x") == f"{tmp_path}: is a folder; name a file"
     assert cells(write(tmp_path, gzip.compress(b"x,y\n1,2\n"), "a.csv.gz"), "y") == [["2"]]
     for data in (b"no gzip", GZIPPED[:-9], GZIPPED[:12] + b"\xff" * 9):
         path = write(tmp_path, data, "a.tsv.gz")
@@ -251,7 +388,7 @@ def test_another_suffix_needs_the_format_and_damaged_gzip_is_named(tmp_path):
 def test_standard_input_is_read_and_left_open_and_lines_are_all_lines_blank_ones_too(monkeypatch, tmp_path):
     pipe = io.BytesIO(b"x\n1\n\xff\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
-    assert message_of("-", "x", form="tsv") == f"standard input:3: not UTF-8: byte 1 of the line is 0xff{LATIN1}"
+    assert message_of("-", "x", form="tsv") == f"standard input:3: not UTF-8: byte 1 of the line is 0xff{DAMAGED}"
     assert not pipe.closed
     found = list(text_lines.lines(write(tmp_path, BOM + b"\r\na\tb\r\n\n\xff\n \n\n")))
     assert [line.text for line in found if isinstance(line, text_lines.Line)] == ["", "a\tb", "", " ", ""]

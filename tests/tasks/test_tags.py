@@ -32,6 +32,34 @@ _OF_X = {"labels": "O,B-X,I-X"}
 # Files
 
 
+def test_a_csv_of_words_is_refused(tmp_path):
+    found = refusal(BertError, lambda: own(tmp_path, "word,tag\na,O\n", "train.csv")[0].examples("", "train"))
+    assert found.endswith("words and tags are no CSV: write columns divided by tabs, a blank line after each sentence")
+
+
+def test_comments_above_a_sentence_are_kept_aside_and_the_word_of_their_sign_is_a_word(tmp_path):
+    task, path = own(tmp_path, "# id = 1\n# O\nEU B-X\n\n# text = one two three\nhi O\n")
+    assert [example.words for example in task.examples("", "train")] == [("#", "EU"), ("hi",)]
+    first, second = task.stream(path, "test")
+    assert (first.before, second.before) == (("# id = 1",), ("# text = one two three",))
+
+
+def test_blanks_of_unicode_are_words(tmp_path):
+    (example,) = own(tmp_path, "EU\tB-X\n\u00a0\tO\n\u3000\tO\n")[0].examples("", "train")
+    assert example.words == ("EU", "\u00a0", "\u3000")
+    text = json.dumps({"tokens": ["EU", "\u00a0"], "tags": ["B-X", "O"]}) + "\n"
+    assert own(tmp_path, text, "a.jsonl")[0].examples("", "train")[0].words == ("EU", "\u00a0")
+
+
+def test_words_and_tags_may_be_in_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as files
+
+    files.write_table(pyarrow.table({"tokens": [["EU", "met"]], "tags": [["B-X", "O"]]}), tmp_path / "a.parquet")
+    task = get_task("custom", of_values({"problem": "tags", "train_file": str(tmp_path / "a.parquet")}))
+    assert [(one.words, one.label) for one in task.examples("", "train")] == [(("EU", "met"), ("B-X", "O"))]
+
+
 def own(folder, text, name="train.txt", **settings):
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -78,6 +106,8 @@ def test_words_of_columns_by_tabs_may_have_blanks_and_files_may_be_packed_and_ha
         ("a O\nb B-X\n", "a E-Y\nb ?\n", None, "O B-X I-X B-Y I-Y"),
         ("a S-X\nb O\n", None, None, "O B-X I-X"),
         ("a O\n", None, "O,S-X,E-X", "O B-X I-X"),
+        ("a B-X\nb M-X\nc E-X\nd O\n", None, None, "O B-X I-X"),
+        ("a B\nb M\nc E\nd S\n", None, None, "O B I"),
     ],
 )
 def test_labels_are_those_of_the_files_or_listed_in_any_scheme(tmp_path, text, dev, listed, labels):
@@ -130,13 +160,30 @@ def test_texts_to_predict_become_words_with_their_characters(tmp_path):
         ("a DT\nb XX\n", {"labels": "NN,DT"}, "2: unknown label 'XX'"),
         ("a O\nb O\n", {}, "train.txt: every word has the tag 'O'; at least two tags are required"),
         ("a B-X\nb O\n", {"word_column": 0}, "--word_column=0: columns are counted from 1"),
-        ("a B-X\nb O\n", {"file_format": "csv"}, "--file_format=csv: words and tags are in columns (tsv) or in jsonl"),
+        (
+            "a B-X\nb O\n",
+            {"file_format": "csv"},
+            "--file_format=csv: words and tags are in columns (tsv), in jsonl or in parquet",
+        ),
         ('{"tokens": ["a"], "tags": ["O", "O"]}', _OF_X, "1: 1 words and 2 tags"),
         ('{"tokens": [], "tags": []}', _OF_X, "1: no words in 'tokens'"),
         ('{"tokens": "a", "tags": ["O"]}', _OF_X, "1: the value of 'tokens' is not a list"),
         ('{"tokens": ["a", 3], "tags": ["O", "O"]}', _OF_X, "1: the value in column 'tokens' is not a string: 3"),
-        ('{"tokens": [" "], "tags": ["O"]}', _OF_X, "1: the text in column 'tokens' is empty"),
+        ('{"tokens": [" "], "tags": ["O"]}', _OF_X, "1: a word in 'tokens' is empty"),
         ('{"tokens": ["a"]}', _OF_X, "1: no column 'tags'"),
+        (
+            "a B-X\nb 0\n",
+            {},
+            "2: the tag '0' is neither O nor of an entity, as B-X; correct it, or if the tags are plain, list",
+        ),
+        ("a B-X\nb -\nc _\n", {}, "2: the tag '-' is neither O nor of an entity, as B-X"),
+        ("a B_X\nb O\n", {}, "train.txt: tags of entities, as B_X, have no hyphen: write B-PER; if they are plain tags, list"),
+        ("a b-X\nb o\n", {}, "train.txt: tags of entities, as b-X, begin with a small letter"),
+        ("a X-B\nb X-I\nc O\n", {}, "train.txt: tags of entities, as X-B, X-I, have the letter at the end"),
+        ('{"tokens": ["a", "b"], "ner_tags": [3, 0]}', {}, "train.jsonl: every tag is a number, as 0, 3: write the names"),
+        ("a DT\nb nan\n", {}, "train.txt: the tag 'nan' stands for a missing value"),
+        ("a\tO\nb\tB-X\t\n", {}, "2: 3 columns, expected 2, as in the first row; the last is empty: delete the tab at the end"),
+        ("1\ta\tO\n2\tb\tB-X\n3\tc\tO\n", {}, "1: column 1 has the numbers of the words: name that of the words with --word"),
         ('{"tokens": ["a"], "tags": ["B-Y"]}', _OF_X, "1: unknown label 'B-Y'"),
     ],
 )

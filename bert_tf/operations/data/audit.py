@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +15,9 @@ import numpy as np
 from bert_tf.audit import duplicates, findings, labels, page, predictions, texts
 from bert_tf.audit.findings import Finding, Row
 from bert_tf.audit.labels import Floats
-from bert_tf.errors import FlagError
+from bert_tf.errors import FlagError, OutputError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
-from bert_tf.io import atomic
+from bert_tf.io import atomic, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
@@ -52,6 +53,7 @@ class AuditSettings:
     least_overlap: float = setting(
         duplicates.OVERLAP, "shared words or letters (Jaccard index) from which rows are near duplicates", lowest=0.1
     )
+    overwrite: bool = setting(False, f"replace an edited {TABLE}")
     tasks: TaskSettings = group(TaskSettings)
     given: frozenset[str] = frozenset()  # names of explicitly given settings
 
@@ -100,6 +102,7 @@ def audit_data(**settings: Any) -> AuditResult:
 
 def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditResult:
     task = settings.task()
+    _refuse_edited(Path(settings.output_dir), overwrite=settings.overwrite)
     rows = _rows(task, settings, environment)
     folder = atomic.make_folder(settings.output_dir)
     train = [number for number, row in enumerate(rows) if row.is_train and row.example.label is not None]
@@ -125,9 +128,35 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     summary = "\n".join([*table(("problem", "rows", "score"), kinds, left=(0, 2)), "", *notes])
     separator = getattr(task.family, "label_separator", " ")
     result = AuditResult(tuple(ranked), summary, folder / TABLE, folder / PAGE)
-    atomic.write_text(result.table, findings.table(ranked, separator))
-    atomic.write_text(result.page, page.render(task.name, ranked, summary, separator))
+    cells = findings.table(ranked, separator).encode(errors="backslashreplace")
+    _write(result, cells, page.render(task.name, ranked, summary, separator, digest=hashlib.sha256(cells).hexdigest()))
     return result
+
+
+def _refuse_edited(folder: Path, *, overwrite: bool) -> None:
+    """Raises OutputError for a table that is not as the audit wrote it, and for names that cannot be written."""
+    for path in (folder / TABLE, folder / PAGE):
+        why = files.missing(path)
+        if why not in (None, files.NO_FILE):
+            raise OutputError(f"{path}: cannot write: {why}; name another --output_dir")
+    path = folder / TABLE
+    if not overwrite and path.exists() and files.digest(path) != page.written_with(folder / PAGE):
+        raise OutputError(f"{path}: is not as the audit wrote it; name another --output_dir, or add --overwrite")
+
+
+def _write(result: AuditResult, table: bytes, text: str) -> None:
+    """Writes both files before either takes its name."""
+    is_written = False
+    try:
+        with atomic.replacing(result.page) as whole_page:
+            whole_page.write_text(text, encoding="utf-8")
+            with atomic.replacing(result.table) as whole_table:
+                whole_table.write_bytes(table)
+            is_written = True
+    except OutputError as error:
+        if is_written:
+            raise OutputError(f"{str(error).removesuffix(atomic.UNCHANGED)}; {result.table} is written") from error
+        raise
 
 
 def _rows(task: Task, settings: AuditSettings, environment: Mapping[str, str]) -> list[Row]:

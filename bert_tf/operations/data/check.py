@@ -27,10 +27,11 @@ from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import PATHS, TaskSettings
-from bert_tf.tasks.survey import LIMITS, Survey, survey
+from bert_tf.tasks.survey import LIMITS, MANY_TRUNCATED, Survey, survey
 from bert_tf.tokenization import casing, library
 
 _BAR = 40  # characters of a full bar
+_LONGEST = 128  # the default --max_seq_length
 _NAMED = 20  # labels that are listed
 
 
@@ -263,6 +264,14 @@ def _is_in_windows(task: Task) -> bool:
 def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.contradictions:
         yield f"warning        label differs from an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
+    if counts.miscoded:
+        said = "texts have signs of a wrong encoding, as U+0092 or \u00c3\u00a9; convert the file from its own"
+        yield f"warning        {said}: {_share(counts.miscoded, counts.rows)}"
+    if counts.in_train:
+        yield f"warning        in train too, so their scores say little: {_share(counts.in_train, counts.rows)}"
+    long = 0.0 if _is_in_windows(task) or not counts.rows else counts.truncated(_LONGEST)
+    if long > MANY_TRUNCATED:
+        yield f"warning        longer than {_LONGEST}, the default --max_seq_length: {long:.1%} of the rows, which are cut"
     if counts.repeated_ids:
         yield f"warning        id repeats an earlier row's: {_share(counts.repeated_ids, counts.rows)}"
     found = len(counts.labels)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells
+from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.tables import RowError
 
 T = TypeVar("T")
 
+_MISSING_TYPES = ("NAType", "NaTType")  # of pandas
+_TEXT_NAMES = frozenset(name for names in USUAL_TEXTS for name in names)
 _LABEL, _ID = "label", "id"  # keys of rows that are mappings
 
 
@@ -41,8 +45,14 @@ class RowColumns:
         named = [name for name in (self.text_a, self.text_b) if name]
         if named and all(_has(row, name) for name in named):
             return tuple(_cell(row, name) for name in named)
-        fitting = [keys for keys in USUAL_TEXTS if all(key in row for key in keys)]
-        return tuple(row[key] for key in fitting[0]) if len(fitting) == 1 else None
+        keys = usual_texts(row.__contains__)
+        return tuple(row[key] for key in keys) if keys else None
+
+
+def usual_texts(has: Callable[[str], bool]) -> tuple[str, ...]:
+    """Returns the usual names of texts that data have; empty if none or several fit, or a further text would be ignored."""
+    fitting = [keys for keys in USUAL_TEXTS if all(map(has, keys))]
+    return fitting[0] if len(fitting) == 1 and sum(map(has, _TEXT_NAMES)) == len(fitting[0]) else ()
 
 
 def _has(row: Mapping[str, Any], name: str) -> bool:
@@ -54,7 +64,7 @@ def _cell(row: Mapping[str, Any], name: str) -> Any:
     if name in row:
         return row[name]
     parts = [part.strip() for part in name.split(",")]
-    return cells.joined([None if row[part] != row[part] else row[part] for part in parts], parts)
+    return cells.joined([None if is_missing(row[part]) else row[part] for part in parts], parts)
 
 
 USUAL = RowColumns()
@@ -69,15 +79,32 @@ def each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iter
     """Reads rows, given each and its name without an id; `DataError` names split and row of one that cannot be used."""
     for number, row in enumerate(records(rows, split)):
         try:
-            yield read(row, f"{split}-{number}")
+            yield read(_plain(row), f"{split}-{number}")
         except RowError as error:
             raise DataError(f"row {number}: {error}", split) from error
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value is None, or one of those of NumPy and pandas for a missing one."""
+    is_nan = isinstance(value, numbers.Real) and value != value
+    return value is None or is_nan or type(value).__name__ in _MISSING_TYPES
+
+
+def _plain(value: Any) -> Any:
+    """Returns a row with lists for arrays, and None for the missing values of pandas that cannot be compared."""
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    if hasattr(value, "tolist") and getattr(value, "ndim", None):
+        return _plain(value.tolist())
+    return None if type(value).__name__ in _MISSING_TYPES else value
 
 
 def id_of(row: Any, name: str) -> str:
     """Returns the id of a mapping; the name if it has none, or a missing value of a data frame."""
     given = row.get(_ID) if isinstance(row, Mapping) else None
-    return name if given is None or given != given else cells.name(given, _ID)
+    return name if is_missing(given) else cells.name(given, _ID)
 
 
 def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
@@ -122,6 +149,9 @@ def _example(row: Any, name: str, kind: str | None, columns: RowColumns) -> Sent
 def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -> tuple[tuple[Any, ...], Any, Any]:
     texts, label = columns.texts(row), columns.label_column if columns.label_column in row else _LABEL
     if texts is None or (kind is not None and label not in row):
+        if texts is None and sum(name in row for name in _TEXT_NAMES) > 1 and not columns.text_a:
+            there = ", ".join(name for name in row if name in _TEXT_NAMES)
+            raise RowError(f"has {there}: which is the text? Name one text `text`, or two `text_a` and `text_b`")
         named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
         wanted = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
         there = ", ".join(map(str, row))
@@ -145,7 +175,7 @@ def _label(value: Any, kind: str) -> Label:
         return name_of(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise RowError(f"the label {value!r:.50} is not a list of names")
-    return tuple(map(name_of, value))
+    return mistaken.distinct(tuple(map(name_of, value)))
 
 
 def name_of(value: Any) -> str:
@@ -153,7 +183,7 @@ def name_of(value: Any) -> str:
 
     Raises `RowError` if it is missing, such as NaN in data frames, or cannot be written to a file.
     """
-    if value is None or value != value or isinstance(value, (bytes, list, tuple, Mapping)) or not str(value).strip():
+    if is_missing(value) or isinstance(value, (bytes, list, tuple, Mapping)) or not str(value).strip():
         raise RowError(f"the label {value!r:.50} is not a name")
     return cells.name(str(value), _LABEL)
 

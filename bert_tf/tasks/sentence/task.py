@@ -19,12 +19,15 @@ from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.custom import NAME, CustomSettings, listed_labels
 from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import usual_texts
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
 
+_LIST_THEM = "list all labels with --labels"
 _FEW = 10  # maximum classes with numbers as names, such as ratings
 _RARE, _RARE_SHARE = 5, 0.005  # rows, and share of all, below which a label may be a mistake
 _SHORTEST, _LONGEST = 4, 64  # letters of a name of which one may be a mistake
@@ -131,12 +134,12 @@ class CustomTask(FileTask):
         if self._settings.text_a:
             named = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
             return [_columns(table, flag, columns) for flag, columns in named.items() if columns]
-        fitting = [columns for columns in USUAL_TEXTS if all(map(table.has, columns))]
-        if len(fitting) != 1:
+        usual = usual_texts(table.has)
+        if not usual:
             raise DataError(
                 f"which column holds the text? Name it with --text_a, a second with --text_b; {table.there}", table.path
             )
-        return [[column] for column in fitting[0]]
+        return [[column] for column in usual]
 
 
 def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
@@ -163,7 +166,9 @@ class LabelColumn:
         """Returns the label of a cell; raises `RowError` if it is empty, of another kind or unknown."""
         if self.kind == REGRESSION:
             return cells.number(cell, self.bounds)
-        names = tuple(cells.known_label(name, known) for name in self._names(cell))
+        found = self._names(cell)
+        mistaken.refuse_doubtful((name for name in found if name not in known), _LIST_THEM)
+        names = tuple(cells.known_label(name, known) for name in found)
         return names if self.kind == MULTI_LABEL else names[0]
 
     def require(self, table: tables.Table) -> None:
@@ -172,16 +177,17 @@ class LabelColumn:
     def remedy(self, known: Sequence[str]) -> str:
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
             return f"numbers are learned with --problem={REGRESSION}"
-        return "if it is intended, list all labels with --labels"
+        return f"if it is intended, {_LIST_THEM}"
 
     def discover(self, table: tables.Table, *, may_have_header: bool) -> tuple[str, ...]:
         """Returns the sorted labels of a table (numerically if possible), reading it to its end.
 
-        Rows without a usable label are skipped: reading the examples reports them. `may_have_header` means that the user
-        did not rule out a header: raises `DataError` if the first line looks like one.
+        Rows without a usable label are skipped, unless all are: reading the examples reports them. `may_have_header` means
+        that the user did not rule out a header: raises `DataError` if the first line looks like one.
         """
         self.require(table)
-        rows = table.read([self.column], lambda line, row: (line, self._names(row[0])), report=lambda _: None)
+        bad = tables.BadRows(table.path, skip=False)
+        rows = list(table.read([self.column], self._usable, bad))
         counts: collections.Counter[str] = collections.Counter()
         first: tuple[str, ...] = ()
         for line, names in rows:
@@ -194,11 +200,26 @@ class LabelColumn:
                 " if that is a header line, add --has_header, else --nohas_header",
                 *(table.path, 1),
             )
-        if len(counts) < (2 if self.kind == CLASSIFICATION else 1):
-            there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
-            raise DataError(f"{there} in column {self.column!r}; at least two labels are required", table.path)
+        self._refuse_too_few(counts, bad, table.path)
+        problem = mistaken.multi_hot([names for _, names in rows]) if self.kind == MULTI_LABEL else ""
+        if problem:
+            raise DataError(f"{problem}; if 0 and 1 are names, {_LIST_THEM}", table.path)
         warn_of_labels(counts, table.path)
         return sorted_names(counts)
+
+    def _usable(self, line: int, row: list[Any]) -> tuple[int, tuple[str, ...]]:
+        names = self._names(row[0])
+        mistaken.refuse_doubtful(names, _LIST_THEM)
+        return line, names
+
+    def _refuse_too_few(self, counts: Mapping[str, int], bad: tables.BadRows, path: str) -> None:
+        if len(counts) >= (2 if self.kind == CLASSIFICATION else 1):
+            return
+        if not counts and bad.count:
+            raise bad.of_all()
+        there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
+        others = f"; {bad.count} rows cannot be used, the first: {bad.first[0]}" if bad.count else ""
+        raise DataError(f"{there} in column {self.column!r}; at least two labels are required{others}", path)
 
     def _names(self, cell: object) -> tuple[str, ...]:
         """Returns one name, or any number if cells hold several labels."""
@@ -206,11 +227,13 @@ class LabelColumn:
             return (cells.name(cell, self.column),)
         if cell is None:
             return ()
+        if isinstance(cell, str) and mistaken.is_list(cell):
+            raise tables.RowError(f"the labels {cell!r:.80} are a list written as text: write a{self.separator}b")
         parts = cell.split(self.separator) if isinstance(cell, str) else cell
         if not isinstance(parts, list):
             raise tables.RowError(f"the value in column {self.column!r} is not a list of labels: {cell!r:.80}")
         stripped = [part.strip() if isinstance(part, str) else part for part in parts]
-        return tuple(cells.name(part, self.column) for part in stripped if part not in ("", None))
+        return mistaken.distinct(tuple(cells.name(part, self.column) for part in stripped if part not in ("", None)))
 
 
 def warn_of_labels(counts: Mapping[str, int], source: object) -> None:

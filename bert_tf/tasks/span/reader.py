@@ -14,7 +14,7 @@ import ijson
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN
-from bert_tf.tasks.sentence.rows import each, id_of
+from bert_tf.tasks.sentence.rows import each, id_of, is_missing
 from bert_tf.tasks.tables import Report, RowError
 from bert_tf.tasks.text_lines import Source
 
@@ -53,12 +53,14 @@ class SpanExample:
 
 
 QUESTION, CONTEXT, ANSWER, START, ID, TITLE = "question", "context", "answer", "start", "id", "title"
+_ANSWERS, _LISTS = "answers", {"text": ANSWER, "answer_start": START}  # of `datasets`
 _ORDER = (QUESTION, CONTEXT, ANSWER, START)  # of rows that are sequences
 _NO_ANSWER = "the question has no answer; --version_2_with_negative (--task_name=SQuAD2) allows that"
 
 
 def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none: bool) -> SpanExample:
     """Converts cells by column; `answer` and `start` may be lists, `start` may be missing. Raises `RowError`."""
+    values = _with_listed_answers(values) if labelled else values
     missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
     if missing:
         there = ", ".join(map(str, values)) or "no values"
@@ -71,8 +73,21 @@ def to_example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_n
         question,
         context,
         found,
-        "" if title is None or title != title else cells.text(title, TITLE, may_be_empty=True),
+        "" if is_missing(title) else cells.text(title, TITLE, may_be_empty=True),
     )
+
+
+def _with_listed_answers(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns cells with the answers of `datasets`: an object of two lists."""
+    given = values.get(_ANSWERS)
+    if isinstance(given, (list, tuple)) and given and all(isinstance(one, Mapping) for one in given):  # of SQuAD
+        given = {name: [one.get(name) for one in given] for name in _LISTS}
+    if ANSWER in values or not isinstance(given, Mapping):
+        return values
+    absent = [name for name in _LISTS if not isinstance(given.get(name), (list, tuple))]
+    if absent:
+        raise RowError(f"no list {absent[0]!r} in {_ANSWERS!r}: {given!r:.80}")
+    return {**values, **{column: given[name] for name, column in _LISTS.items()}}
 
 
 def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tuple[Answer, ...]:
@@ -87,7 +102,7 @@ def answers(texts: Any, starts: Any, context: str, *, may_be_none: bool) -> tupl
 
 
 def _list(value: Any) -> list[Any]:
-    if value is None or value == "" or value != value:  # NaN: missing in a data frame
+    if is_missing(value) or value == "":
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -97,7 +112,8 @@ def _start(value: Any) -> int:
         if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
             raise ValueError
     except (TypeError, ValueError, OverflowError) as error:
-        raise RowError(f"the value in column {START!r} is not a whole number from 0 on: {value!r:.80}") from error
+        said = f"the value in column {START!r} is not a whole number from 0 on: {value!r:.80}"
+        raise RowError(f"{said}; leave out the starts that are unknown, or correct them") from error
     return int(value)
 
 
@@ -134,7 +150,7 @@ class Reader:
     """Reads .json files in SQuAD's layout, and all other files as tables."""
 
     may_be_none: bool  # questions may have no answer
-    file_format: str | None = None  # of `tables.FORMATS`, if the suffix does not tell
+    file_format: str | None = None  # of `tables.INPUT_FORMATS`, if the suffix does not tell
     id_column: str | None = None  # of tables; by default `id` if it exists
 
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:
@@ -145,7 +161,8 @@ class Reader:
 
     def _of_table(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         table = tables.open_table(source, form=self.file_format)
-        wanted = [QUESTION, CONTEXT, *([ANSWER] if split != TEST else [])]
+        answer = ANSWER if table.has(ANSWER) or not table.has(_ANSWERS) else _ANSWERS
+        wanted = [QUESTION, CONTEXT, *([answer] if split != TEST else [])]
         optional = [ID, TITLE, *([START] if split != TEST else [])]
         column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
         if self.id_column is not None:
@@ -187,7 +204,7 @@ class Reader:
         guid = cells.name(_member(question, ID), ID)
         values = {QUESTION: _member(question, QUESTION), CONTEXT: context, TITLE: title}
         if split != TEST:
-            listed = [] if _member(question, "is_impossible", False) else _items(question, "answers")
+            listed = [] if _is_impossible(question) else _items(question, "answers")
             values[ANSWER] = [_member(answer, "text") for answer in listed]
             values[START] = [_member(answer, "answer_start") for answer in listed]
         return to_example(values, guid, labelled=split != TEST, may_be_none=self.may_be_none)
@@ -232,6 +249,13 @@ def _member(parent: Any, name: str, default: Any = None) -> Any:
     if name not in parent and default is None:
         raise RowError(f"no {name!r} in the object")
     return parent.get(name, default)
+
+
+def _is_impossible(question: Any) -> bool:
+    given = _member(question, "is_impossible", False)
+    if not (given is None or isinstance(given, bool)):
+        raise RowError(f"'is_impossible' is neither true nor false: {given!r:.80}; write it without quotes")
+    return bool(given)
 
 
 def _items(parent: Any, name: str) -> list[Any]:

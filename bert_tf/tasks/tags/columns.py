@@ -15,8 +15,8 @@ from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.rows import each, id_of
 from bert_tf.tasks.settings import TagSettings
-from bert_tf.tasks.tables import JSONL, RowError
-from bert_tf.tasks.tags import schemes, words
+from bert_tf.tasks.tables import JSONL, PARQUET, RowError
+from bert_tf.tasks.tags import schemes, spelling, words
 from bert_tf.tasks.text_lines import Line
 
 
@@ -47,6 +47,9 @@ class TagExample:
 
 DOCUMENT = "-DOCSTART-"  # begins the line that begins a document
 _BLANKS = re.compile(" +")
+_COMMENT = "#"
+_JUDGED = 3  # words of a sentence that shows whether they are words
+_NO_WORD = " \t\r"  # blanks that are no word, as U+00A0 is
 
 
 class Sentence(NamedTuple):
@@ -79,8 +82,26 @@ class ColumnFile:
 
     def sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
         """Yields each sentence as soon as it ends; one with an unusable row is reported and skipped."""
-        path, width, now = text_lines.path_of(source), 0, _Open()
-        for line in text_lines.lines(source):
+        is_judged = False
+        for sentence in self._sentences(source, split, report):
+            if not is_judged and len(sentence.example.words) >= _JUDGED:
+                is_judged = True
+                self._refuse_counted(sentence, text_lines.path_of(source))
+            yield sentence
+
+    def _refuse_counted(self, sentence: Sentence, path: str) -> None:
+        """Raises DataError if the words are their numbers, as in the first column of CoNLL-U and GermEval."""
+        if list(sentence.example.words) == [str(number) for number in range(1, len(sentence.example.words) + 1)]:
+            said = f"column {self.word_column} has the numbers of the words: name that of the words with --word_column"
+            raise DataError(said, path, sentence.line)
+
+    def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+        path, now = text_lines.path_of(source), _Open()
+        width, lines = _width(text_lines.lines(source))
+        for line in lines:
+            if isinstance(line, Line) and not now.lines and _is_comment(line.text, width):
+                now.before.append(line.text)
+                continue
             if isinstance(line, Line) and _divides(line.text):
                 blank = not line.text.strip()
                 ends = bool(now.lines) or now.problem is not None
@@ -94,7 +115,6 @@ class ColumnFile:
                 now.problem = line
                 continue
             row = _cells(line.text)
-            width = width or len(row)
             problem = self._problem(row, width)
             if problem:
                 now.problem = DataError(problem, path, line.number)
@@ -111,11 +131,12 @@ class ColumnFile:
 
     def _problem(self, row: Sequence[str], width: int) -> str | None:
         if len(row) != width:
-            return f"{len(row)} columns, expected {width}, as in the first row"
+            hint = "; the last is empty: delete the tab at the end" if not row[-1] else ""
+            return f"{len(row)} columns, expected {width}, as in the first row{hint}"
         for name, column in zip(("words", "tags"), self._columns):
             if not -width <= column < width + 1:
                 return f"no column {column} for the {name}, there are {width}; name it with --{name[:-1]}_column"
-            if not row[_place(column)].strip():
+            if not row[_place(column)].strip(_NO_WORD):
                 return f"column {column}, of the {name}, is empty"
         if len({_place(column) % width for column in self._columns}) < len(self._columns):
             return f"one column for words and tags, {self.word_column} of {width}; name them with --word_column, --tag_column"
@@ -134,6 +155,21 @@ class ColumnFile:
             yield Sentence(example, tags[0] if tags else (), first, tuple(line.number for line in now.lines))
 
 
+def _width(lines: Iterator[Line | DataError]) -> tuple[int, Iterator[Line | DataError]]:
+    """Returns the number of columns in the first row that is no comment, and all lines."""
+    held: list[Line | DataError] = []
+    for line in lines:
+        held.append(line)
+        if isinstance(line, Line) and not _divides(line.text) and not line.text.startswith(_COMMENT):
+            return len(_cells(line.text)), itertools.chain(held, lines)
+    return 0, iter(held)
+
+
+def _is_comment(line: str, width: int) -> bool:
+    """Whether a line above a sentence is a comment, as in CoNLL-U; the word # has the columns of a row."""
+    return line.startswith(_COMMENT) and len(_cells(line)) != width
+
+
 def _divides(line: str) -> bool:
     return not line.strip() or line.startswith(DOCUMENT)
 
@@ -150,6 +186,7 @@ def _place(column: int) -> int:
 
 WORDS, TAGS, TEXT = ("tokens", "words"), ("tags", "ner_tags", "labels"), "text"  # keys of objects
 _ID = "id"
+_PLAIN = "; correct it, or if the tags are plain, list all with --labels (of --task_name=custom)"
 _LABELS = "; if it is intended, list all tags with --labels (of --task_name=custom)"
 
 _LOG = logging.getLogger(__name__)
@@ -158,7 +195,7 @@ _LOG = logging.getLogger(__name__)
 @dataclasses.dataclass(frozen=True)
 class TagReader:
     settings: TagSettings
-    form: str | None  # JSONL; None: by file name, default column file
+    form: str | None  # JSONL or PARQUET; None: by file name, default column file
 
     def read(
         self, source: text_lines.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
@@ -174,19 +211,23 @@ class TagReader:
         return (sentence.tags for sentence in self._sentences(source, "", report))
 
     def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
-        if self._form(source) == JSONL:
+        if self._has_objects(source):
             return _objects(source, split, report)
         return ColumnFile(self.settings.word_column, self.settings.tag_column).sentences(source, split, report)
 
     def _unlabelled(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
         if self.settings.raw_text:
             return _texts(source, split, report)
-        if self._form(source) == JSONL:
+        if self._has_objects(source):
             return _unlabelled_objects(source, split, report)
         return (sentence.example for sentence in ColumnFile(self.settings.word_column, None).sentences(source, split, report))
 
-    def _form(self, source: text_lines.Source) -> str | None:
-        return self.form or tables.form_of(text_lines.path_of(source))
+    def _has_objects(self, source: text_lines.Source) -> bool:
+        path = text_lines.path_of(source)
+        form = self.form or tables.form_of(path)
+        if form == tables.CSV:
+            raise DataError("words and tags are no CSV: write columns divided by tabs, a blank line after each sentence", path)
+        return form in (JSONL, PARQUET)
 
 
 def of_text(guid: str, text: str) -> TagExample:
@@ -200,7 +241,7 @@ def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
         return tuple(cells.known_label(tag, labels) for tag in tags)
     strange = [tag for tag in tags if not schemes.is_of_entity(tag)]
     if strange:
-        raise RowError(f"the tag {strange[0]!r:.80} is neither O nor of an entity, as {labels[1]}")
+        raise RowError(f"the tag {strange[0]!r:.80} is neither O nor of an entity, as {labels[1]}{_PLAIN}")
     return tuple(cells.known_label(tag, labels) for tag in schemes.to_iob2(tags))
 
 
@@ -231,7 +272,7 @@ def _line_of_problem(sentence: Sentence, labels: Sequence[str]) -> int:
 
 
 def _objects(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
-    table = tables.open_table(source, form=JSONL)
+    table = _table(source)
     keys, ids = [_key(table, WORDS), _key(table, TAGS)], [_ID] if table.has(_ID) else []
 
     def sentence(line: int, row: list[Any]) -> Sentence:
@@ -242,7 +283,7 @@ def _objects(source: text_lines.Source, split: str, report: tables.Report) -> It
 
 
 def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
-    table = tables.open_table(source, form=JSONL)
+    table = _table(source)
     key, ids = _key(table, (*WORDS, TEXT)), [_ID] if table.has(_ID) else []
 
     def example(line: int, row: list[Any]) -> TagExample:
@@ -252,6 +293,11 @@ def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Re
         return TagExample(guid, _words(row[0], key))
 
     return table.read([key, *ids], example, report)
+
+
+def _table(source: text_lines.Source) -> tables.Table:
+    is_parquet = tables.form_of(text_lines.path_of(source)) == PARQUET
+    return tables.open_table(source, form=PARQUET if is_parquet else JSONL)
 
 
 def _key(table: tables.Table, names: Sequence[str]) -> str:
@@ -270,7 +316,10 @@ def _listed(value: Any, key: str) -> list[Any]:
 
 
 def _words(value: Any, key: str = WORDS[0]) -> tuple[str, ...]:
-    return tuple(cells.text(one, key) for one in _listed(value, key))
+    found = tuple(cells.text(one, key, may_be_empty=True) for one in _listed(value, key))
+    if not all(word.strip(_NO_WORD) for word in found):
+        raise RowError(f"a word in {key!r} is empty")
+    return found
 
 
 def _words_and_tags(
@@ -314,6 +363,9 @@ def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
     if len(counts) < 2:
         there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
         raise DataError(f"{there}; at least two tags are required: give labels=(...) or other rows", split)
+    problem = spelling.problem_of(counts)
+    if problem:
+        raise DataError(f"{problem}; if they are plain tags, list all with labels=(...)", split)
     return schemes.labels_of_counts(counts)
 
 

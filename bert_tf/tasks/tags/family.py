@@ -27,8 +27,8 @@ from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TagSettings
-from bert_tf.tasks.tables import JSONL, TSV
-from bert_tf.tasks.tags import predictions, schemes
+from bert_tf.tasks.tables import JSONL, PARQUET, TSV
+from bert_tf.tasks.tags import predictions, schemes, spelling
 from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
 from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
 from bert_tf.tasks.tags.predictions import TagLayout, TagPrediction, TagPredictions
@@ -129,8 +129,8 @@ def task(name: str, custom: CustomSettings, settings: TagSettings, labels: Seque
     for column in ("word_column", "tag_column"):
         if getattr(settings, column) == 0:
             raise FlagError(f"--{column}=0: columns are counted from 1, from the end with -1")
-    if custom.file_format not in (None, TSV, JSONL):
-        raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv) or in {JSONL}")
+    if custom.file_format not in (None, TSV, JSONL, PARQUET):
+        raise FlagError(f"--file_format={custom.file_format}: words and tags are in columns (tsv), in {JSONL} or in {PARQUET}")
     files = _Files(TagReader(settings, custom.file_format), custom.train_file, custom.dev_file, given)
     family = functools.partial(files.family, settings.constrained_decoding)
     return FileTask(name, family, files.read, custom, _PATTERNS if name == CONLL2003 else {})
@@ -167,5 +167,8 @@ class _Files:
             list(self.reader.tags(self.train_file, tables.refuse))  # raises if no row can be used
             there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
             raise DataError(f"{there}; at least two tags are required", self.train_file)
+        problem = spelling.problem_of(counts)
+        if problem:
+            raise DataError(f"{problem}; if they are plain tags, list all with --labels", self.train_file)
         of_dev = self.reader.tags(self.dev_file) if self.dev_file else ()
         return schemes.labels_of_counts(counts, (tag for tags in of_dev for tag in tags))

@@ -1,7 +1,7 @@
 """Tag schemes of entities: the first letter of B-PER. All are converted to IOB2, in which B begins each entity.
 
-IOB1 has B only if an entity follows another of its type; IOBES and BILOU mark the last word (E or L), and an
-entity of one word (S or U). Each can be read without knowing which it is.
+IOB1 has B only if an entity follows another of its type; IOBES, BMES and BILOU mark the last word (E or L), and an
+entity of one word (S or U); BMES has M for I. Each can be read without knowing which it is.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 OUTSIDE = "O"
-_TAG = re.compile(r"([BIESLU])(-.+)?")
-_LIKE = {"L": "E", "U": "S"}  # IOBES equivalents
+_TAG = re.compile(r"([BIESLUM])(-.+)?")
+_LIKE = {"L": "E", "U": "S", "M": "I"}  # IOBES equivalents
 _NO_TYPE = "_"  # seqeval's type of bare B and I
 
 
@@ -91,6 +91,8 @@ class Seen:
     @property
     def scheme(self) -> str:
         """Name of the scheme; both names if IOB1 and IOB2 are mixed."""
+        if self.letters["M"]:
+            return "BMES"
         if self.letters["L"] or self.letters["U"]:
             return "BILOU"
         if self.letters["E"] or self.letters["S"]:
@@ -100,10 +102,18 @@ class Seen:
         return "a mixture of IOB1 and IOB2" if self.begun_needlessly else "IOB1"
 
 
+def _begin_entities(tags: Iterable[str]) -> bool:
+    """Whether tags have the type of an entity, which no tag of another kind has."""
+    return any(tag[:2] in ("B-", "I-") and type_of(tag) for tag in tags)
+
+
 def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns the tags of training data (at least two) and `also`: entities in IOB2, plain tags most frequent first."""
+    """Returns the tags of training data (at least two) and `also`: entities in IOB2, plain tags most frequent first.
+
+    A few other tags among those of entities are mistakes.
+    """
     found = {*counts, *also}
-    if are_of_entities(counts):
+    if are_of_entities(counts) or _begin_entities(counts):
         return labels_of(filter(is_of_entity, found))
     (most, _), *_ = counts.most_common(1)
     return (most, *sorted(found - {most}))

@@ -1,0 +1,32 @@
+"""What is said of data that a run can use, but hardly was meant to."""
+
+import shutil
+
+import tensorflow as tf
+
+from bert_tf.runtime.machine import Machine
+from bert_tf.training import checks, job, preparation
+from tests import classifier
+from tests.tiny import write_project
+
+
+def test_rows_of_dev_that_are_trained_on_and_texts_that_are_mostly_cut_are_warnings(tmp_path, caplog):
+    project = write_project(tmp_path / "project", layers=1)
+    flags = {"do_train": True, "do_eval": True, "max_seq_length": 6}
+
+    def warnings():
+        caplog.clear()
+        parsed = classifier.parse(["run_classifier.py", *project.flags(tmp_path / "out", **flags)])
+        made = preparation.prepare(parsed, Machine(tf.compat.v1.ConfigProto()), environment={})
+        checks.check(made)
+        job.features(made, "dev")
+        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+    shutil.copy(project.data_dir / "train.tsv", project.data_dir / "dev.tsv")
+    leak, cut = warnings()
+    assert leak == "dev: 40 of 40 rows are in train too, so their scores say little: dev-1, dev-2, dev-3, ..."
+    assert cut == "dev: 100 % of the examples lose text at --max_seq_length=6; raise it"
+    write_project(tmp_path / "another", layers=1)
+    shutil.copy(tmp_path / "another" / "data" / "dev.tsv", project.data_dir)
+    flags["max_seq_length"] = 24
+    assert not any("lose text" in message for message in warnings())
