@@ -24,7 +24,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
-from bert_tf.tokenization.casing import TOKENIZER_FILES
+from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"

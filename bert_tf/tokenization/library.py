@@ -19,9 +19,10 @@ import numpy as np
 from bert_tf import extras
 from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.io import documents, files
+from bert_tf.tokenization.characters import is_punctuation
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer, WordTokenizer
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer, is_punctuation
+from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP, MASK = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
@@ -39,7 +40,7 @@ class LibraryVocabulary(Vocabulary):
 
     def __init__(self, text: str, *, path: object = "tokenizer.json") -> None:
         """Raises VocabularyError unless special tokens and their places are RoBERTa's, FlagError without the library."""
-        self._text = text
+        self._text, self.text_rules = text, PUBLISHED
         self.library = _library(text, path)
         self._ids = self.library.get_vocab(with_added_tokens=True)
         named = {number: token for token, number in self._ids.items()}

@@ -6,10 +6,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import VocabularyError
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 from bert_tf.tokenization.graph import GraphTokenizer
 from bert_tf.tokenization.tables import tables
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text
 
 tf1 = tf.compat.v1

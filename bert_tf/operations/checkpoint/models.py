@@ -22,7 +22,7 @@ from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import kept, run_folder
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
-from bert_tf.tokenization.casing import TOKENIZER_FILES
+from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 MADE_FROM = "made_from.json"
 
