@@ -27,6 +27,7 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 PAD, UNK, CLS, SEP, MASK = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 _AROUND = (2, 4)  # special tokens of one text, <s> A </s>, and of two, <s> A </s></s> B </s>
+_MOST_GAPS = 100_000  # ids without a piece
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can escape them, UTF-8 has none
 
 
@@ -44,6 +45,9 @@ class LibraryVocabulary(Vocabulary):
         self.library = _library(text, path)
         self._ids = self.library.get_vocab(with_added_tokens=True)
         named = {number: token for token, number in self._ids.items()}
+        if max(named, default=0) > len(named) + _MOST_GAPS:
+            token = named[max(named)]
+            raise VocabularyError(f"{token!r:.80} has the id {max(named)}, but there are {len(named)} pieces", path)
         self.tokens = tuple(named.get(number, f"[{number}]") for number in range(max(named, default=0) + 1))
         missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
         if missing:

@@ -142,7 +142,7 @@ class WordPieceTokenizer:
             return self._matcher.ids(found[0])
         return tuple(itertools.chain.from_iterable(map(self._ids_of_word.__getitem__, found)))
 
-    def _between_blanks(self, text: str) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         """Returns ids, starts and ends."""
         spaced, positions = spread_with_positions(text, self.rules)
         tokens, (ids, starts, ends) = self.vocabulary.tokens, (list[int](), list[int](), list[int]())
@@ -155,7 +155,7 @@ class WordPieceTokenizer:
                 ends.append(positions[start - 1] + 1)
                 starts.append(positions[start])
             ends.append(positions[end - 1] + 1)
-        return ids, starts, ends
+        return tuple(ids), tuple(starts), tuple(ends)  # the garbage collector does not look into tuples of numbers
 
 
 def _made(vocabulary: Vocabulary, lower_case: bool) -> WordPieceTokenizer:

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import huggingface, other_names, saved, values
+from bert_tf.checkpoints import huggingface, layouts, other_names, saved, values
 from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
+from bert_tf.checkpoints.layouts import SHARDS
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder, write_checkpoint
-from bert_tf.checkpoints.tensors import SHARDS, STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
+from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import kept, run_folder
@@ -27,8 +28,6 @@ from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 MADE_FROM = "made_from.json"
 
 _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
-_OF_PYTORCH = (".bin", ".pt", ".pth")
-_NOT_PICKLED = "PyTorch pickles are not read, since loading them runs code; save the weights as safetensors"
 
 
 def opened(name: str | os.PathLike[str]) -> Tensors:
@@ -40,8 +39,8 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
         return TensorFlowTensors(_prefix_in(path))
     if path.suffix == Path(WEIGHTS_NAME).suffix:
         return SafeTensors(path)
-    if path.suffix in _OF_PYTORCH and path.is_file():
-        raise CheckpointError(f"{path}: {_NOT_PICKLED}")
+    if path.suffix in layouts.OF_PYTORCH and path.is_file():
+        raise CheckpointError(f"{path}: {layouts.NOT_PICKLED}; save the weights as safetensors")
     return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
 
 
@@ -59,8 +58,7 @@ def _prefix_in(folder: Path) -> str:
     found = kept.best_or_newest(folder)
     if found is None:
         why = files.missing_folder(folder)
-        pickled = any(path.suffix in _OF_PYTORCH for path in folder.iterdir()) if why is None else False
-        raise CheckpointError(f"{folder}: {why or (_NOT_PICKLED if pickled else 'no checkpoint in the folder')}")
+        raise CheckpointError(f"{folder}: {why or layouts.unread(folder) or 'no checkpoint in the folder'}")
     return found
 
 
