@@ -32,8 +32,7 @@ def splits_special(trained: Trained) -> bool:
 
 
 def content(trained: Trained) -> dict[str, Any]:
-    tokens = trained.vocabulary.tokens
-    ids = {token: number for number, token in enumerate(tokens)}
+    ids = {token: number for number, token in enumerate(trained.vocabulary.pieces)}
     around = {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (CLS, SEP)}
     rules = trained.vocabulary.text_rules.rules(lower_case=trained.lower_case)
     special = () if splits_special(trained) else sorted(SPECIAL_TOKENS, key=ids.__getitem__)

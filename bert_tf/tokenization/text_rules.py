@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf.errors import VocabularyError
-from bert_tf.io import documents
+from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
 from bert_tf.tokenization.characters import Rules
 
@@ -17,7 +17,8 @@ FILES = (CONFIG, PIPELINE, ADDED)
 
 _DECODER = "added_tokens_decoder"
 
-_LOG = logging.getLogger(__name__)  # as in `casing`
+_NUMBER = re.compile("[0-9]{1,18}")
+_NO_TOKEN = re.compile("[\0\n\ud800-\udfff]")  # no line of a vocabulary holds them
 
 
 class Added(NamedTuple):
@@ -76,10 +77,15 @@ def read(folder: Path) -> TextRules:
         for (path, values), key in zip(places, (switch.key, switch.normalizer_key)):
             if key in values and switch.field not in switches:
                 switches[switch.field] = _checked(values[key], key, switch, path)
+    special = config.get("additional_special_tokens")
+    special = special if isinstance(special, list) else []
     listed = (
         *_of_entries(config.get(_DECODER, {}), folder / CONFIG),
         *_of_entries(pipeline.get("added_tokens", []), folder / PIPELINE),
-        *(_added({"content": content, "id": number}, folder / ADDED) for content, number in added.items()),
+        *(
+            _added({"content": content, "id": number, "special": content in special}, folder / ADDED)
+            for content, number in added.items()
+        ),
     )
     tokens: dict[str, Added] = {}
     for one in listed:
@@ -94,9 +100,10 @@ def _content(path: Path) -> Mapping[str, Any]:
         value = documents.json_value(documents.read_text(path))
     except FileNotFoundError:
         return {}
-    except (OSError, DocumentError) as error:
-        _LOG.warning("%s is not used: %s", path, error)
-        return {}
+    except OSError as error:
+        raise VocabularyError(f"cannot read what it says of texts: {files.reason(error)}", path) from error
+    except DocumentError as error:
+        raise VocabularyError(f"{error.problem}; fetch it again, or delete it", path, error.line) from error
     if not isinstance(value, dict):
         raise VocabularyError("expected a JSON object", path)
     return value
@@ -113,7 +120,7 @@ def _of_entries(entries: Any, path: Path) -> Iterator[Added]:
     """Reads a list of tokens, or tokens by id."""
     if isinstance(entries, dict):
         entries = [
-            {**entry, "id": int(number)} if isinstance(entry, dict) and number.isdecimal() else None
+            {**entry, "id": int(number)} if isinstance(entry, dict) and _NUMBER.fullmatch(number) else None
             for number, entry in entries.items()
         ]
     if not isinstance(entries, list):
@@ -125,8 +132,9 @@ def _added(entry: Any, path: Path) -> Added:
     if not isinstance(entry, dict):
         raise VocabularyError(f"an added token is {entry!r:.80}, expected one with content and id", path)
     content, number = entry.get("content"), entry.get("id")
-    if not isinstance(content, str) or not content.strip() or "\0" in content or "\n" in content:
+    if not isinstance(content, str) or not content.strip() or _NO_TOKEN.search(content):
         raise VocabularyError(f"an added token is {content!r:.80}, expected a text", path)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise VocabularyError(f"the added token {content!r:.80} has the id {number!r:.80}, expected a whole number", path)
-    return Added(content, number, entry.get("normalized") is True, entry.get("single_word") is True)
+    is_normalized = entry.get("normalized", entry.get("special") is not True) is True
+    return Added(content, number, is_normalized, entry.get("single_word") is True)

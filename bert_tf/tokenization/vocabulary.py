@@ -100,8 +100,16 @@ class Vocabulary:
         """Returns a piece, or the bracketed number of a padding row beyond the pieces."""
         return self.tokens[number] if number < len(self.tokens) else f"[{number}]"
 
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The tokens that words are cut into: without added ones, which come last."""
+        added, count = {one.id for one in self.text_rules.added}, len(self.tokens)
+        while count - 1 in added:
+            count -= 1
+        return self.tokens[:count]
+
     def to_text(self) -> str:
-        return "\n".join(self.tokens) + "\n"
+        return "\n".join(self.pieces) + "\n"
 
     def files(self) -> dict[str, str]:
         """Returns the files that define the tokenizer, by name."""

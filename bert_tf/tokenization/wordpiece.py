@@ -68,7 +68,7 @@ class WordPieceTokenizer:
         self.lower_case = lower_case
         self.rules = vocabulary.text_rules.rules(lower_case=lower_case)
         self._added = AddedTokens(vocabulary.text_rules.added, self.rules) if vocabulary.text_rules.added else None
-        self._matcher = Matcher(vocabulary.tokens, vocabulary.unk_id)
+        self._matcher = Matcher(vocabulary.pieces, vocabulary.unk_id)
         self._ids_of_word = _Remembered(self._matcher.ids)
         self._ids_of = _Remembered(self._ids_between_blanks)
         self._placed = _Remembered(self._between_blanks)
