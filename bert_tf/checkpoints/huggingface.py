@@ -24,6 +24,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
+from bert_tf.tokenization import library
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
@@ -176,6 +177,7 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
     if not (source / vocabulary).is_file():
         made = "; AutoTokenizer of transformers writes it (save_pretrained)" if vocabulary in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {vocabulary} beside the weights{made}")
+    library.read(source / vocabulary)  # raises what is wrong with it, before the weights are read
     weights = read_weights(source / WEIGHTS_NAME, config)
     with atomic.replacing(target) as temporary:
         temporary.mkdir()

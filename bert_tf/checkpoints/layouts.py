@@ -19,7 +19,7 @@ _OTHERS = {"tf_model.h5": "Keras weights of transformers", "flax_model.msgpack":
 
 def unread(folder: Path) -> str:
     """Empty if there is nothing known."""
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    names = sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
     if SHARDS in names:
         return (
             f"the weights are in several files ({SHARDS}); join them:"

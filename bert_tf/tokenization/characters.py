@@ -52,13 +52,19 @@ class Spread(NamedTuple):
 
 def spread(text: str, rules: Rules) -> str:
     """Returns the words of a text with blanks around them."""
-    found = text.translate(_letters(rules))
-    return _seen_whole(text, rules).text if _SEES_NEIGHBOURS in found else found
+    letters = _letters(rules)
+    found = text.translate(letters)
+    if _SEES_NEIGHBOURS in found and rules.lower_case:
+        found = text.translate(_CLEANED).lower().translate(letters)  # no capital sigma is left
+    return _by_rule(text, rules).text if _SEES_NEIGHBOURS in found else found
 
 
 def spread_with_positions(text: str, rules: Rules) -> Spread:
-    found = _each(text, range(len(text)), _letters(rules))
-    return _seen_whole(text, rules) if _SEES_NEIGHBOURS in found.text else found
+    letters = _letters(rules)
+    found = _each(text, range(len(text)), letters)
+    if _SEES_NEIGHBOURS in found.text and rules.lower_case:
+        found = _each(*_lowered(text), letters)
+    return _by_rule(text, rules) if _SEES_NEIGHBOURS in found.text else found
 
 
 def words(text: str, rules: Rules) -> list[str]:
@@ -150,11 +156,15 @@ def _each(text: str, positions: Sequence[int], table: _Table) -> Spread:
     return Spread("".join(parts), [p for p, part in zip(positions, parts) for _ in part])
 
 
-def _seen_whole(text: str, rules: Rules) -> Spread:
-    """The rules one after the other, each on the whole text."""
+def _lowered(text: str) -> Spread:
+    """The lengths are by character, the letter of a capital sigma is not."""
     found = _each(text, range(len(text)), _CLEANED)
-    if rules.lower_case:  # the lengths are by character, the letter of a capital sigma is not
-        found = Spread(found.text.lower(), _each(found.text, found.positions, _LOWERED).positions)
+    return Spread(found.text.lower(), _each(found.text, found.positions, _LOWERED).positions)
+
+
+def _by_rule(text: str, rules: Rules) -> Spread:
+    """The rules one after the other, each on the whole text."""
+    found = _lowered(text) if rules.lower_case else _each(text, range(len(text)), _CLEANED)
     if rules.strip_accents:
         found = _without_accents(found)
     parts = [_spaced(c, rules) for c in found.text]

@@ -80,8 +80,8 @@ def read(folder: Path) -> TextRules:
     special = config.get("additional_special_tokens")
     special = special if isinstance(special, list) else []
     listed = (
-        *_of_entries(config.get(_DECODER, {}), folder / CONFIG),
-        *_of_entries(pipeline.get("added_tokens", []), folder / PIPELINE),
+        *_of_entries(config.get(_DECODER) or [], folder / CONFIG),
+        *_of_entries(pipeline.get("added_tokens") or [], folder / PIPELINE),
         *(
             _added({"content": content, "id": number, "special": content in special}, folder / ADDED)
             for content, number in added.items()

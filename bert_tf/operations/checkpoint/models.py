@@ -73,6 +73,7 @@ class PublishedModel:
         numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
         published = other_names.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
+        _refuse_ambiguous(found, {key: name for key, (name, _) in published.items()}, self.keys)
         if not any(name.startswith("bert/") for name in self.keys):
             raise CheckpointError(f"{found.place}: no BERT variable under a known name; see checkpoint inspect")
         self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
@@ -88,6 +89,10 @@ class PublishedModel:
         return Path(path)
 
     def _check(self) -> None:
+        layers = other_names.layers_in(name for name in self.keys if name.startswith("bert/"))
+        if self.config_file and layers != self.config.num_hidden_layers:
+            said = f"{self.config_file} says {self.config.num_hidden_layers}"
+            raise CheckpointError(f"{self.found.place}: has {layers} layers, {said}")
         for name, shape in encoder_shapes(self.config).items() if self.config_file else ():
             if name in self.entries and self.entries[name].shape != shape:
                 found = f"{self.keys[name]} gives {list(self.entries[name].shape)}, {self.config_file} says {list(shape)}"
@@ -103,6 +108,15 @@ class PublishedModel:
     @property
     def record(self) -> Mapping[str, Any]:
         return run_folder.trained(self.found.folder)
+
+
+def _refuse_ambiguous(found: Tensors, names: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    twice = next((key for key, name in names.items() if keys[name] != key), None)
+    if twice is not None:
+        raise CheckpointError(f"{found.place}: {twice} and {keys[names[twice]]} are one variable; which one is meant?")
+    empty = next((key for key, entry in found.entries.items() if 0 in entry.shape), None)
+    if empty is not None:
+        raise CheckpointError(f"{found.place}: {empty} has no values, its shape is {list(found.entries[empty].shape)}")
 
 
 @contextlib.contextmanager

@@ -183,7 +183,8 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
     models.copy(folder, model.found.folder, [text_rules.CONFIG])  # tokenizer.json embeds the old vocabulary
     others = any((model.found.folder / name).is_file() for name in (text_rules.PIPELINE, text_rules.ADDED))
     if others and (after.vocabulary.text_rules != PUBLISHED or not (folder / text_rules.CONFIG).is_file()):
-        values = {"do_lower_case": after.lower_case, **after.vocabulary.text_rules.values()}
+        rules = after.vocabulary.text_rules
+        values = {"do_lower_case": after.lower_case, **(rules.values() if rules != PUBLISHED else {})}
         (folder / text_rules.CONFIG).write_text(documents.to_json(values) + "\n", encoding="utf-8")
     record = run_folder.load_record(model.found.folder)
     if record is not None:  # a trained model: its head is still usable
