@@ -41,6 +41,7 @@ HOSTILE = {
     "sigmas that look around": ("", "\u03a3'", ""),
     "apostrophes": ("", "'", "\u03a3"),
     "one word": ("", "a", ""),
+    "one word with accents": ("", "\u00e9", ""),
     "letters and periods": ("", "a.", ""),
     "deleted characters": ("a", "\u200b", "b"),
     "ideographs": ("", "\u4e00", ""),

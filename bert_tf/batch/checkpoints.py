@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.checkpoints import layouts, saved
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder, on_hub
 from bert_tf.estimator import kept
 from bert_tf.io.log_form import log
 
 ALL = ":all"
 
-_ON_HUB = re.compile(r"(?:[\w-]+/)?[a-zA-Z][\w-]*(?:\.\d[\w-]*)*")  # bert-base-uncased, org/name-v1.5
 _STEP = re.compile(r"-(\d+)$")
 
 
@@ -83,14 +82,6 @@ def is_pattern(name: str) -> bool:
     """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
     there = (name, f"{name}.index", f"{PART.sub('', name)}.index")
     return glob.has_magic(name) and not any(map(os.path.lexists, there))
-
-
-def on_hub(name: str) -> str:
-    """Returns what to do if a missing name looks like a model's on the Hugging Face hub."""
-    if not _ON_HUB.fullmatch(name):
-        return ""
-    folder = name.rpartition("/")[2]
-    return f"; a model of the Hugging Face hub must be downloaded first: hf download {name} --local-dir={folder}"
 
 
 def _why_none(name: str, folders: list[str], several: bool) -> str:

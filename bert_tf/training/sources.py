@@ -146,9 +146,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
-    from bert_tf.batch import checkpoints  # imports TensorFlow, like the next
-    from bert_tf.checkpoints import default
-    from bert_tf.checkpoints.reader import CHECKPOINT_NAME
+    from bert_tf.checkpoints import default  # imports TensorFlow, like the next
+    from bert_tf.checkpoints.reader import CHECKPOINT_NAME, on_hub
 
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
@@ -167,7 +166,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
         os.stat(path)  # other errors are raised as they are
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it with other misfits
     if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
-        advice = checkpoints.on_hub(named or base or "")
+        advice = on_hub(named or base or "")
         raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
     checkpoint = checkpoint_of(path, environment=environment)
     folders = checkpoint.parent if run_layout.vocabulary_in(checkpoint.parent).is_file() or not base else Path(base)

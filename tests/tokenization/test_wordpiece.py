@@ -3,6 +3,7 @@
 import copy
 import doctest
 import string
+import time
 import unicodedata
 
 import pytest
@@ -181,3 +182,17 @@ def test_what_is_remembered_is_bounded_in_characters_and_goes_to_no_other_proces
     assert [own.ids(text) for text in long] == expected
     for remembered in (own._ids_of, own._ids_of_word):
         assert sum(map(len, remembered)) <= 1000
+
+
+def test_a_word_of_a_million_accented_letters_takes_no_time_for_its_pieces():
+    tokenizer, start = WordPieceTokenizer(VOCABULARY), time.process_time()
+    assert tokenizer.ids(E_ACUTE * 10**6) == [VOCABULARY.unk_id]
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("text", ["\u4e2d\u4e2d\u4e2d", "\u3042\u3044\u3042\u3044", "ab\u0e01\u0e33"])
+def test_what_is_between_blanks_is_remembered_by_word(text):
+    vocabulary = Vocabulary(dict.fromkeys([*VOCABULARY.tokens, *text, *(f"##{c}" for c in text)]))
+    tokenizer = WordPieceTokenizer(vocabulary, lower_case=False)
+    for word in (text, f"{text}, {text}", f"{text}," * 50):
+        assert tokenizer.ids(word) == [piece.id for piece in tokenizer.tokenize(word)] == tokenizer.pieces(word).ids.tolist()
