@@ -76,7 +76,7 @@ def test_tensors_are_read_one_at_a_time(tmp_path, monkeypatch):
     assert list(TensorFlowTensors(str(tmp_path / "c")).entries) == ["b/w"]
 
 
-@pytest.mark.parametrize("name", ["../outside.safetensors", "/tmp/outside.safetensors", "a/b.safetensors", ".."])
+@pytest.mark.parametrize("name", ["../outside.safetensors", "/outside.safetensors", "a/b.safetensors"])
 def test_an_index_names_only_files_beside_it(tmp_path, name):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
     with pytest.raises(CheckpointError, match="is not the name of a file beside it; fetch it again$"):
