@@ -93,7 +93,11 @@ def refuse(path: object, problems: Sequence[str]) -> None:
 
 def _names(stored: Iterable[str], path: object) -> dict[str, str]:
     """Returns the stored names by today's, without the prefix that PyTorch's wrappers put before all of them."""
-    names = {modern(name): name for name in stored}
+    listed = list(stored)
+    names = {modern(name): name for name in listed}
+    if len(names) < len(listed):
+        twice = next(name for name in listed if names[modern(name)] != name)
+        raise CheckpointError(f"{path}: {twice} and {names[modern(twice)]} are one variable; which one is meant?")
     wrapper = wrapped_in(names)
     if not wrapper:
         return names

@@ -233,6 +233,7 @@ BEYOND = [
     (lambda folder: configure(folder, num_hidden_layers=1), "it has 2 layers, the configuration says 1"),
     (lambda folder: configure(folder, type_vocab_size=0), "embeddings.token_type_embeddings.weight would not be used"),
     (added("encoder.layer.1.crossattention.self.query.weight"), "crossattention.self.query.weight would not be used"),
+    (added("embeddings.LayerNorm.gamma"), "LayerNorm.gamma and embeddings.LayerNorm.weight are one variable"),
     (renamed("net."), "embeddings.word_embeddings.weight is missing (there is net.embeddings.word_embeddings.weight)"),
     (lambda folder: configure(folder, is_decoder=True), "config.json: is_decoder is True: a decoder reads only"),
     (lambda folder: configure(folder, add_cross_attention=True), "config.json: add_cross_attention is True"),
