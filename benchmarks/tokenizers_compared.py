@@ -21,8 +21,9 @@ from typing import Any
 from bert_tf.features import sentences
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.registry import get_task
+from bert_tf.tokenization.characters import IDEOGRAPHS, MAX_WORD_CHARACTERS
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from bert_tf.tokenization.wordpiece import IDEOGRAPHS, MAX_WORD_CHARACTERS, WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 Pair = tuple[str, str]
 Ids = Callable[[Sequence[str]], list[list[int]]]

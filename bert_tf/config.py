@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bert_tf.encoders import ENCODERS
@@ -22,6 +24,18 @@ ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that only Hugging Face's configurations carry.
 _HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_version", "layer_norm_eps"})
+
+_HUGGINGFACE_NAME = "config.json"  # the published one is bert_config.json
+
+# Keys of Hugging Face's that change what is computed, and why their models are not loaded.
+_REFUSED = {
+    "is_decoder": "a decoder reads only what is to the left; only encoders can be loaded",
+    "add_cross_attention": "it reads a second encoder; only encoders alone can be loaded",
+    "quantization_config": "quantized weights are not read; save the model in float32",
+    "pruned_heads": "layers with fewer heads are not read; save the model with all of them",
+}
+
+_LOG = logging.getLogger(__name__)  # as in `tokenization.casing`
 
 MOST_LAYERS = 1000
 _LARGEST = 1 << 24  # of other sizes: far beyond any model, and safe to multiply
@@ -92,10 +106,11 @@ class BertConfig:
         )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> BertConfig:
+    def from_dict(cls, values: Mapping[str, Any], *, source: str | None = None) -> BertConfig:
         """Reads the keys of bert_config.json or Hugging Face's config.json, ignoring others.
 
-        Raises ConfigError if a key is missing, or the model is not a BERT encoder with absolute positions.
+        `source` is whose file it is, "published" or "huggingface"; None to tell by its keys. Raises ConfigError if a key is
+        missing, or the model is not a BERT encoder with absolute positions.
         """
         kind = values.get("model_type", "bert")
         _check_type(kind)
@@ -105,13 +120,16 @@ class BertConfig:
             raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
         if values.get("position_embedding_type", "absolute") != "absolute":
             raise ConfigError("position_embedding_type must be 'absolute'")
+        for key, why in _REFUSED.items():
+            if values.get(key):
+                raise ConfigError(f"{key} is {values[key]!r:.80}: {why}")
         for key, expected in row.expected.items():
             if values.get(key, expected) != expected:
                 raise ConfigError(f"{key} is {values[key]!r}, only {expected} can be loaded for model_type {kind}")
         ours = {theirs: name for name, theirs in row.keys.items()}
         names = {field.name for field in dataclasses.fields(cls)}
         chosen = {**row.fixed, **{ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in names}}
-        source = "huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published"
+        source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
         activation = chosen.get("hidden_act", "gelu")
         if isinstance(activation, str):
             chosen["hidden_act"] = _ACTIVATIONS[source].get(activation, activation)
@@ -130,10 +148,15 @@ class BertConfig:
             raise ConfigError(f"{error.place(path)}: {error.problem}") from error
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: expected a JSON object")
+        is_huggingface = Path(path).name == _HUGGINGFACE_NAME
         try:
-            return cls.from_dict(values)
+            found = cls.from_dict(values, source="huggingface" if is_huggingface else None)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
+        if is_huggingface and "model_type" not in values:
+            act = f"hidden_act {values.get('hidden_act', 'gelu')!r} as {found.hidden_act}"
+            _LOG.warning("%s: no model_type: taken as bert, and %s", path, act)
+        return found
 
     def to_json(self) -> str:
         """Returns text that `from_json_file` reads back unchanged."""

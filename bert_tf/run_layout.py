@@ -20,6 +20,7 @@ AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
 MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own
 DECISION = "decision.json"
 VOCABULARY, TOKENIZER, CONFIG = "vocab.txt", "tokenizer.json", "bert_config.json"
+TEXT_RULES = "tokenizer_config.json"  # if the published rules do not suffice
 METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
 TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
@@ -49,7 +50,7 @@ OF_TRAINING = (
     Part((RECORD,), "settings of the run, and the command that repeats it"),
     Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
     Part((DECISION,), "decision rule of the calibrated model: temperatures, thresholds (docs/calibration.md)"),
-    Part((VOCABULARY, TOKENIZER, CONFIG), "copies used in training; a run refuses others"),
+    Part((VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG), "copies used in training; a run refuses others"),
     Part((VARIABLES,), "trained variables, and the source of their initial values"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
     Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "evaluations during training, and when; the same for TensorBoard"),

@@ -19,6 +19,7 @@ from bert_tf.features import choices, sentences, spans, tags
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tags import words
 from bert_tf.tokenization import counting
+from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.graph import GraphTokenizer
 from bert_tf.tokenization.tables import tables
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -40,6 +41,7 @@ HOSTILE = {
     "sigmas that look around": ("", "\u03a3'", ""),
     "apostrophes": ("", "'", "\u03a3"),
     "one word": ("", "a", ""),
+    "one word with accents": ("", "\u00e9", ""),
     "letters and periods": ("", "a.", ""),
     "deleted characters": ("a", "\u200b", "b"),
     "ideographs": ("", "\u4e00", ""),
@@ -82,7 +84,7 @@ def assert_linear(work, text_of, size: int = SIZE) -> None:
 
 
 def count(text: str) -> None:
-    counting.fertility_of(counting.count([counting.chunks([text])], lower_case=True), tokenizer())
+    counting.fertility_of(counting.count([counting.chunks([text])], rules=Rules()), tokenizer())
 
 
 @functools.cache

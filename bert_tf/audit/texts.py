@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from bert_tf.audit import findings
 from bert_tf.audit.findings import Finding, Row
 from bert_tf.tasks.survey import survey
+from bert_tf.tokenization.characters import words
 from bert_tf.tokenization.vocabulary import UNK
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer, words
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _UNKNOWN = 0.1  # share of [UNK]
 _FRAGMENTED = 3.0  # pieces per word; 1.1 to 1.5 is usual
@@ -23,7 +24,7 @@ def unreadable(rows: Sequence[Row], tokenizer: WordPieceTokenizer, limit: int) -
         text = " ".join(row.texts)
         pieces = tokenizer.ids(text)
         unknown_share = pieces.count(unknown) / max(len(pieces), 1)
-        word_count = sum(1 for _ in words(text, lower_case=tokenizer.lower_case))
+        word_count = len(words(text, tokenizer.rules))
         if length > limit:
             yield Finding(findings.TRUNCATED, limit / length, row)
         if unknown_share >= _UNKNOWN:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import saved
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
+from bert_tf.checkpoints import layouts, saved
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder, on_hub
 from bert_tf.estimator import kept
 from bert_tf.io.log_form import log
 
@@ -44,16 +44,16 @@ def named(names: Iterable[str]) -> list[Named]:
 def _of(name: str) -> list[Named]:
     found: list[str | None]
     pattern = name.removesuffix(ALL)
-    is_pattern = glob.has_magic(pattern)
-    folders = [path for path in (glob.glob(pattern) if is_pattern else [pattern]) if is_folder(path)]
+    several = is_pattern(pattern)
+    folders = [path for path in (glob.glob(pattern) if several else [pattern]) if is_folder(path)]
     if name.endswith(ALL):
         found = [prefix for folder in folders for prefix in _kept(folder)]
-    elif is_pattern:
+    elif several:
         found = [*_in(PART.sub("", pattern)), *filter(None, map(_of_run, folders))]
     else:
         found = [_of_run(folder) for folder in folders] or [PART.sub("", name)]
     prefixes = sorted(map(os.path.normpath, filter(None, found)), key=_by_step)  # b and ./b are one checkpoint
-    return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(folders, is_pattern)}")]
+    return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(name, folders, several)}")]
 
 
 def _kept(folder: str) -> list[str]:
@@ -78,7 +78,13 @@ def _by_step(prefix: str) -> tuple[str, int, str]:
     return str(Path(prefix).parent), -1 if step is None else step, prefix
 
 
-def _why_none(folders: list[str], is_pattern: bool) -> str:
+def is_pattern(name: str) -> bool:
+    """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
+    there = (name, f"{name}.index", f"{PART.sub('', name)}.index")
+    return glob.has_magic(name) and not any(map(os.path.lexists, there))
+
+
+def _why_none(name: str, folders: list[str], several: bool) -> str:
     if folders:
-        return "no checkpoint in the folder"
-    return "no checkpoint or folder of this name" if not is_pattern else "no checkpoint matches"
+        return layouts.unread(Path(folders[0])) or "no checkpoint in the folder"
+    return "no checkpoint matches" if several else f"no checkpoint or folder of this name{on_hub(name)}"

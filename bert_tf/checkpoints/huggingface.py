@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import safetensors
 from bert_tf import run_layout
 from bert_tf.checkpoints import values as tensors
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
-from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, modern
+from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS, POOLER
@@ -24,7 +24,8 @@ from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
-from bert_tf.tokenization.casing import TOKENIZER_FILES
+from bert_tf.tokenization import library
+from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
@@ -39,6 +40,7 @@ _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification":
 _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL}
 _UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
+_BUFFERS = ("position_ids", "token_type_ids")  # constants that some files have
 _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
 
 
@@ -56,44 +58,95 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
         files.open_plain(path).close()
     except OSError as error:
         raise CheckpointError(f"{path}: cannot read the weights: {files.reason(error)}") from error
-    weights: dict[str, npt.NDArray[Any]] = {}
-    problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            names = {modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
-            pairs, shapes = _encoder(config, names), {**encoder_shapes(config), **pretraining_shapes(config)}
-            if not any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs):
-                log.warning("%s: has no pooler: it is newly initialized", path)
-                weights |= _new_pooler(config)
-                pairs = [(name, pair) for name, pair in pairs if pair.published not in weights]
+            names = _names(file.keys(), path)
+            pairs = _encoder(config, names)
+            has_pooler = any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs)
+            pairs = [(name, pair) for name, pair in pairs if has_pooler or not pair.published.startswith(_POOLER)]
+            problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
             pairs += [(pair.huggingface, pair) for pair in _heads(config, names)]
+            problems += _problems(file, names, pairs, config)
+            refuse(path, problems)
+            weights = {} if has_pooler else _new_pooler(config)
+            if not has_pooler:
+                log.warning("%s: has no pooler: it is newly initialized", path)
             for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
-                if name not in names:
-                    problems.append(f"{name} is missing")
-                    continue
-                kind = file.get_slice(names[name]).get_dtype()
-                if kind not in _FLOATS:
-                    problems.append(f"{name} is of type {kind}, not floats")
-                    continue
-                array = file.get_tensor(names[name]).astype(np.float32)
-                if pair.published == POSITIONS:
-                    array = array[ENCODERS[config.model_type].first_position :]
-                weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
-                if weights[pair.published].shape != shapes.get(pair.published, array.shape):
-                    problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
+                weights[pair.published] = _read(file.get_tensor(names[name]), pair, config)
             own = file.get_tensor(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
-            if own is not None and _WORDS in weights and not np.array_equal(own, weights[_WORDS]):
+            if own is not None and not np.array_equal(own, weights[_WORDS]):
                 log.warning(
                     "%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path
                 )
                 weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
         raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
+    tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
+    return weights
+
+
+def refuse(path: object, problems: Sequence[str]) -> None:
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise CheckpointError(f"{path}: not the encoder that its configuration describes: {'; '.join(problems[:3])}{more}")
-    tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
-    return weights
+
+
+def _names(stored: Iterable[str], path: object) -> dict[str, str]:
+    """Returns the stored names by today's, without the prefix that PyTorch's wrappers put before all of them."""
+    listed = list(stored)
+    names = {modern(name): name for name in listed}
+    if len(names) < len(listed):
+        twice = next(name for name in listed if names[modern(name)] != name)
+        raise CheckpointError(f"{path}: {twice} and {names[modern(twice)]} are one variable; which one is meant?")
+    wrapper = wrapped_in(names)
+    if not wrapper:
+        return names
+    log.info("%s: the names of the weights begin with %s, which is left out", path, wrapper)
+    return {name.removeprefix(wrapper): there for name, there in names.items() if name.startswith(wrapper)}
+
+
+def _problems(file: Any, names: Mapping[str, str], pairs: Iterable[tuple[str, NamePair]], config: BertConfig) -> Iterator[str]:
+    """Yields why tensors cannot be used, from the file's header: nothing is read or made yet."""
+    shapes, padding = {**encoder_shapes(config), **pretraining_shapes(config)}, ENCODERS[config.model_type].first_position
+    for name, pair in pairs:
+        if name not in names:
+            similar = [other for other in names if pair.published == _WORDS and other.endswith(pair.huggingface)]
+            yield f"{name} is missing" + (f" (there is {similar[0]})" if similar else "")
+            continue
+        tensor = file.get_slice(names[name])
+        kind, shape = tensor.get_dtype(), tuple(tensor.get_shape())
+        if pair.published == POSITIONS and shape:
+            shape = (shape[0] - padding, *shape[1:])
+        shape = shape[::-1] if pair.transposed else shape
+        if kind not in _FLOATS:
+            yield f"{name} is of type {kind}, not floats"
+        elif shape != shapes.get(pair.published, shape):
+            yield f"{name} gives {shape}, not {shapes[pair.published]}"
+
+
+def _read(array: npt.NDArray[Any], pair: NamePair, config: BertConfig) -> npt.NDArray[np.float32]:
+    array = array.astype(np.float32)
+    if pair.published == POSITIONS:
+        array = array[ENCODERS[config.model_type].first_position :]
+    return np.ascontiguousarray(array.T) if pair.transposed else array
+
+
+def _unread(names: Iterable[str], pairs: Sequence[tuple[str, NamePair]], config: BertConfig) -> Iterator[str]:
+    """Yields what the file has of an encoder beyond the configuration."""
+    row, known = ENCODERS[config.model_type], {name for name, _ in pairs}
+    parts = {_part(name, row.prefix) for name in known} - {_part(row.pooler, row.prefix)}
+    beyond = (name for name in names if name not in known and _part(name, row.prefix) in parts)
+    others = [name for name in beyond if name.rpartition(".")[2] not in _BUFFERS]
+    layers = layers_in(others)
+    if layers > config.num_hidden_layers:
+        yield f"it has {layers} layers, the configuration says {config.num_hidden_layers}"
+    elif others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        yield f"{others[0]}{more} would not be used"
+
+
+def _part(name: str, prefix: str) -> str:
+    return name.removeprefix(prefix).partition(".")[0]
 
 
 def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, NamePair]]:
@@ -128,6 +181,7 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
     if not (source / vocabulary).is_file():
         made = "; AutoTokenizer of transformers writes it (save_pretrained)" if vocabulary in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {vocabulary} beside the weights{made}")
+    library.read(source / vocabulary)  # raises what is wrong with it, before the weights are read
     weights = read_weights(source / WEIGHTS_NAME, config)
     with atomic.replacing(target) as temporary:
         temporary.mkdir()

@@ -9,7 +9,7 @@ biases have an axis for the heads: H heads of size K = D // H for hidden size D.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +47,11 @@ _GARDEN_LAYER = {  # of layer_N, by prefix of the published names
     "output/LayerNorm": "output_layer_norm",
 }
 _LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
-_BEFORE = re.compile(r"^(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)")  # of encoders with a head; of object-based Keras models
+# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of sentence-transformers.
+_WRAPPERS = r"(?:module\.|_orig_mod\.|0\.auto_model\.)"
+_WRAPPED = re.compile(rf"^{_WRAPPERS}+")
+# Of encoders with a head; of object-based Keras models.
+_BEFORE = re.compile(rf"^{_WRAPPERS}*(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)?")
 
 
 class Renamed(NamedTuple):
@@ -108,6 +112,12 @@ def published(names: Iterable[str]) -> dict[str, tuple[str, Change]]:
 def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
     tables = (huggingface(layers), model_garden(layers, 1))  # the way back from the garden needs no number of heads
     return {renamed.name: (name, renamed.back) for table in tables for name, renamed in table.items()}
+
+
+def wrapped_in(names: Collection[str]) -> str:
+    """Returns the prefix of a wrapper before all names, empty if there is none or some have another."""
+    found = {match[0] if (match := _WRAPPED.match(name)) else "" for name in names}
+    return found.pop() if len(found) == 1 else ""
 
 
 def modern(name: str) -> str:

@@ -22,6 +22,7 @@ tf1 = tf.compat.v1
 
 CHECKPOINT_NAME = "bert_model.ckpt"
 _KEPT_BY = {BEST: "--eval_every_n_steps=100", EMA: "--ema=0.999", AVERAGE: "--average_last=3 --save_checkpoints_steps=100"}
+_ON_HUB = re.compile(r"(?:[\w-]+/)?[a-zA-Z][\w-]*(?:\.\d[\w-]*)*")  # bert-base-uncased, org/name-v1.5
 PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # suffixes of a checkpoint's files
 
 
@@ -103,7 +104,15 @@ def _hint(prefix: str) -> str:
     if path.name in _KEPT_BY and path.with_name(RECORD).is_file():
         return f": this run kept none; train with {_KEPT_BY[path.name]}"
     found = sorted(path.parent.glob("*.index"))
-    return f"; the folder holds {', '.join(path.stem for path in found[:5])}" if found else ""
+    return f"; the folder holds {', '.join(path.stem for path in found[:5])}" if found else on_hub(prefix)
+
+
+def on_hub(name: str) -> str:
+    """Returns what to do if a missing name looks like a model's on the Hugging Face hub."""
+    if not _ON_HUB.fullmatch(name):
+        return ""
+    folder = name.rpartition("/")[2]
+    return f"; a model of the Hugging Face hub must be downloaded first: hf download {name} --local-dir={folder}"
 
 
 def _first_line(error: BaseException) -> str:

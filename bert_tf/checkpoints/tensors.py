@@ -16,6 +16,7 @@ import safetensors
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
+from bert_tf.checkpoints.layouts import SHARDS
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
 from bert_tf.io import documents, files
@@ -24,7 +25,6 @@ STEP = "global_step"
 TENSORFLOW, OBJECTS, HUGGINGFACE = "TensorFlow", "TensorFlow 2, by objects", "Hugging Face"
 
 _OBJECT_GRAPH, _VALUE = "_CHECKPOINTABLE_OBJECT_GRAPH", "/.ATTRIBUTES/VARIABLE_VALUE"
-SHARDS = f"{WEIGHTS_NAME}.index.json"
 _TYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"}
 
 Array = npt.NDArray[Any]
@@ -135,8 +135,11 @@ def _parts(folder: Path) -> list[Path]:
     if (folder / WEIGHTS_NAME).is_file():
         return [folder / WEIGHTS_NAME]
     try:
-        found = documents.read_json(folder / SHARDS)["weight_map"]
-        return [folder / name for name in sorted(set(found.values()))]
+        found = sorted(set(documents.read_json(folder / SHARDS)["weight_map"].values()))
+        outside = next((name for name in found if Path(name).name != name), None)
+        if outside is not None:
+            raise CheckpointError(f"{folder / SHARDS}: {outside!r:.80} is not the name of a file beside it; fetch it again")
+        return [folder / name for name in found]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, documents.DocumentError) as error:
         raise CheckpointError(f"{folder / SHARDS}: cannot read which files the weights are in; fetch it again") from error
 

@@ -105,8 +105,11 @@ def _usage(row: Setting) -> str:
 def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[str, Any]:
     """Maps settings to the words of a command line; a setting with several values takes the rest."""
     fewest = sum(row.required for row in rows)
-    if len(words) < fewest or (len(words) > len(rows) and not any(row.kind is tuple for row in rows)):
-        usage = " ".join(map(_usage, rows))
+    usage = " ".join(map(_usage, rows))
+    if len(words) < fewest:
+        missing = " and ".join(_usage(row) for row in rows[len(words) :] if row.required)
+        raise FlagError(f"{name}: {missing} missing: python -m bert_tf {name} {usage}; flags are written --name=value")
+    if len(words) > len(rows) and not any(row.kind is tuple for row in rows):
         raise FlagError(f"{name}: {len(words)} names given, {usage} expected; flags are written --name=value")
     bound: dict[str, Any] = dict(zip((row.name for row in rows), words))
     if rows and rows[-1].kind is tuple and words:

@@ -33,7 +33,8 @@ def pack(model: Trained, folder: Path) -> Path:
         with atomic.readable_errors(folder):
             write_checkpoint(Path(made, NAME), entries)
             _write_text(made, run_layout.CONFIG, model.config.to_json())
-            _write_text(made, model.vocabulary.file, model.vocabulary.to_text())
+            for name, text in model.vocabulary.files().items():
+                _write_text(made, name, text)
             record = model.folder / run_layout.RECORD
             if record.is_file():
                 shutil.copy(record, made)

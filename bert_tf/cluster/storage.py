@@ -23,7 +23,7 @@ from bert_tf.io.log_form import log
 
 _SHOWN = 200  # characters of a message from elsewhere
 _EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
-_BESIDE = (run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER)
+_BESIDE = (run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.TEXT_RULES)
 _NEWEST = re.compile(rb'^model_checkpoint_path: "(?:.*/)?([^"/]+)"', re.MULTILINE)
 
 

@@ -11,9 +11,9 @@ from bert_tf.checkpoints import mean, optimizer_state, saved
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import UnreadableError
 from bert_tf.io import atomic, files
-from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TOKENIZER, VOCABULARY, of_step
+from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEXT_RULES, TOKENIZER, VOCABULARY, of_step
 
-BESIDE = (VOCABULARY, TOKENIZER, CONFIG, RECORD)  # files beside a model's checkpoint
+BESIDE = (VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD)  # files beside a model's checkpoint
 
 
 def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:

@@ -49,11 +49,12 @@ class TracingTokenizer:
 
     def pieces(self, text: str) -> Pieces:
         pieces, start = self._tokenizer.pieces(text), 0
-        words = []
+        words: list[tuple[str, bool]] = []
         for number, begins in enumerate(self._tokenizer.begins(text, pieces)):
-            is_new = number == 0 or (begins and not self._whole)
+            is_blank = not text[pieces.starts[number] : pieces.ends[number]].strip()  # it belongs to a word beside it
+            is_new = number == 0 or (begins and not self._whole and not is_blank and words[-1][0] != "")
             start = int(pieces.starts[number]) if is_new else start
-            words.append((text[start : pieces.ends[number]], is_new))
+            words.append((text[start : pieces.ends[number]].strip(), is_new))
         return pieces._replace(ids=np.array(self._traced(pieces.ids.tolist(), words), np.int32))
 
     def _traced(self, ids: list[int], words: list[tuple[str, bool]]) -> list[int]:

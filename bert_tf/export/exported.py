@@ -76,8 +76,10 @@ def rule(family: Family) -> dict[str, Any]:
 def write_kept_files(exported: Exported, folder: Path) -> None:
     """Writes the vocabulary and the rules of tokenization."""
     vocabulary = exported.trained.vocabulary
-    text = vocabulary.to_text_of_words() if exported.trained.head.kind == TAGS else vocabulary.to_text()
-    (folder / vocabulary.file).write_text(text, encoding="utf-8")
+    of_words = {vocabulary.file: vocabulary.to_text_of_words()} if exported.trained.head.kind == TAGS else {}
+    for name, text in {**vocabulary.files(), **of_words}.items():
+        if not (folder / name).exists():  # the settings of transformers include them
+            (folder / name).write_text(text, encoding="utf-8")
     if vocabulary.own_rules:
         return
     rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)

@@ -1,7 +1,7 @@
 """`tokenizer.json`: the text-to-ids pipeline for the tokenizers library.
 
 Its own BertNormalizer and BertPreTokenizer use older Unicode tables, delete private-use characters, and lowercase a
-final capital sigma like any other. So each rule is written as the list of characters to which `wordpiece` applies
+final capital sigma like any other. So each rule is written as the list of characters to which `characters` applies
 it.
 """
 
@@ -16,9 +16,10 @@ from typing import Any
 
 from bert_tf.batch.trained import Trained
 from bert_tf.head_spec import PRETRAINING
+from bert_tf.tokenization.characters import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, Rules, is_deleted, is_punctuation
 from bert_tf.tokenization.tables import CASED, IGNORED, sigma_sees
+from bert_tf.tokenization.text_rules import Added
 from bert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
-from bert_tf.tokenization.wordpiece import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, is_deleted, is_punctuation
 
 FILE = "tokenizer.json"
 
@@ -31,22 +32,23 @@ def splits_special(trained: Trained) -> bool:
 
 
 def content(trained: Trained) -> dict[str, Any]:
-    tokens = trained.vocabulary.tokens
-    ids = {token: number for number, token in enumerate(tokens)}
+    ids = {token: number for number, token in enumerate(trained.vocabulary.pieces)}
     around = {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (CLS, SEP)}
+    rules = trained.vocabulary.text_rules.rules(lower_case=trained.lower_case)
     special = () if splits_special(trained) else sorted(SPECIAL_TOKENS, key=ids.__getitem__)
+    added = [*(Added(token, ids[token]) for token in special), *trained.vocabulary.text_rules.added]
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added(ids[token], token) for token in special],
-        "normalizer": {"type": "Sequence", "normalizers": _normalizers(trained.lower_case)},
+        "added_tokens": [{"id": one.id, **one.entry()} for one in sorted(added, key=lambda one: one.id)],
+        "normalizer": {"type": "Sequence", "normalizers": _normalizers(rules)},
         "pre_tokenizer": {
             "type": "Sequence",
             "pretokenizers": [
                 _split(_BLANKS, "Removed"),
                 _split(_class(is_punctuation), "Isolated"),
-                _split(IDEOGRAPHS.pattern, "Isolated"),
+                *([_split(IDEOGRAPHS.pattern, "Isolated")] if rules.split_ideographs else []),
             ],
         },
         "post_processor": {
@@ -66,12 +68,11 @@ def content(trained: Trained) -> dict[str, Any]:
     }
 
 
-def _normalizers(lower_case: bool) -> list[dict[str, Any]]:
-    deleted = _replace(_class(is_deleted) + "+", "")
-    if not lower_case:
-        return [deleted]
+def _normalizers(rules: Rules) -> list[dict[str, Any]]:
+    lowered = [_replace(_final_sigma(), "ς"), {"type": "Lowercase"}] if rules.lower_case else []
     marks = _class(lambda c: unicodedata.category(c) == "Mn")
-    return [deleted, _replace(_final_sigma(), "ς"), {"type": "Lowercase"}, {"type": "NFD"}, _replace(f"{marks}+", "")]
+    stripped = [{"type": "NFD"}, _replace(f"{marks}+", "")] if rules.strip_accents else []
+    return [_replace(_class(is_deleted) + "+", ""), *lowered, *stripped]
 
 
 def _final_sigma() -> str:
@@ -107,11 +108,6 @@ def _replace(pattern: str, by: str) -> dict[str, Any]:
 
 def _split(pattern: str, behavior: str) -> dict[str, Any]:
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
-
-
-def _added(number: int, token: str) -> dict[str, Any]:
-    switches = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    return {"id": number, "content": token, **switches}
 
 
 def _special(token: str, segment: int) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from bert_tf.training import sources
 
 TEXT, PAIR = ("text",), ("text_a", "text_b")  # columns of the rows
 _LABEL, _PROBABILITY = "label", "probability_"
-_BESIDE = (run_layout.RECORD, run_layout.CONFIG, run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.DECISION)
+_OF_TEXTS = (run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.TEXT_RULES)
+_BESIDE = (run_layout.RECORD, run_layout.CONFIG, *_OF_TEXTS, run_layout.DECISION)
 
 
 def find(run: str | os.PathLike[str]) -> Trained:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from bert_tf.errors import DataError
 from bert_tf.io import files
+from bert_tf.tokenization.characters import CHUNK, words
 from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.training import LONGEST
 from bert_tf.tokenization.vocabulary import UNK, UNUSED, Vocabulary
-from bert_tf.tokenization.wordpiece import CHUNK, WordPieceTokenizer, words
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 
 class NewWord(NamedTuple):
@@ -59,7 +60,7 @@ def listed(path: str | os.PathLike[str], tokenizer: WordPieceTokenizer) -> WordL
     new: dict[str, NewWord] = {}
     notes = []
     for line, text in lines:
-        parts = list(words(text, lower_case=tokenizer.lower_case))
+        parts = words(text, tokenizer.rules)
         why = _left_out(parts, tokenizer.vocabulary, new)
         if why:
             notes.append(f"{path}:{line}: {text!r:.80} is left out: {why}")
@@ -121,4 +122,4 @@ def extended(vocabulary: Vocabulary, new: Iterable[str]) -> Extended:
         row = next(free, len(tokens))
         tokens[row : row + 1] = [word]
         rows.append(row)
-    return Extended(Vocabulary(tokens), tuple(rows))
+    return Extended(Vocabulary(tokens, rules=vocabulary.text_rules), tuple(rows))

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from bert_tf.tokenization.characters import Rules, words
 from bert_tf.tokenization.vocabulary import UNK
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer, words
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _MOST_CHUNKS = 1 << 20  # distinct chunks that wait to be cut into words
 _MOST_WORDS = 1 << 24  # kept words, in some 2 GB
@@ -20,7 +21,6 @@ class Counts:
 
     words: Counter[str]  # rare ones may be missing for a very large corpus
     texts: int  # each is a sentence
-    lower_case: bool
 
     @property
     def total(self) -> int:
@@ -43,7 +43,7 @@ def chunks(texts: Sequence[str]) -> Chunks:
     return Chunks(Counter(" ".join(texts).split(" ")), len(texts))
 
 
-def count(parts: Iterable[Chunks], *, lower_case: bool, most: int = _MOST_WORDS) -> Counts:
+def count(parts: Iterable[Chunks], *, rules: Rules, most: int = _MOST_WORDS) -> Counts:
     """Counts words; beyond `most` different ones, those seen only once so far are dropped."""
     found: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
@@ -52,15 +52,15 @@ def count(parts: Iterable[Chunks], *, lower_case: bool, most: int = _MOST_WORDS)
         waiting.update(part.times)
         texts += part.texts
         if len(waiting) > min(_MOST_CHUNKS, most):
-            _cut(waiting, found, lower_case)
+            _cut(waiting, found, rules)
             _forget(found, most)
-    _cut(waiting, found, lower_case)
-    return Counts(found, texts, lower_case)
+    _cut(waiting, found, rules)
+    return Counts(found, texts)
 
 
-def _cut(waiting: Counter[str], found: Counter[str], lower_case: bool) -> None:
+def _cut(waiting: Counter[str], found: Counter[str], rules: Rules) -> None:
     for chunk, times in waiting.items():
-        for word in words(chunk, lower_case=lower_case):
+        for word in words(chunk, rules):
             found[word] += times
     waiting.clear()
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_text
 
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 from bert_tf.tokenization.tables import (
     BLANK,
     CAPITAL_SIGMA,
@@ -26,7 +27,6 @@ from bert_tf.tokenization.tables import (
     Paged,
     Tables,
 )
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS
 
 _ORDERS = 256  # more than there are classes of marks
 

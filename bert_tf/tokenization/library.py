@@ -19,13 +19,15 @@ import numpy as np
 from bert_tf import extras
 from bert_tf.errors import FlagError, VocabularyError
 from bert_tf.io import documents, files
+from bert_tf.tokenization.characters import is_punctuation
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer, WordTokenizer
-from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.tokenization.wordpiece import WordPieceTokenizer, is_punctuation
+from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP, MASK = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 _AROUND = (2, 4)  # special tokens of one text, <s> A </s>, and of two, <s> A </s></s> B </s>
+_MOST_GAPS = 100_000  # ids without a piece
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can escape them, UTF-8 has none
 
 
@@ -39,10 +41,13 @@ class LibraryVocabulary(Vocabulary):
 
     def __init__(self, text: str, *, path: object = "tokenizer.json") -> None:
         """Raises VocabularyError unless special tokens and their places are RoBERTa's, FlagError without the library."""
-        self._text = text
+        self._text, self.text_rules = text, PUBLISHED
         self.library = _library(text, path)
         self._ids = self.library.get_vocab(with_added_tokens=True)
         named = {number: token for token, number in self._ids.items()}
+        if max(named, default=0) > len(named) + _MOST_GAPS:
+            token = named[max(named)]
+            raise VocabularyError(f"{token!r:.80} has the id {max(named)}, but there are {len(named)} pieces", path)
         self.tokens = tuple(named.get(number, f"[{number}]") for number in range(max(named, default=0) + 1))
         missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
         if missing:

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.errors import VocabularyError
+from bert_tf.tokenization.characters import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, Rules, is_deleted, is_punctuation
 from bert_tf.tokenization.vocabulary import UNK, Vocabulary
-from bert_tf.tokenization.wordpiece import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, is_deleted, is_punctuation
 
 IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
@@ -102,22 +102,22 @@ def _page(first: int, number_of: Callable[[str], int], apart: Container[str]) ->
 
 def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
     """Returns `WordPieceTokenizer`'s rules; VocabularyError if a piece is too long for TensorFlow Text."""
-    return _tables(vocabulary.tokens, lower_case)
+    return _tables(vocabulary.tokens, vocabulary.text_rules.rules(lower_case=lower_case))
 
 
 @functools.lru_cache(maxsize=2)
-def _tables(tokens: tuple[str, ...], lower_case: bool) -> Tables:
+def _tables(tokens: tuple[str, ...], rules: Rules) -> Tables:
     number_of = {c: number for number, c in enumerate(sorted(set(itertools.chain.from_iterable(tokens))), start=_UNKNOWN + 1)}
     long = sum(len(token) > LONGEST // max(_ALPHABETS) for token in tokens)
     width, alphabet = _alphabet(len(number_of) + 1 + long)
     pieces = tuple(_spelled(tokens, number_of, alphabet, LONGEST // width))
     known: dict[_Class, int] = {}
-    class_of = Paged.of(lambda c: known.setdefault(_class(c, number_of, lower_case), len(known)), number_of)
+    class_of = Paged.of(lambda c: known.setdefault(_class(c, number_of, rules), len(known)), number_of)
     counts = np.array([len(one.letters) for one in known], np.int32)
     letters = list(itertools.chain.from_iterable(one.letters for one in known))
     return Tables(
         class_of=class_of,
-        final_sigma=class_of(_FINAL_SIGMA) if lower_case else None,
+        final_sigma=class_of(_FINAL_SIGMA) if rules.lower_case else None,
         kind=np.array([one.kind for one in known], np.int32),
         role=np.array([one.role for one in known], np.int32),
         first=np.cumsum(counts, dtype=np.int32) - counts,
@@ -153,17 +153,18 @@ def _spelled(tokens: Iterable[str], number_of: Mapping[str, int], alphabet: Sequ
             )
 
 
-def _class(c: str, number_of: Mapping[str, int], lower_case: bool) -> _Class:
-    is_ideograph = IDEOGRAPHS.fullmatch(c) is not None
+def _class(c: str, number_of: Mapping[str, int], rules: Rules) -> _Class:
+    is_ideograph = rules.split_ideographs and IDEOGRAPHS.fullmatch(c) is not None
     if unicodedata.category(c) in _WITHOUT_PROPERTIES and not is_ideograph and c not in number_of:
         return _MOST  # of all code points
     if CHUNK.fullmatch(c) is None:
         return _Class(BLANK, NEITHER, ())
     if is_deleted(c):
         return _Class(DELETED, NEITHER, ())
-    parts = unicodedata.normalize("NFD", c.lower()) if lower_case else c
-    letters = (_letter(part, number_of, lower_case, is_ideograph) for part in parts)
-    role = sigma_sees(c) if lower_case else NEITHER
+    lowered = c.lower() if rules.lower_case else c
+    parts = unicodedata.normalize("NFD", lowered) if rules.strip_accents else lowered
+    letters = (_letter(part, number_of, rules, is_ideograph) for part in parts)
+    role = sigma_sees(c) if rules.lower_case else NEITHER
     return _Class(IDEOGRAPH if is_ideograph else OTHER, role, tuple(filter(None, letters)))
 
 
@@ -178,9 +179,9 @@ def sigma_sees(c: str) -> int:
     return IGNORED if ("A" + c + "Σ").lower().endswith("ς") else NEITHER
 
 
-def _letter(c: str, number_of: Mapping[str, int], lower_case: bool, alone: bool) -> _Letter | None:
+def _letter(c: str, number_of: Mapping[str, int], rules: Rules, alone: bool) -> _Letter | None:
     """Returns the letter that a part of a character becomes, None if it vanishes."""
-    order = unicodedata.combining(c) if lower_case else 0
-    if lower_case and unicodedata.category(c) == "Mn":
+    order = unicodedata.combining(c) if rules.strip_accents else 0
+    if rules.strip_accents and unicodedata.category(c) == "Mn":
         return None if order else _Letter(REMOVED)
     return _Letter(number_of.get(c, _UNKNOWN), alone or is_punctuation(c), order)

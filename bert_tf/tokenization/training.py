@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
+from bert_tf.tokenization.characters import IDEOGRAPHS, is_punctuation
 from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
-from bert_tf.tokenization.wordpiece import IDEOGRAPHS, is_punctuation
 
 UNUSED = "[unused{}]"  # unused rows, for words added later
 

@@ -10,10 +10,14 @@ from pathlib import Path
 
 from bert_tf.errors import VocabularyError
 from bert_tf.io import encodings, files
+from bert_tf.tokenization import text_rules
+from bert_tf.tokenization.text_rules import Added, TextRules
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 UNUSED = re.compile(r"\[unused\d+\]")
+
+PUBLISHED = TextRules()
 
 # Stripped from lines. Fewer than str.strip: U+2028 is a piece of the published Chinese vocabulary.
 _BLANKS = " \t\r\n"
@@ -31,9 +35,9 @@ class Vocabulary:
     special = SPECIAL_TOKENS
     own_rules = False  # whether the file also sets splitting and lower-casing
 
-    def __init__(self, tokens: Sequence[str], *, path: object = "vocabulary") -> None:
+    def __init__(self, tokens: Sequence[str], *, rules: TextRules = PUBLISHED, path: object = "vocabulary") -> None:
         """Raises VocabularyError for blank or repeated pieces, NUL, missing special tokens, or no other pieces."""
-        self.tokens = tuple(tokens)
+        self.tokens, self.text_rules = tuple(tokens), rules
         self._ids: dict[str, int] = {}
         for line, token in enumerate(self.tokens, start=1):
             if not token.strip(_BLANKS):
@@ -50,7 +54,8 @@ class Vocabulary:
             raise VocabularyError("only special and unused pieces, so every word would be [UNK]; take another vocabulary", path)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids(SPECIAL_TOKENS)
         self.folder: Path | None = None
-        self.fingerprint = hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()
+        own = [rules.to_text()] if rules != PUBLISHED else []
+        self.fingerprint = hashlib.sha256("\n".join([*self.tokens, *own]).encode()).hexdigest()
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -72,8 +77,12 @@ class Vocabulary:
                 tokens.append(line.decode().strip(_BLANKS))
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
-        vocabulary = cls(tokens, path=path)
-        vocabulary.folder = Path(path).absolute().parent
+        folder = Path(path).absolute().parent
+        rules = text_rules.read(folder)
+        _append(tokens, rules.added, path)
+        added = [one for one in rules.added if one.content not in SPECIAL_TOKENS]  # in a text, these are cut as published
+        vocabulary = cls(tokens, rules=rules._replace(added=tuple(added)), path=path)
+        vocabulary.folder = folder
         return vocabulary
 
     def __len__(self) -> int:
@@ -94,9 +103,35 @@ class Vocabulary:
         """Returns a piece, or the bracketed number of a padding row beyond the pieces."""
         return self.tokens[number] if number < len(self.tokens) else f"[{number}]"
 
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The tokens that words are cut into: without added ones, which come last."""
+        added, count = {one.id for one in self.text_rules.added}, len(self.tokens)
+        while count - 1 in added:
+            count -= 1
+        return self.tokens[:count]
+
     def to_text(self) -> str:
-        return "\n".join(self.tokens) + "\n"
+        return "\n".join(self.pieces) + "\n"
+
+    def files(self) -> dict[str, str]:
+        """Returns the files that define the tokenizer, by name."""
+        rules = {} if self.text_rules == PUBLISHED else {text_rules.CONFIG: self.text_rules.to_text()}
+        return {self.file: self.to_text(), **rules}
 
     def to_text_of_words(self) -> str:
         """Content of the file for clients that give texts as words."""
         return self.to_text()
+
+
+def _append(tokens: list[str], added: Iterable[Added], path: object) -> None:
+    """Adds tokens whose ids follow those of the pieces; raises VocabularyError for other ids that are not theirs."""
+    for one in added:
+        if one.id == len(tokens):
+            tokens.append(one.content)
+        elif one.id > len(tokens):
+            said = f"the added token {one.content!r:.80} has the id {one.id}"
+            raise VocabularyError(f"{said}, but the pieces end at {len(tokens) - 1}; restore the vocabulary", path)
+        elif tokens[one.id] != one.content:
+            said = f"the added token {one.content!r:.80} has the id {one.id}"
+            raise VocabularyError(f"{said}, which is {tokens[one.id]!r:.80} here; take the files from one folder", path)

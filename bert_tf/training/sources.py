@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import glob
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,7 +101,7 @@ def _only_match(name: str) -> str | None:
     """The checkpoint of a pattern or `FOLDER:all`, which must have one; None for any other name."""
     from bert_tf.batch import checkpoints
 
-    if not glob.has_magic(name) and not name.endswith(checkpoints.ALL):
+    if not checkpoints.is_pattern(name) and not name.endswith(checkpoints.ALL):
         return None
     matches = checkpoints.named([name])
     if len(matches) > 1:
@@ -148,7 +147,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
     from bert_tf.checkpoints import default  # imports TensorFlow, like the next
-    from bert_tf.checkpoints.reader import CHECKPOINT_NAME
+    from bert_tf.checkpoints.reader import CHECKPOINT_NAME, on_hub
 
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
@@ -167,7 +166,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
         os.stat(path)  # other errors are raised as they are
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it with other misfits
     if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
-        raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin})")
+        advice = on_hub(named or base or "")
+        raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
     checkpoint = checkpoint_of(path, environment=environment)
     folders = checkpoint.parent if run_layout.vocabulary_in(checkpoint.parent).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
@@ -201,11 +201,17 @@ def _model(
 
 
 def _checkpoint_in(folder: Path) -> Path:
+    from bert_tf.checkpoints import layouts
     from bert_tf.estimator import kept
 
     if (folder / "bert_model.ckpt.index").is_file():
         return folder / "bert_model.ckpt"
     trained = kept.best_or_newest(folder)
     if trained is None:
-        raise CheckpointError(f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder")
+        why = layouts.unread(folder)
+        raise CheckpointError(
+            f"{folder}: {why}"
+            if why
+            else f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder"
+        )
     return Path(trained)

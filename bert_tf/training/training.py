@@ -145,7 +145,8 @@ def forward_model(job: Job) -> Model:
 def _claim(job: Job) -> None:
     run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.output.overwrite_output_dir)
     # The folder can then be evaluated, moved and trained from without its initial files.
-    atomic.write_text(job.output_dir / job.vocabulary.file, job.vocabulary.to_text())
+    for name, text in job.vocabulary.files().items():
+        atomic.write_text(job.output_dir / name, text)
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
     if job.settings.output.tracker:
         from bert_tf.tracking import follow  # few runs are reported

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from bert_tf.batch.checkpoints import named
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError
 
 STEPS = ["run/model.ckpt-9", "run/model.ckpt-20", "run/model.ckpt-100"]
 SEEDS = ["seed-1/model.ckpt-5", "seed-2/model.ckpt-6"]
@@ -43,6 +45,22 @@ def test_names(name, prefixes):
     found = named([name, prefixes[0], name])  # each checkpoint once
     assert [checkpoint.prefix for checkpoint in found] == prefixes
     assert all(checkpoint.problem is None for checkpoint in found)
+
+
+def test_a_folder_whose_name_looks_like_a_pattern_is_that_folder():
+    Path("run").rename("run [2]")
+    assert [found.prefix for found in named(["run [2]"])] == ["run [2]/model.ckpt-20"]
+    assert [found.prefix for found in named(["run [2]/model.ckpt-9"])] == ["run [2]/model.ckpt-9"]
+    assert len(named(["run [2]:all"])) == len(STEPS)
+    assert [found.prefix for found in named(["run ?2]"])] == ["run [2]/model.ckpt-20"]
+
+
+@pytest.mark.parametrize("name", ["distilbert-base-uncased", "google/bert_uncased_L-2_H-128_A-2", "BAAI/bge-small-en-v1.5"])
+def test_a_name_on_the_hub_is_said_to_be_downloaded_first(name):
+    with pytest.raises(CheckpointError, match=f"hf download {name} --local-dir={name.rpartition('/')[2]}$"):
+        CheckpointReader(name)
+    with pytest.raises(CheckpointError, match="no checkpoint of this name$"):
+        CheckpointReader("empty/model.ckpt-7")
 
 
 def test_checkpoints_are_in_the_order_of_the_names_without_those_that_a_killed_training_has_not_listed(caplog):

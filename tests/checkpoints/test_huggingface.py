@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from bert_tf.checkpoints import huggingface
+from bert_tf.checkpoints import huggingface, layouts
 from bert_tf.checkpoints.names import name_pairs
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.errors import CheckpointError, ConfigError
+from bert_tf.errors import CheckpointError, ConfigError, VocabularyError
 from tests.huggingface import write_folder
 from tests.tiny import TOKENS, random_weights
 
@@ -55,7 +55,7 @@ def with_header(content, change):
 def of_float8(header):
     """Says that a tensor has a type that NumPy lacks."""
     entries = json.loads(header)
-    entries[BIAS] |= {"dtype": "F8_E4M3", "shape": [32]}
+    entries[BIAS] |= {"dtype": "F8_E4M3"}
     return json.dumps(entries).encode()
 
 
@@ -92,6 +92,8 @@ DAMAGES = [
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)
 def test_a_damaged_file_ends_in_one_line(folder, damage, message):
     path = folder / "model.safetensors"
+    if message == "float8":
+        rewrite(folder, lambda name, array: (name, array.astype(np.int8) if name == BIAS else array))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match=rf"\A{re.escape(str(path))}: damaged weights: [^\n]*{message}[^\n]*\Z"):
         read(folder)
@@ -201,3 +203,84 @@ def test_many_missing_tensors_are_counted(folder):
     rewrite(folder, lambda name, array: (name, array) if name == BIAS else None)
     with pytest.raises(CheckpointError, match=r"(\S+ is missing; ){2}\S+ is missing and 35 more$"):
         read(folder)
+
+
+def configure(folder, **changes):
+    path = folder / "config.json"
+    values = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps({name: value for name, value in values.items() if value is not None}))
+
+
+@pytest.mark.parametrize("wrapper", ["module.", "module.bert.", "_orig_mod.module.", "0.auto_model."])
+def test_the_prefix_of_a_wrapper_is_left_out(folder, wrapper):
+    rewrite(folder, lambda name, array: (wrapper + name, array))
+    assert_original(read(folder))
+
+
+def renamed(name):
+    return lambda folder: rewrite(folder, lambda own, array: (f"{name}{own}", array))
+
+
+def added(name):
+    def change(folder):
+        path = folder / "model.safetensors"
+        safetensors.numpy.save_file({**safetensors.numpy.load_file(path), name: np.ones([8, 8], np.float32)}, path)
+
+    return change
+
+
+BEYOND = [
+    (lambda folder: configure(folder, num_hidden_layers=1), "it has 2 layers, the configuration says 1"),
+    (lambda folder: configure(folder, type_vocab_size=0), "embeddings.token_type_embeddings.weight would not be used"),
+    (added("encoder.layer.1.crossattention.self.query.weight"), "crossattention.self.query.weight would not be used"),
+    (added("embeddings.LayerNorm.gamma"), "LayerNorm.gamma and embeddings.LayerNorm.weight are one variable"),
+    (renamed("net."), "embeddings.word_embeddings.weight is missing (there is net.embeddings.word_embeddings.weight)"),
+    (lambda folder: configure(folder, is_decoder=True), "config.json: is_decoder is True: a decoder reads only"),
+    (lambda folder: configure(folder, add_cross_attention=True), "config.json: add_cross_attention is True"),
+    (lambda folder: configure(folder, quantization_config={"bits": 8}), "config.json: quantization_config is {'bits': 8}"),
+    (lambda folder: (folder / "added_tokens.json").write_text('{"x": 20000000}'), "has the id 20000000, but the pieces end at"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BEYOND)
+def test_what_would_be_read_otherwise_than_meant_is_refused(folder, tmp_path, change, message):
+    change(folder)
+    with pytest.raises((CheckpointError, ConfigError, VocabularyError)) as caught:
+        huggingface.convert(folder, tmp_path / "tf")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_sizes_are_held_to_the_file_before_anything_is_made(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface, "_new_pooler", None)
+    rewrite(folder, lambda name, array: None if "pooler" in name else (name, array))
+    configure(folder, hidden_size=1 << 24)
+    with pytest.raises(CheckpointError, match=r"word_embeddings\.weight gives \(34, 8\), not \(34, 16777216\)"):
+        huggingface.convert(folder, tmp_path / "tf")
+
+
+def test_a_configuration_without_model_type_is_of_hugging_face_and_said(folder, caplog):
+    configure(folder, model_type=None)
+    assert BertConfig.from_json_file(folder / "config.json").hidden_act == "gelu_erf"
+    assert "no model_type: taken as bert, and hidden_act 'gelu' as gelu_erf" in caplog.text
+    configure(folder, hidden_act="gelu_new")
+    assert BertConfig.from_json_file(folder / "config.json").hidden_act == "gelu_tanh"
+
+
+LAYOUTS = {
+    "model.safetensors.index.json": "the weights are in several files .*; join them: python -m bert_tf checkpoint convert",
+    "pytorch_model.bin": "pytorch_model.bin: PyTorch pickles are not read, .*save_pretrained",
+    "pytorch_model.bin.index.json": "pytorch_model.bin.index.json: PyTorch pickles",
+    "tf_model.h5": "tf_model.h5: Keras weights of transformers are not read",
+    "weights.safetensors": "weights.safetensors is not read; name it model.safetensors",
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_what_was_seen_in_another_folder_is_said_with_the_command_that_helps(tmp_path, name):
+    (tmp_path / name).write_text("{}")
+    assert re.fullmatch(f"{LAYOUTS[name]}.*", layouts.unread(tmp_path))
+
+
+def test_a_folder_without_weights_has_nothing_to_say(tmp_path):
+    assert layouts.unread(tmp_path) == layouts.unread(tmp_path / "missing") == ""

@@ -74,3 +74,10 @@ def test_tensors_are_read_one_at_a_time(tmp_path, monkeypatch):
     write_checkpoint(tmp_path / "c", {"b/w": np.ones(2, np.float32)})
     monkeypatch.setattr("bert_tf.checkpoints.reader.CheckpointReader.__getitem__", lambda *_: pytest.fail("read"))
     assert list(TensorFlowTensors(str(tmp_path / "c")).entries) == ["b/w"]
+
+
+@pytest.mark.parametrize("name", ["../outside.safetensors", "/outside.safetensors", "a/b.safetensors"])
+def test_an_index_names_only_files_beside_it(tmp_path, name):
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(CheckpointError, match="is not the name of a file beside it; fetch it again$"):
+        SafeTensors(tmp_path)

@@ -10,8 +10,9 @@ import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text
 
 

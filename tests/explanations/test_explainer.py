@@ -19,11 +19,13 @@ from bert_tf.explanations.explanation import Explanation
 from bert_tf.explanations.words import SPECIAL, TracingTokenizer
 from bert_tf.features import sentences
 from bert_tf.operations import explain
+from bert_tf.tokenization import library
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import lines, reference
 from tests.service.runs import KINDS, write
 from tests.tiny import TOKENS
+from tests.tokenizer_files import byte_level
 
 COMPUTED = ("classification", "span", "tags", "choice", "similarity")  # each with heads and outputs of its own
 PAIR = ("Rains came", "the storm over soup.")
@@ -190,6 +192,17 @@ def test_a_text_in_windows_is_explained_as_a_whole():
     prediction = SimpleNamespace(label="no", probabilities={"no": 0.6, "yes": 0.4})
     target = targets.LABEL.target(targets.Case(traced, prediction, ("no", "yes")))
     assert (target.label, target.weights.tolist()) == ("no", [[1 / 3, 0.0]] * 3)
+
+
+@pytest.mark.parametrize("text", ["w1  w2", " w1   w2  ", "w1 \n w2 "])
+def test_blanks_are_no_words(text):
+    pytest.importorskip("tokenizers")
+    plain = library.tokenizer_of(library.LibraryVocabulary(byte_level()), lower_case=False)
+    tokenizer = TracingTokenizer(plain, whole=False)
+    traced = sentences.build([(text, None)], None, tokenizer, max_seq_length=24)
+    words = tokenizer.words(traced, np.array([0]))
+    assert words.texts == ("w1", "w2")
+    assert (words.of_tokens[0, 1:-1] != SPECIAL).all()  # each piece belongs to one
 
 
 def test_words_are_written_as_in_their_texts_those_of_tags_as_in_the_row(open_model):

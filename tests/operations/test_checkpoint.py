@@ -253,7 +253,7 @@ NO_FILE = "--bert_config_file={tmp}/none"
     [
         ("inspect {tmp}/none", "{tmp}/none: no checkpoint of this name"),
         ("inspect {tmp}", "{tmp}: no checkpoint in the folder"),
-        ("diff {run}", "checkpoint diff: 1 names given, A B expected"),
+        ("diff {run}", "checkpoint diff: B missing: python -m bert_tf checkpoint diff A B"),
         ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
         ("average {run} --last=2", "--output is required"),
         ("average {run} --output={out}", ALONE),

@@ -224,7 +224,7 @@ URL = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_trai
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("", "data fetch: 0 names given, TASK expected; flags are written --name=value"),
+        ("", "data fetch: TASK missing: python -m bert_tf data fetch TASK; flags are written --name=value"),
         ("custom", "--task_name=custom is your own data, there is nothing to fetch"),
         ("AX --sha256=1,2", "--sha256 needs 1 sums for AX, with commas: AX.tsv"),
         ("MRPC --from={tmp}", f"{{tmp}}: holds no msr_paraphrase_train.txt; it is published at {URL}"),

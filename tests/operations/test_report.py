@@ -52,7 +52,7 @@ def test_pages_of_several_runs_of_seeds_and_elsewhere(tmp_path, monkeypatch, cal
     assert not (begun / "report.html").exists()
 
 
-MISTAKES = {"": "report: 0 names given, FOLDER ... expected", "missing": "missing: no such folder"}
+MISTAKES = {"": "report: FOLDER ... missing: python -m bert_tf report FOLDER ...", "missing": "missing: no such folder"}
 MISTAKES |= {"--unknown=1": "Unknown command line flag 'unknown'"}
 
 

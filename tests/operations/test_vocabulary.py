@@ -216,7 +216,7 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("make --output={out}", "vocabulary make: 0 names given, CORPUS ... expected"),
+        ("make --output={out}", "vocabulary make: CORPUS ... missing: python -m bert_tf vocabulary make CORPUS ..."),
         ("make {corpus}", "--output is required: vocab.txt to write"),
         ("make {tmp}/none --output={out}", "{tmp}/none: cannot read the file: No such file or directory"),
         ("make {tmp}/none* --output={out}", "{tmp}/none*: no file matches"),

@@ -7,8 +7,8 @@ import sys
 import unicodedata
 from collections.abc import Callable
 
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS
 
 _SURROGATES = range(0xD800, 0xE000)
 _POINTS = [point for point in range(sys.maxunicode + 1) if point not in _SURROGATES]

@@ -7,11 +7,13 @@ import pytest
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.tokenization import additions, counting, training
+from bert_tf.tokenization.characters import CHUNK, Rules, words
 from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
-from bert_tf.tokenization.wordpiece import CHUNK, WordPieceTokenizer, words
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text
 
+RULES = {lower_case: Rules.published(lower_case=lower_case) for lower_case in (True, False)}
 PIECES = any_text.vocabulary(seed=1)
 TEXTS = any_text.texts(1000, 3, PIECES)
 TEXT = "Don't stop: the café\u00a0closes at ten.\t東京 a\u00adb"
@@ -19,37 +21,37 @@ TEXT = "Don't stop: the café\u00a0closes at ten.\t東京 a\u00adb"
 
 def test_words_are_cleaned_and_divided_as_the_tokenizer_does():
     cased = "Don ' t stop : the café closes at ten . 東 京 ab".split()
-    assert list(words(TEXT, lower_case=False)) == cased
-    assert list(words(TEXT, lower_case=True)) == ["don", *cased[1:6], "cafe", *cased[7:]]
+    assert words(TEXT, RULES[False]) == cased
+    assert words(TEXT, RULES[True]) == ["don", *cased[1:6], "cafe", *cased[7:]]
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_counts_and_pieces_of_words_are_those_of_each_text(lower_case):
     tokenizer = WordPieceTokenizer(PIECES, lower_case=lower_case)
     for text in TEXTS:
-        by_word = [piece for word in words(text, lower_case=lower_case) for piece in tokenizer.pieces_of_word(word)]
+        by_word = [piece for word in words(text, RULES[lower_case]) for piece in tokenizer.pieces_of_word(word)]
         assert by_word == [piece.token for piece in tokenizer.tokenize(text)]
-    found = counting.count([counting.chunks(TEXTS[:9]), counting.chunks(TEXTS[9:])], lower_case=lower_case)
-    assert found.words == Counter(word for text in TEXTS for word in words(text, lower_case=lower_case))
+    found = counting.count([counting.chunks(TEXTS[:9]), counting.chunks(TEXTS[9:])], rules=RULES[lower_case])
+    assert found.words == Counter(word for text in TEXTS for word in words(text, RULES[lower_case]))
     assert found.texts == len(TEXTS)
 
 
 def test_fertility_is_as_counted_by_hand_and_rare_words_are_forgotten_among_too_many():
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "un", "##aff", "##able", "rain", "."])
-    counts = counting.count([counting.chunks(["Rain. Unaffable rain.", "Snow rain."])], lower_case=True)
+    counts = counting.count([counting.chunks(["Rain. Unaffable rain.", "Snow rain."])], rules=RULES[True])
     found = counting.fertility_of(counts, WordPieceTokenizer(vocabulary))
     assert (found.words, found.pieces, found.cut, found.unknown, found.texts) == (8, 10, 1, 1, 2)
     shares = (found.pieces_a_word, found.cut_share, found.unknown_share, found.tokens_a_sentence)
     assert shares == pytest.approx((1.25, 0.125, 0.125, 5.0))
     # What occurred once is forgotten where there are too many words.
     parts = [counting.chunks([f"rain rain w{number} v{number}"]) for number in range(50)]
-    found = counting.count(parts, lower_case=True, most=10)
+    found = counting.count(parts, rules=RULES[True], most=10)
     assert found.words["rain"] == 100
     assert len(found.words) <= 12
     # Words that begin with a new one are cut otherwise.
     pieces = [*SPECIAL_TOKENS, "li", "##ght", "##s", "##house"]
     before, after = (WordPieceTokenizer(Vocabulary(some)) for some in (pieces, [*pieces, "light"]))
-    counts = counting.count([counting.chunks(["Light lights lights li lighthouse snow"])], lower_case=True)
+    counts = counting.count([counting.chunks(["Light lights lights li lighthouse snow"])], rules=RULES[True])
     assert counting.cut_otherwise(counts, before, after) == {"lights": 2, "lighthouse": 1}
 
 
@@ -59,7 +61,7 @@ TOKENIZER = WordPieceTokenizer(VOCABULARY)
 
 
 def counted(text, *, lower_case=True):
-    return counting.count([counting.chunks([text])], lower_case=lower_case)
+    return counting.count([counting.chunks([text])], rules=RULES[lower_case])
 
 
 def listed(folder, text, tokenizer=TOKENIZER):
@@ -88,10 +90,10 @@ def test_a_word_that_is_added_is_found_whole(lower_case, tmp_path):
     added = {new.word for new in listed(tmp_path, "\n".join(lines), before).words}
     extended = additions.extended(before.vocabulary, sorted(added)).vocabulary
     after = WordPieceTokenizer(extended, lower_case=lower_case)
-    whole = [line for line in lines if added.issuperset(words(line, lower_case=lower_case))]
+    whole = [line for line in lines if added.issuperset(words(line, RULES[lower_case]))]
     assert len(whole) >= len(added) > 100
     for line in whole:
-        assert [piece.token for piece in after.tokenize(line)] == list(words(line, lower_case=lower_case))
+        assert [piece.token for piece in after.tokenize(line)] == words(line, RULES[lower_case])
 
 
 def test_what_the_tokenizer_changes_or_cuts_is_named_and_a_list_that_cannot_be_used_refused(tmp_path):
@@ -116,13 +118,13 @@ SENTENCES = ["The lighthouse keepers kept the lights.", "Naïve keepers keep lig
 
 
 def counts_of(texts=SENTENCES, *, lower_case=True):
-    return counting.count([counting.chunks(texts)], lower_case=lower_case)
+    return counting.count([counting.chunks(texts)], rules=RULES[lower_case])
 
 
 def many_words():
     """Words with many pairs that are equally frequent."""
     drawn = random.Random(7)
-    return Counts(Counter({"".join(drawn.choices("abcdefghijkl", k=drawn.randint(2, 9))): 3 for _ in range(2000)}), 1, True)
+    return Counts(Counter({"".join(drawn.choices("abcdefghijkl", k=drawn.randint(2, 9))): 3 for _ in range(2000)}), 1)
 
 
 def pieces_of(text, **settings):
@@ -142,7 +144,7 @@ def test_words_are_joined_but_not_those_that_are_too_long_and_special_pieces_com
 def test_neither_threads_nor_the_order_or_the_size_of_the_corpus_matter(monkeypatch):
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     first = training.train(many_words(), size=400).tokens
-    backwards = Counts(Counter(dict(reversed(list(many_words().words.items())))), 1, True)
+    backwards = Counts(Counter(dict(reversed(list(many_words().words.items())))), 1)
     assert training.train(backwards, size=400).tokens == first
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
     assert training.train(many_words(), size=400).tokens == first

@@ -6,10 +6,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import VocabularyError
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 from bert_tf.tokenization.graph import GraphTokenizer
 from bert_tf.tokenization.tables import tables
+from bert_tf.tokenization.text_rules import TextRules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text
 
 tf1 = tf.compat.v1
@@ -104,3 +106,11 @@ def test_more_characters_than_two_bytes_can_tell_apart():
     assert len(characters) > 2000
     assert tables(PIECES, lower_case=False).width == 3
     assert not list(differences(between_letters(characters), PIECES, False))
+
+
+@pytest.mark.parametrize("rules", [TextRules(strip_accents=False), TextRules(True, False), TextRules(None, False)], ids=str)
+@BOTH_CASES
+def test_other_rules_of_accents_and_ideographs(lower_case, rules):
+    vocabulary = Vocabulary(PIECES.tokens, rules=rules)
+    texts = [text.encode() for text in any_text.texts(200, 23, PIECES)]
+    assert not list(differences([*texts, *between_letters(any_text.CHANGED[::20])], vocabulary, lower_case))

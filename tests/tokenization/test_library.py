@@ -113,3 +113,10 @@ def test_what_needs_word_pieces_says_so_and_without_the_library_its_command_is_s
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(FlagError, match="tokenizer.json needs tokenizers: pip install 'tokenizers>="):
         library.LibraryVocabulary(tokenizer_files.byte_level())
+
+
+def test_an_id_far_beyond_the_pieces_is_refused_before_names_are_made_for_the_gap():
+    content = json.loads(tokenizer_files.byte_level())
+    content["model"]["vocab"]["far"] = 20_000_000
+    with pytest.raises(VocabularyError, match="'far' has the id 20000000, but there are 24 pieces"):
+        library.LibraryVocabulary(json.dumps(content))

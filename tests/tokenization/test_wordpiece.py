@@ -3,15 +3,17 @@
 import copy
 import doctest
 import string
+import time
 import unicodedata
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bert_tf.tokenization import wordpiece
+from bert_tf.tokenization import characters, wordpiece
+from bert_tf.tokenization.characters import MAX_WORD_CHARACTERS
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
-from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text
 
 E_ACUTE, ACUTE = "\u00e9", "\u0301"
@@ -125,7 +127,7 @@ MARKED = st.text(
 @example("".join(f"a{c}\u0316\u0301{c}" for c in any_text.CHANGED))
 def test_long_words_are_decomposed_as_unicode_says(text):
     long = text + "a" * MAX_WORD_CHARACTERS + "b" + text
-    assert wordpiece.decomposed(long) == unicodedata.normalize("NFD", long)
+    assert characters.decomposed(long) == unicodedata.normalize("NFD", long)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +173,26 @@ def test_what_is_remembered_is_bounded_in_characters_and_goes_to_no_other_proces
     tokenizer = WordPieceTokenizer(VOCABULARY, lower_case=False)
     expected = tokenizer.ids("unaffable B")
     sent = copy.deepcopy(tokenizer)  # as pickle does it
-    assert len(sent._pieces_of) == 0
+    assert len(sent._ids_of) == len(sent._ids_of_word) == 0
     assert sent.ids("unaffable B") == expected
-    long = [f"ab{number:0400}" for number in range(5)]
+    long = [f"ab{number:0400}" for number in range(5)] + [f"ab{number:050}," for number in range(50)]
     expected = [WordPieceTokenizer(VOCABULARY).ids(text) for text in long]
     monkeypatch.setattr(wordpiece, "_REMEMBERED_CHARACTERS", 1000)
     own = WordPieceTokenizer(VOCABULARY)
     assert [own.ids(text) for text in long] == expected
-    for remembered in (own._ids_of, own._pieces_of):
+    for remembered in (own._ids_of, own._ids_of_word):
         assert sum(map(len, remembered)) <= 1000
+
+
+def test_a_word_of_a_million_accented_letters_takes_no_time_for_its_pieces():
+    tokenizer, start = WordPieceTokenizer(VOCABULARY), time.process_time()
+    assert tokenizer.ids(E_ACUTE * 10**6) == [VOCABULARY.unk_id]
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("text", ["\u4e2d\u4e2d\u4e2d", "\u3042\u3044\u3042\u3044", "ab\u0e01\u0e33"])
+def test_what_is_between_blanks_is_remembered_by_word(text):
+    vocabulary = Vocabulary(dict.fromkeys([*VOCABULARY.tokens, *text, *(f"##{c}" for c in text)]))
+    tokenizer = WordPieceTokenizer(vocabulary, lower_case=False)
+    for word in (text, f"{text}, {text}", f"{text}," * 50):
+        assert tokenizer.ids(word) == [piece.id for piece in tokenizer.tokenize(word)] == tokenizer.pieces(word).ids.tolist()

@@ -64,8 +64,7 @@ def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
     of_word_pieces = {
         "split_special_tokens": tokenizer_json.splits_special(trained),
         "do_lower_case": trained.lower_case,
-        "strip_accents": None,
-        "tokenize_chinese_chars": True,
+        **trained.vocabulary.text_rules.values(),
     }
     return {
         "tokenizer_config.json": {

@@ -34,11 +34,13 @@ def build(exported: Exported) -> dict[str, Signature]:
     trained = exported.trained
     made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
     client = _CLIENTS.get(trained.head.kind)
-    if client is not None and trained.vocabulary.own_rules:
-        log.warning("the graph accepts only ids: no TensorFlow operation splits texts as %s requires", trained.vocabulary.file)
-    if client is None or trained.vocabulary.own_rules:
+    vocabulary = trained.vocabulary
+    beyond = vocabulary.file if vocabulary.own_rules else "added tokens" if vocabulary.text_rules.added else None
+    if client is not None and beyond:
+        log.warning("the graph accepts only ids: no TensorFlow operation splits texts as its %s require", beyond)
+    if client is None or beyond:
         return {**made, DEFAULT: made[IDS]}
-    tokenizer = GraphTokenizer(tables(trained.vocabulary, lower_case=trained.lower_case))
+    tokenizer = GraphTokenizer(tables(vocabulary, lower_case=trained.lower_case))
     return {**made, **client(exported, tokenizer), VECTORS: sentences.vectors(exported, tokenizer)}
 
 

@@ -91,7 +91,7 @@ def _complete(path: Path, files: Mapping[str, str], tensors: Mapping[str, tf.Ten
 def _asset_texts(exported: Exported) -> dict[str, str]:
     vocabulary = exported.trained.vocabulary
     decisions = documents.to_json(_decisions(exported.family), ensure_ascii=False, indent=2) + "\n"
-    return {vocabulary.file: vocabulary.to_text(), _DECISIONS: decisions}
+    return {**vocabulary.files(), _DECISIONS: decisions}
 
 
 def _decisions(family: Family) -> dict[str, Any]:

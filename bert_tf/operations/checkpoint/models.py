@@ -12,23 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import huggingface, other_names, saved, values
+from bert_tf.checkpoints import huggingface, layouts, other_names, saved, values
 from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
+from bert_tf.checkpoints.layouts import SHARDS
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder, write_checkpoint
-from bert_tf.checkpoints.tensors import SHARDS, STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
+from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import kept, run_folder
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
-from bert_tf.tokenization.casing import TOKENIZER_FILES
+from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 MADE_FROM = "made_from.json"
 
 _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
-_OF_PYTORCH = (".bin", ".pt", ".pth")
-_NOT_PICKLED = "PyTorch pickles are not read, since loading them runs code; save the weights as safetensors"
 
 
 def opened(name: str | os.PathLike[str]) -> Tensors:
@@ -40,8 +39,8 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
         return TensorFlowTensors(_prefix_in(path))
     if path.suffix == Path(WEIGHTS_NAME).suffix:
         return SafeTensors(path)
-    if path.suffix in _OF_PYTORCH and path.is_file():
-        raise CheckpointError(f"{path}: {_NOT_PICKLED}")
+    if path.suffix in layouts.OF_PYTORCH and path.is_file():
+        raise CheckpointError(f"{path}: {layouts.NOT_PICKLED}; save the weights as safetensors")
     return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
 
 
@@ -59,8 +58,7 @@ def _prefix_in(folder: Path) -> str:
     found = kept.best_or_newest(folder)
     if found is None:
         why = files.missing_folder(folder)
-        pickled = any(path.suffix in _OF_PYTORCH for path in folder.iterdir()) if why is None else False
-        raise CheckpointError(f"{folder}: {why or (_NOT_PICKLED if pickled else 'no checkpoint in the folder')}")
+        raise CheckpointError(f"{folder}: {why or layouts.unread(folder) or 'no checkpoint in the folder'}")
     return found
 
 
@@ -75,6 +73,7 @@ class PublishedModel:
         numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
         published = other_names.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
+        _refuse_ambiguous(found, {key: name for key, (name, _) in published.items()}, self.keys)
         if not any(name.startswith("bert/") for name in self.keys):
             raise CheckpointError(f"{found.place}: no BERT variable under a known name; see checkpoint inspect")
         self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
@@ -90,6 +89,10 @@ class PublishedModel:
         return Path(path)
 
     def _check(self) -> None:
+        layers = other_names.layers_in(name for name in self.keys if name.startswith("bert/"))
+        if self.config_file and layers != self.config.num_hidden_layers:
+            said = f"{self.config_file} says {self.config.num_hidden_layers}"
+            raise CheckpointError(f"{self.found.place}: has {layers} layers, {said}")
         for name, shape in encoder_shapes(self.config).items() if self.config_file else ():
             if name in self.entries and self.entries[name].shape != shape:
                 found = f"{self.keys[name]} gives {list(self.entries[name].shape)}, {self.config_file} says {list(shape)}"
@@ -105,6 +108,15 @@ class PublishedModel:
     @property
     def record(self) -> Mapping[str, Any]:
         return run_folder.trained(self.found.folder)
+
+
+def _refuse_ambiguous(found: Tensors, names: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    twice = next((key for key, name in names.items() if keys[name] != key), None)
+    if twice is not None:
+        raise CheckpointError(f"{found.place}: {twice} and {keys[names[twice]]} are one variable; which one is meant?")
+    empty = next((key for key, entry in found.entries.items() if 0 in entry.shape), None)
+    if empty is not None:
+        raise CheckpointError(f"{found.place}: {empty} has no values, its shape is {list(found.entries[empty].shape)}")
 
 
 @contextlib.contextmanager

@@ -19,10 +19,10 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.vocabulary import show
 from bert_tf.settings import group, read, setting
-from bert_tf.tokenization import additions, casing
+from bert_tf.tokenization import additions, casing, text_rules
 from bert_tf.tokenization.additions import NewWord
 from bert_tf.tokenization.counting import Counts, Fertility, cut_otherwise, fertility_of
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training import sources
 from bert_tf.training.settings import ModelSettings
@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
 ADDED = "added_words.tsv"
 
 _TOP, _MIN_FREQUENCY = 1000, 5
-_TOKENIZER_CONFIG, _TOKENIZER = casing.TOKENIZER_FILES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +100,7 @@ def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Exten
     models.refuse_taken(output, overwrite=settings.overwrite)
     model = _model(settings, environment)
     before = _tokenizer(model, settings.do_lower_case)
-    counts = show.count_words([text], form, lower_case=before.lower_case) if text else None
+    counts = show.count_words([text], form, rules=before.rules) if text else None
     chosen = _words(before, counts, settings)
     done = additions.extended(before.vocabulary, (new.word for new in chosen))
     after = WordPieceTokenizer(done.vocabulary, lower_case=before.lower_case)
@@ -156,7 +155,7 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Exten
             raise DataError("none of the words can be added; nothing was written", settings.add)
         return listed
     if counts is None or settings.text is not None:
-        counts = show.count_words([settings.from_], settings.form, lower_case=tokenizer.lower_case)
+        counts = show.count_words([settings.from_], settings.form, rules=tokenizer.rules)
     taken, top = {new.word for new in listed}, settings.top
     least = settings.min_frequency or _MIN_FREQUENCY  # drops rare ones, such as a number that occurs once
     frequent = Counter({word: times for word, times in counts.words.items() if times >= least and word not in taken})
@@ -181,10 +180,12 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
     models.write_model(folder, entries, beside=None)
     (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
     (folder / run_layout.VOCABULARY).write_text(after.vocabulary.to_text(), encoding="utf-8")
-    models.copy(folder, model.found.folder, [_TOKENIZER_CONFIG])  # tokenizer.json embeds the old vocabulary
-    if (model.found.folder / _TOKENIZER).is_file() and not (folder / _TOKENIZER_CONFIG).is_file():
-        text = documents.to_json({"do_lower_case": after.lower_case}) + "\n"
-        (folder / _TOKENIZER_CONFIG).write_text(text, encoding="utf-8")
+    models.copy(folder, model.found.folder, [text_rules.CONFIG])  # tokenizer.json embeds the old vocabulary
+    others = any((model.found.folder / name).is_file() for name in (text_rules.PIPELINE, text_rules.ADDED))
+    if others and (after.vocabulary.text_rules != PUBLISHED or not (folder / text_rules.CONFIG).is_file()):
+        rules = after.vocabulary.text_rules
+        values = {"do_lower_case": after.lower_case, **(rules.values() if rules != PUBLISHED else {})}
+        (folder / text_rules.CONFIG).write_text(documents.to_json(values) + "\n", encoding="utf-8")
     record = run_folder.load_record(model.found.folder)
     if record is not None:  # a trained model: its head is still usable
         parts = {"vocabulary_sha256": after.vocabulary.fingerprint, "bert_config": config.as_dict()}

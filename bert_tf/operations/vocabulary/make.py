@@ -20,6 +20,7 @@ from bert_tf.operations.command import Call, Command
 from bert_tf.operations.vocabulary import show
 from bert_tf.settings import group, read, setting
 from bert_tf.tokenization import training
+from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.counting import Fertility, fertility_of
 from bert_tf.tokenization.training import Trained
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -79,7 +80,7 @@ def make(settings: MakeSettings) -> Made:
         raise FlagError(f"{output}: is both input and output")
     if not atomic.is_written_into(output):
         atomic.make_folder(output.parent)  # before a large corpus is counted
-    counts = show.count_words(settings.corpus, settings.form, lower_case=settings.do_lower_case)
+    counts = show.count_words(settings.corpus, settings.form, rules=Rules.published(lower_case=settings.do_lower_case))
     trained = training.train(counts, size=settings.size, unused=settings.unused, min_frequency=settings.min_frequency)
     if len(trained.tokens) < settings.size:
         log.warning("%d pieces, fewer than --size=%d: the corpus yields no more", len(trained.tokens), settings.size)

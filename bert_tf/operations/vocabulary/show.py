@@ -20,6 +20,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
 from bert_tf.tokenization import additions, casing, counting
+from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.counting import Chunks, Counts, Fertility, fertility_of
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -83,8 +84,9 @@ def show(settings: ShowSettings) -> Shown:
         lower_case, reason = signs.lower_case, str(signs) or "no evidence against it"
     if settings.text is None:
         return Shown(vocabulary, lower_case, reason, None)
-    counts = count_words([settings.text], settings.form, lower_case=lower_case)
-    return Shown(vocabulary, lower_case, reason, fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=lower_case)))
+    tokenizer = WordPieceTokenizer(vocabulary, lower_case=lower_case)
+    counts = count_words([settings.text], settings.form, rules=tokenizer.rules)
+    return Shown(vocabulary, lower_case, reason, fertility_of(counts, tokenizer))
 
 
 def _lines(shown: Shown) -> Iterator[str]:
@@ -101,14 +103,14 @@ def _lines(shown: Shown) -> Iterator[str]:
         yield from fertility_lines({"text": shown.fertility})
 
 
-def count_words(patterns: Sequence[str], form: CorpusSettings, *, lower_case: bool) -> Counts:
+def count_words(patterns: Sequence[str], form: CorpusSettings, *, rules: Rules) -> Counts:
     """Counts words, reading each file once; independent of the number of cores.
 
     `patterns` are files, `glob` patterns or `-` (standard input), also comma-separated.
     """
     corpus = form.corpus(documents.find(",".join(patterns)))
     parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
-    found = counting.count(parts, lower_case=lower_case)
+    found = counting.count(parts, rules=rules)
     if not found.words:
         raise DataError("the text has no words", ", ".join(corpus.files)[:200])
     log.info("%s, %d different, in %s", counted(found.total, "word"), len(found.words), counted(found.texts, "sentence"))

@@ -1,0 +1,140 @@
+"""What Hugging Face's files beside a vocabulary say about texts, apart from their case (see `casing`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.errors import VocabularyError
+from bert_tf.io import documents, files
+from bert_tf.io.documents import DocumentError
+from bert_tf.tokenization.characters import Rules
+
+CONFIG, PIPELINE, ADDED = "tokenizer_config.json", "tokenizer.json", "added_tokens.json"
+FILES = (CONFIG, PIPELINE, ADDED)
+
+_DECODER = "added_tokens_decoder"
+
+_NUMBER = re.compile("[0-9]{1,18}")
+_NO_TOKEN = re.compile("[\0\n\ud800-\udfff]")  # no line of a vocabulary holds them
+
+
+class Added(NamedTuple):
+    """A token that stays whole wherever a text has it."""
+
+    content: str
+    id: int
+    is_normalized: bool = False  # sought in the text as the other rules leave it
+    is_single_word: bool = False  # not within a word
+
+    def entry(self) -> dict[str, Any]:
+        """Returns its entry in Hugging Face's files."""
+        switches = {"single_word": self.is_single_word, "lstrip": False, "rstrip": False, "normalized": self.is_normalized}
+        return {"content": self.content, **switches, "special": not self.is_normalized}
+
+
+class TextRules(NamedTuple):
+    strip_accents: bool | None = None  # None: as letters are lowered
+    split_ideographs: bool = True
+    added: tuple[Added, ...] = ()
+
+    def rules(self, *, lower_case: bool) -> Rules:
+        strip = lower_case if self.strip_accents is None else self.strip_accents
+        return Rules(lower_case, strip, self.split_ideographs)
+
+    def values(self) -> dict[str, Any]:
+        """Returns the entries of a tokenizer_config.json."""
+        added = {str(one.id): one.entry() for one in self.added}
+        values = {switch.key: getattr(self, switch.field) for switch in _SWITCHES}
+        return {**values, **({_DECODER: added} if added else {})}
+
+    def to_text(self) -> str:
+        return documents.to_json(self.values(), indent=2) + "\n"
+
+
+class _Switch(NamedTuple):
+    field: str
+    key: str  # in tokenizer_config.json
+    normalizer_key: str  # in the BertNormalizer of a tokenizer.json
+    values: tuple[object, ...]
+
+
+_SWITCHES = (
+    _Switch("strip_accents", "strip_accents", "strip_accents", (True, False, None)),
+    _Switch("split_ideographs", "tokenize_chinese_chars", "handle_chinese_chars", (True, False)),
+)
+
+
+def read(folder: Path) -> TextRules:
+    """Reads the files that are there, the first one that sets a value; VocabularyError for values that none can have."""
+    config, pipeline, added = (_content(folder / name) for name in FILES)
+    normalizer = pipeline.get("normalizer")
+    places = (folder / CONFIG, config), (folder / PIPELINE, normalizer if isinstance(normalizer, dict) else {})
+    switches = {}
+    for switch in _SWITCHES:
+        for (path, values), key in zip(places, (switch.key, switch.normalizer_key)):
+            if key in values and switch.field not in switches:
+                switches[switch.field] = _checked(values[key], key, switch, path)
+    special = config.get("additional_special_tokens")
+    special = special if isinstance(special, list) else []
+    listed = (
+        *_of_entries(config.get(_DECODER) or [], folder / CONFIG),
+        *_of_entries(pipeline.get("added_tokens") or [], folder / PIPELINE),
+        *(
+            _added({"content": content, "id": number, "special": content in special}, folder / ADDED)
+            for content, number in added.items()
+        ),
+    )
+    tokens: dict[str, Added] = {}
+    for one in listed:
+        first = tokens.setdefault(one.content, one)
+        if first.id != one.id:
+            raise VocabularyError(f"the added token {one.content!r:.80} has the ids {first.id} and {one.id}", folder)
+    return TextRules(**switches, added=tuple(sorted(tokens.values(), key=lambda one: one.id)))
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    try:
+        value = documents.json_value(documents.read_text(path))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise VocabularyError(f"cannot read what it says of texts: {files.reason(error)}", path) from error
+    except DocumentError as error:
+        raise VocabularyError(f"{error.problem}; fetch it again, or delete it", path, error.line) from error
+    if not isinstance(value, dict):
+        raise VocabularyError("expected a JSON object", path)
+    return value
+
+
+def _checked(value: Any, key: str, switch: _Switch, path: Path) -> Any:
+    if not any(value is one for one in switch.values):
+        expected = "true, false or null" if None in switch.values else "true or false"
+        raise VocabularyError(f"{key} is {value!r:.80}, expected {expected}", path)
+    return value
+
+
+def _of_entries(entries: Any, path: Path) -> Iterator[Added]:
+    """Reads a list of tokens, or tokens by id."""
+    if isinstance(entries, dict):
+        entries = [
+            {**entry, "id": int(number)} if isinstance(entry, dict) and _NUMBER.fullmatch(number) else None
+            for number, entry in entries.items()
+        ]
+    if not isinstance(entries, list):
+        raise VocabularyError("the added tokens are no list", path)
+    return (_added(entry, path) for entry in entries)
+
+
+def _added(entry: Any, path: Path) -> Added:
+    if not isinstance(entry, dict):
+        raise VocabularyError(f"an added token is {entry!r:.80}, expected one with content and id", path)
+    content, number = entry.get("content"), entry.get("id")
+    if not isinstance(content, str) or not content.strip() or _NO_TOKEN.search(content):
+        raise VocabularyError(f"an added token is {content!r:.80}, expected a text", path)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise VocabularyError(f"the added token {content!r:.80} has the id {number!r:.80}, expected a whole number", path)
+    is_normalized = entry.get("normalized", entry.get("special") is not True) is True
+    return Added(content, number, is_normalized, entry.get("single_word") is True)
