@@ -94,6 +94,14 @@ def refuse_taken_name(output: Path) -> None:
         raise OutputError(f"{output}: would be taken for a checkpoint or a part of the run in {folder}; name another --output")
 
 
+def refuse_own_file(output: str, *, allowed: str | None = None) -> None:
+    """Raises OutputError if an output would replace a file that training has written to a run's folder."""
+    path = Path(output).resolve()
+    is_own = any(fnmatch.fnmatchcase(path.name, name) for name in names(OF_TRAINING))
+    if is_own and (path.parent / RECORD).is_file() and path.name != allowed:
+        raise OutputError(f"--output={output}: training wrote this file; name another")
+
+
 def vocabulary_in(folder: Path, usual: str = VOCABULARY) -> Path:
     """Where a model's vocabulary is, or would be: beside a vocab.txt, a tokenizer.json only repeats it."""
     return next((folder / name for name in (VOCABULARY, TOKENIZER) if (folder / name).exists()), folder / usual)

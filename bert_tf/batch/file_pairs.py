@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from bert_tf import run_layout
 from bert_tf.errors import FlagError
 from bert_tf.settings import setting
 from bert_tf.tasks import tables
@@ -56,14 +57,12 @@ def expanded(pair: FilePair, suffix: str | None) -> list[FilePair]:
 
 def refuse_clashes(pairs: Sequence[FilePair]) -> None:
     """Raises FlagError if an output is a folder, belongs to a run, is also an input or is written twice."""
-    from bert_tf.estimator import run_folder
-
     outputs = collections.Counter(_place(pair.output) for pair in pairs)
     for pair in pairs:
         if pair.output != PIPE:
             if pair.output.endswith(os.sep) or os.path.isdir(pair.output):
                 raise FlagError(f"{pair.output}: is a folder; name a file to write")
-            run_folder.refuse_own_file(pair.output)
+            run_layout.refuse_own_file(pair.output)
         if outputs[_place(pair.output)] > 1:
             raise FlagError(f"{pair.output}: two inputs would be written there")
         if pair.input != PIPE and _place(pair.input) in outputs:

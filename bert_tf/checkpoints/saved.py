@@ -58,6 +58,9 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
         problem = check(named)
         if problem is None:
             return Found(named)
+    elif len(found) == 1 and not _has_list(folder) and check(found[0]) is not None:  # it is written after the checkpoint
+        _warn_once(f"{found[0]}: incomplete, the first save did not end; training starts over")
+        return Found(None)
     others = (prefix for prefix in found if prefix != named)
     whole = next((prefix for prefix in others if check(prefix) is None), None)
     if whole is not None:
@@ -125,6 +128,20 @@ def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:
     """Writes TensorFlow's list, `kept` with the oldest first."""
     lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in kept)]
     atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
+
+
+def _has_list(folder: str | os.PathLike[str]) -> bool:
+    path = Path(folder) / LIST
+    return path.exists() and path.stat().st_size > 0  # a full disk leaves an empty one
+
+
+def kept_note(folder: str | os.PathLike[str]) -> str:
+    """What a message says about checkpoints after a failed save."""
+    try:
+        found = newest(folder)
+    except CheckpointError:
+        return "the last complete checkpoint is kept"
+    return "no checkpoint is complete yet" if found.prefix is None or found.problem else "the last complete checkpoint is kept"
 
 
 def _named(folder: str | os.PathLike[str]) -> str | None:

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import run_layout
+from bert_tf.checkpoints import saved
 from bert_tf.errors import (
     CheckpointError,
     DataError,
@@ -86,9 +87,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
     if isinstance(error, OSError):
         if error.errno not in _UNWRITABLE:
             return error
-        return OutputError(
-            f"{error.filename or folder}: cannot write: {files.reason(error)}; the last complete checkpoint is kept"
-        )
+        return OutputError(f"{error.filename or folder}: cannot write: {files.reason(error)}; {saved.kept_note(folder)}")
     text = str(getattr(error, "message", error))
     of_reader = _OF_READER.search(text)
     if of_reader:
@@ -100,7 +99,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         )
     unwritable = [line for line in text.splitlines() if any(os.strerror(n).lower() in line.lower() for n in _UNWRITABLE)]
     if unwritable:
-        return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last complete checkpoint is kept")
+        return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; {saved.kept_note(folder)}")
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
         taken = gpu_failures.others()

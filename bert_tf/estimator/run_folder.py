@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import functools
 import hashlib
 import itertools
@@ -103,14 +102,6 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
             if os.path.isfile(os.path.join(folder, RECORD)):
                 held.enter_context(writing(folder, instead="name an output in another folder"))
         yield
-
-
-def refuse_own_file(output: str) -> None:
-    """Raises OutputError if an output would replace a file that training has written to a run's folder."""
-    path = Path(output)
-    names = [name for part in run_layout.OF_TRAINING for name in part.names]
-    if (path.parent / RECORD).is_file() and any(fnmatch.fnmatchcase(path.name, name) for name in names):
-        raise OutputError(f"--output={output}: training wrote this file; name another")
 
 
 def delete_unfinished(folder: Path) -> None:

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.restore import unwrapped
-from bert_tf.checkpoints.saved import delete_set_aside, problem_of
+from bert_tf.checkpoints.saved import delete_set_aside, kept_note, problem_of
 from bert_tf.errors import OutputError
 from bert_tf.estimator import kept
 from bert_tf.estimator.progress_hook import event_writer
@@ -283,9 +283,7 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
             ends = super()._save(session, step)
         except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session mistakes it for the end of data
             reason = os.strerror(errno.EFBIG)
-            raise OutputError(
-                f"{self._checkpoint_dir}: cannot write: {reason}; the last complete checkpoint is kept"
-            ) from error
+            raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; {kept_note(self._checkpoint_dir)}") from error
         if self._pace:
             self._pace.saved(step)
         return ends

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bert_tf import run_layout
 from bert_tf.batch.file_pairs import PIPE
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.card.credits import Credits
@@ -50,6 +51,8 @@ def write(settings: CardSettings) -> Path:
     from bert_tf.engines.base import step_of
     from bert_tf.training import sources
 
+    if settings.output is not None and settings.output != PIPE:
+        run_layout.refuse_own_file(settings.output)
     found = sources.find(settings.run, ModelOverrides(), environment=os.environ, task=settings.task_name)
     found.refuse(found.task.family)
     is_folder = os.path.isdir(settings.run)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import run_layout
 from bert_tf.errors import DataError, OutputError
 from bert_tf.io import atomic, lock
 from bert_tf.library.keywords import takes
@@ -88,6 +89,8 @@ def write(settings: ReportSettings) -> Page:
     from bert_tf.report import page, run_files
 
     folders = [Path(folder) for folder in settings.folders]
+    if settings.output is not None:
+        run_layout.refuse_own_file(settings.output, allowed=PAGE)
     output = Path(settings.output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
     runs = run_files.read(folders)
     if settings.redact:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
-from bert_tf.errors import FlagError
+from bert_tf.errors import FlagError, OutputError
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import Setting, changed, read, setting
@@ -93,6 +93,8 @@ def run_all(settings: SweepSettings) -> Sweep:
     from bert_tf.training import results as run_results
 
     folder, is_grid = Path(settings.output_dir), settings.search == GRID
+    if (folder / run_layout.RECORD).exists():
+        raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of the sweep")
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
     runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))

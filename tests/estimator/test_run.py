@@ -310,6 +310,18 @@ def fail_with(folder, error):
     train_by(folder, train)
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_first_save_that_failed_is_no_checkpoint(tmp_path, listed):
+    (tmp_path / f"model.ckpt-1.{DATA}").write_bytes(b"half")
+    (tmp_path / "model.ckpt-1.index").touch()
+    if listed:
+        (tmp_path / "checkpoint").touch()  # the disk was full
+    assert run.last_step(tmp_path) == 0
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"\n')
+    with pytest.raises(CheckpointError, match="model.ckpt-1.*no complete checkpoint has moments"):
+        run.last_step(tmp_path)
+
+
 def op_error(kind, message):
     return kind(None, None, message)
 
@@ -317,13 +329,13 @@ def op_error(kind, message):
 FAILURES = [
     (op_error(tf.errors.ResourceExhaustedError, "OOM when allocating"), TrainingError, "lower --train_batch_size or"),
     (op_error(tf.errors.ResourceExhaustedError, "x; No space left on device"), OutputError, "cannot write: x; No space"),
-    (op_error(tf.errors.PermissionDeniedError, "x; Permission denied"), OutputError, "last complete checkpoint is kept"),
+    (op_error(tf.errors.PermissionDeniedError, "x; Permission denied"), OutputError, "no checkpoint is complete yet"),
     (op_error(tf.errors.FailedPreconditionError, "x; Read-only file system"), OutputError, "Read-only file system"),
     (op_error(tf.errors.UnknownError, "x; Disk quota exceeded"), OutputError, "Disk quota exceeded"),
     (op_error(tf.errors.DataLossError, "checksum\nmore"), CheckpointError, "damaged checkpoint: checksum$"),
-    (IndexError("out; No space left on device\n\tFailed to flush"), OutputError, "out; No space left on device; the"),
-    (op_error(tf.errors.UnknownError, "Graph error:\nx; File too large\nmore"), OutputError, "write: x; File too large; the"),
-    (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; .*; the last complete"),
+    (IndexError("out; No space left on device\n\tFailed to flush"), OutputError, "out; No space left on device; no ch"),
+    (op_error(tf.errors.UnknownError, "Graph error:\nx; File too large\nmore"), OutputError, "write: x; File too large; no ch"),
+    (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; .*; no checkpoint"),
     (OSError(30, "Read-only file system"), OutputError, "cannot write: Read-only file system"),
 ]
 

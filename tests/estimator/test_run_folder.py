@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from bert_tf import run_layout
 from bert_tf.errors import OutputError
-from bert_tf.estimator import run_folder
 from bert_tf.estimator.run_folder import LEARNED, await_claim, claim, learned_digest, load_record
 
 RECORD = {"training": {"seed": 1, "learning_rate": 2e-5, "labels": ("0", "1")}, "command": "python run_classifier.py"}
@@ -193,7 +193,7 @@ def test_a_chief_with_other_flags_or_another_folder_is_not_waited_for_forever(tm
     [("run_config.json", True), ("metrics.jsonl", True), ("model.ckpt-9.index", True), ("words.jsonl", False)],
 )
 def test_an_output_does_not_replace_what_training_left(tmp_path, name, is_own):
-    run_folder.refuse_own_file(str(tmp_path / name))  # of no run
+    run_layout.refuse_own_file(str(tmp_path / name))  # of no run
     (tmp_path / "run_config.json").write_text("{}")
     with pytest.raises(OutputError, match="training wrote this file") if is_own else contextlib.nullcontext():
-        run_folder.refuse_own_file(str(tmp_path / name))
+        run_layout.refuse_own_file(str(tmp_path / name))

@@ -116,3 +116,12 @@ def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_pat
         if thread.name == "start Vega":
             thread.join()
     assert failed == []
+
+
+@pytest.mark.parametrize("write", [bert_tf.write_report, bert_tf.write_card])
+@pytest.mark.parametrize("name", ["run_config.json", "model.ckpt-5.index"])
+def test_a_page_or_card_does_not_replace_what_training_wrote(tmp_path, write, name):
+    (tmp_path / "run_config.json").write_text("{}")
+    with pytest.raises(OutputError, match="training wrote this file; name another"):
+        write(tmp_path, output=tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["run_config.json"]

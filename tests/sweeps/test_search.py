@@ -178,3 +178,11 @@ def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_pat
         run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings))
     assert str(caught.value).startswith(problem)
     assert not (tmp_path / "sweep").exists()
+
+
+def test_a_folder_that_holds_a_run_is_not_that_of_a_sweep(tmp_path):
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC")
+    (tmp_path / "run_config.json").write_text("{}")
+    with pytest.raises(BertError, match=r"^--output_dir=.*: holds a run; name a folder for the runs"):
+        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path)))
+    assert len(list(tmp_path.iterdir())) == 2
