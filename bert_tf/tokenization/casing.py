@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
+from bert_tf.tokenization import text_rules
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 # Beside the vocabulary, in Hugging Face's layout; the first goes before the second, as there.
-TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json")
+TOKENIZER_FILES = (text_rules.CONFIG, text_rules.PIPELINE)
 
 # Share of pieces with letters that have a capital: none in published uncased vocabularies, a third or more in cased ones.
 # A few, such as names or symbols that somebody added, do not make a vocabulary cased.

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf import run_layout
 from bert_tf.errors import VocabularyError
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
 from bert_tf.tokenization.characters import Rules
 
-CONFIG, PIPELINE, ADDED = "tokenizer_config.json", "tokenizer.json", "added_tokens.json"
+CONFIG, PIPELINE, ADDED = run_layout.TEXT_RULES, "tokenizer.json", "added_tokens.json"
 FILES = (CONFIG, PIPELINE, ADDED)
 
 _DECODER = "added_tokens_decoder"

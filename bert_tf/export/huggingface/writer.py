@@ -15,6 +15,7 @@ from bert_tf.export.exported import Exported, rule, write_kept_files
 from bert_tf.export.huggingface import long_texts
 from bert_tf.head_spec import MEAN, VECTORS
 from bert_tf.io import documents
+from bert_tf.tokenization import text_rules
 
 _CARD = "README.md"
 _POOLER = "bert/pooler/"
@@ -67,7 +68,7 @@ def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
         **trained.vocabulary.text_rules.values(),
     }
     return {
-        "tokenizer_config.json": {
+        text_rules.CONFIG: {
             **tokens,
             "tokenizer_class": "PreTrainedTokenizerFast",  # reads tokenizer.json; BertTokenizer has its own rules
             "model_input_names": ["input_ids", *segments, "attention_mask"],  # by default, the class has no segments
