@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import bert_tf
+from bert_tf.errors import OutputError
 from bert_tf.report import drawing, page
 from bert_tf.training import results
 from tests.batch.runs import write_run
