@@ -23,7 +23,8 @@ _SECONDS = 20  # for its version
 # Sums may be reordered; infinities and NaN are preserved.
 _ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
 _GENERAL = ("-shared", "-fPIC", "-O3", "-fvisibility=hidden", "-w")
-_MACHINE = ("-march=native", "-mprefer-vector-width=512")
+# Without half precision, which no kernel uses: TensorFlow 2.21's Eigen does not compile for it (Sapphire Rapids and newer).
+_MACHINE = ("-march=native", "-mprefer-vector-width=512", "-U__AVX512FP16__")
 _NEEDED = ("avx2", "fma")  # instructions without which the kernels are slower than TensorFlow's own
 _CPU_INFO = Path("/proc/cpuinfo")
 # Linux's names of a CPU's model and instructions, on x86 and on ARM.

@@ -91,7 +91,8 @@ class EvaluateSettings:
             data = values.get("data_dir"), None, values.get("data")
             keys["tasks"] = tuple(TaskEntry(name, *data) for name in values["task_name"])
         elif "data_dir" in values or "data" in values:
-            raise FlagError(f"--{'data_dir' if 'data_dir' in values else 'data'} is for a task: add --task_name")
+            what = "data_dir is the folder" if "data_dir" in values else "data is a file"
+            raise FlagError(f"--{what} of a task: add --task_name")
         elif "job" not in values:
             raise FlagError("--task_name is required, or --job=FILE")
         elif "tasks" not in keys:

@@ -278,7 +278,7 @@ def test_mnli_has_two_rows(project, tmp_path):
     [
         ({"name": "Pretraining"}, "Pretraining: held-out text is evaluated by python -m bert_tf pretrain --do_eval"),
         ({"name": "Pretraining", "file": "x.txt"}, "Pretraining: held-out text is evaluated by"),
-        ({"name": "custom"}, "tasks: custom needs a file: {name: custom, file: dev.tsv} in a job file"),
+        ({"name": "custom"}, "none: no checkpoint of this name"),
         ({"name": "custom", "file": "x.csv"}, "none: no checkpoint of this name"),
         ({"name": "MRPC", "text_a": "said"}, "tasks: text_a belongs to the task custom; MRPC has columns of its own"),
         ({"name": "MRPC", "split": "test"}, "split test has no labels to evaluate on"),

@@ -91,7 +91,7 @@ def test_help_lists_every_flag(name):
     ],
 )
 def test_a_key_of_a_job_file_is_the_same_setting(name, entries, flags, tmp_path):
-    of_line = {"input", "output", "job", "task_name", "data_dir", "beam", "precision", "engine", "native_kernels"}
+    of_line = {"input", "output", "job", "task_name", "data_dir", "data", "beam", "precision", "engine", "native_kernels"}
     devices = {row.name for row in settings_of(fine_tune_config.DeviceSettings)}
     rows = [row for row in OPERATIONS[name] if row.name not in of_line | devices]
     keys = {row.name: value_of(row) for row in rows}
@@ -252,13 +252,13 @@ def test_flags_become_settings(line, name, expected):
         (f"{EVALUATE} --job=none.yaml", "none.yaml: cannot read the job: No such file or directory"),
         (f"{EVALUATE} more", "unexpected argument 'more'"),
         (f"{EVALUATE} --task_name=MRPC,", "--task_name=MRPC,: a name is empty; remove the extra comma"),
-        ("export --format=saved_model --output=b", "export: 0 names given, RUN ... expected"),
+        ("export --format=saved_model --output=b", "export: RUN ... missing: python -m bert_tf export RUN ..."),
         ("export a b --format=saved_model --output=b", "export: name one run or checkpoint, not 2"),
         ("export a --output=b", "--format is required"),
         ("export a --format=saved_model", "--output is required"),
-        ("export --compare", "export: 0 names given, RUN ... expected"),
+        ("export --compare", "export: RUN ... missing: python -m bert_tf export RUN ..."),
         ("export a --format=saved_modle --output=b", "did you mean saved_model"),
-        ("serve", "serve: 0 names given, RUN expected"),
+        ("serve", "serve: RUN missing: python -m bert_tf serve RUN;"),
         ("search", "--index is required"),
         ("search --index=a.npz", "give exactly one of --query and --queries"),
         ("encode --input=a", "--output is required"),

@@ -100,10 +100,7 @@ def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
     ("call", "message"),
     [
         (lambda: bert_tf.evaluate(task_name=["MRPC", ""]), "a name is empty"),
-        (
-            lambda: bert_tf.evaluate(task_name="custom", checkpoints="x", output_dir="x"),
-            r"needs a file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",
-        ),
+        (lambda: bert_tf.evaluate(task_name="MRPC,RTE", data="x", checkpoints="x", output_dir="x"), "a file of one task"),
         (lambda: bert_tf.predict_files(beam="--runner=DirectRunner"), "expected a list of arguments"),
         (lambda: bert_tf.load(None), "=None: expected a path"),
         (lambda: bert_tf.inspect_checkpoint(None), "=None: expected a path"),

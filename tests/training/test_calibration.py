@@ -177,5 +177,5 @@ def test_what_cannot_be_calibrated_is_one_line(run, dev):
         bert_tf.calibrate(run, data=dev, threshold="f1")
     with pytest.raises(FlagError, match="--abstain=xx: write coverage:0.9"):
         bert_tf.calibrate(run, data=dev, abstain="xx")
-    with pytest.raises(FlagError, match="--data is required"):
+    with pytest.raises(FlagError, match="no run names a --dev_file; name a file of labelled examples with --data=FILE"):
         bert_tf.calibrate(run)
