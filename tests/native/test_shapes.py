@@ -37,8 +37,8 @@ RIGHT = {
     },
     "bert_tf_kept": lambda: {**state(), "size": tf.constant(100, tf.int64), "dropped": 100},
     "bert_tf_kept_weights": lambda: {
-        **state(), "shape": tf.constant([2, 2, 3, 5]), "query_starts": tf.constant([0, 3, 4]), "key_starts": tf.constant([0, 5, 8]),
-        "dropped": 100,
+        **state(), "shape": tf.constant([2, 2, 3, 5]), "query_starts": tf.constant([0, 3, 4]),
+        "key_starts": tf.constant([0, 5, 8]), "dropped": 100,
     },
     "bert_tf_attention": lambda: {
         "query": zeros(4, 8), "key": zeros(8, 8), "value": zeros(8, 8), "of_query": zeros(8), "of_key": zeros(8),
