@@ -112,7 +112,7 @@ class Leader:
         OutputError if the folder cannot be written.
         """
         for name in (table.LOGS, table.RESULTS):
-            atomic.make_folder(self._folder / name)
+            atomic.make_folder(self._folder / name, follows=False)
         table.drop_damaged(self._folder)
         with _interrupted_by_sigterm():
             try:

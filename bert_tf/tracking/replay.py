@@ -107,7 +107,8 @@ class Replay:
 @contextlib.contextmanager
 def opened(folder: Path, name: str, *, wait: bool = False) -> Iterator[Replay]:
     """Connects a run with a tracker; OutputError if another process sends it, unless `wait`."""
-    place = atomic.make_folder(folder / TRACKING)
+    place = atomic.make_folder(folder / TRACKING, follows=False)
+    atomic.refuse_link_out(place / name)
     with lock.claiming(place / name, wait=wait) as other:
         if other is not None:
             raise OutputError(f"{place}: {other}; wait until it ends")

@@ -116,3 +116,17 @@ def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_pat
         if thread.name == "start Vega":
             thread.join()
     assert failed == []
+
+
+def test_links_of_a_run_are_not_followed_and_those_that_the_user_names_are(tmp_path, call):
+    folder, mine, page = example.finished(tmp_path / "run"), tmp_path / "mine.txt", tmp_path / "page.html"
+    mine.write_text("mine")
+    for name in ("report.html", ".writer.json"):
+        (folder / name).symlink_to(mine)
+    assert call("report", folder)[0] == 0
+    assert mine.read_text() == "mine"
+    assert "0.7500" in (folder / "report.html").read_text(encoding="utf-8")
+    page.symlink_to("elsewhere.html")
+    assert call("report", folder, f"--output={page}")[0] == 0
+    assert page.is_symlink()
+    assert "0.7500" in (tmp_path / "elsewhere.html").read_text(encoding="utf-8")
