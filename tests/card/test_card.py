@@ -116,7 +116,10 @@ def test_labels_do_not_break_the_page(tmp_path):
     for address in ("[e](http://f)", "http://f", "www.f.org", "me@f.org"):
         assert f"<td><code>{address}</code></td>" in page
     assert "<a " not in page
-    assert "Labels: a|b, <code>http://f</code>, <code>www.f.org</code>, <code>me@f.org</code>, x --- # y, `c` *d*, &lt;script&gt;" in page
+    assert (
+        "Labels: a|b, <code>http://f</code>, <code>www.f.org</code>, <code>me@f.org</code>, x --- # y, `c` *d*, &lt;script&gt;"
+        in page
+    )
     assert ("<script>" in page, "<b>" in page) == (False, False)
     assert plain("a\0b\u202ec\ud800\r\nd") == "a\ufffdb\ufffdc\ufffd d"
 
