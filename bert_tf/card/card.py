@@ -47,6 +47,8 @@ _MOST_LABELS, _MOST_CLASSES = 50, 20
 _FEW = 500  # examples: below, an interval of accuracy is up to 9 points wide
 _NO_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>|~$&#]")
+# What is made a link without any markup, even if its characters are escaped.
+_WORD, _ADDRESS = re.compile(r"([\s|`])"), re.compile(r"://|www\.|mailto:|xmpp:|@", re.IGNORECASE)
 _SEAL = re.compile(r"<!-- written by bert_tf, sha256 (\w{64}) of the text above -->\n\Z")
 
 
@@ -167,8 +169,9 @@ def _template() -> jinja2.Template:
 
 
 def plain(text: str) -> str:
-    """Any text as one line of Markdown that shows it as it is, also in a cell of a table."""
-    return _MARKUP.sub(r"\\\g<0>", _NO_TEXT.sub("\ufffd", " ".join(text.split())))
+    """Any text as one line of Markdown that shows it as it is, also in a cell of a table; addresses are code, not links."""
+    parts = _WORD.split(_NO_TEXT.sub("\ufffd", " ".join(text.split())))
+    return "".join(f"`{part}`" if _ADDRESS.search(part) else _MARKUP.sub(r"\\\g<0>", part) for part in parts)
 
 
 def _labels(names: Sequence[str]) -> _Raw:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.io import files
+from bert_tf.io.redaction import redacted
 from bert_tf.runtime import gpu_failures
 
 _UNUSABLE = 2  # an error that the user can fix
@@ -50,7 +51,7 @@ def unforeseen(error: BaseException, where: str = "") -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())  # quoted input may contain line breaks
+    return redacted(" ".join(text.splitlines()))  # quoted input may contain line breaks
 
 
 def _report(error: BaseException) -> Path | None:
@@ -61,7 +62,7 @@ def _report(error: BaseException) -> Path | None:
         with contextlib.suppress(OSError):
             number, name = tempfile.mkstemp(prefix="internal_error_", suffix=".txt", dir=folder)
             with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
+                file.write(redacted(text))
             return Path(name)
     return None
 

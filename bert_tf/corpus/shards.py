@@ -130,7 +130,7 @@ class ShardPlan:
             return found
         path = self.paths[shard]
         atomic.delete_unfinished(path)
-        with atomic.replacing(path) as temporary, temporary.open("wb") as file:
+        with atomic.replacing(path, follows=False) as temporary, temporary.open("wb") as file:
             tally = Tally.sum([self._write_block(file, numbers) for numbers in self._blocks(shard)])
             file.flush()
             os.fsync(file.fileno())

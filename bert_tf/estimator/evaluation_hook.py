@@ -143,7 +143,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _replace_best(self, step: int) -> None:
         """Saves the loaded weights as the best and deletes the previous ones; a complete checkpoint is listed at all times."""
-        best = atomic.make_folder(self._folder / BEST) / run_layout.of_step(run_layout.CHECKPOINTS, step)
+        best = atomic.make_folder(self._folder / BEST, follows=False) / run_layout.of_step(run_layout.CHECKPOINTS, step)
         self._forward.save(best)
         kept.keep_alone(best, self._folder)
 

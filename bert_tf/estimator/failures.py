@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.io import files
-from bert_tf.runtime import gpu_failures
+from bert_tf.runtime import gpu_failures, noise
 from bert_tf.runtime.peers import START_AGAIN
 from bert_tf.tasks.base import Outputs
 
@@ -46,7 +45,7 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
     With `cleans`, deletes the remains of an interrupted save.
     """
     try:
-        with _quiet_event_writer():
+        with noise.quiet_event_writer():
             yield
     # The event file writer raises IndexError; a saver without a folder raises ValueError.
     except (tf.errors.OpError, IndexError, OSError, OutputError, ValueError) as error:
@@ -63,22 +62,6 @@ def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
     """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
     if not all(np.isfinite(output).all() for output in outputs.values()):
         raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
-
-
-@contextlib.contextmanager
-def _quiet_event_writer() -> Iterator[None]:
-    """Suppresses the traceback of the event file writer's thread; `flush` raises its error too."""
-    earlier = threading.excepthook
-
-    def hook(failure: threading.ExceptHookArgs) -> None:
-        if type(failure.thread).__name__ != "_EventLoggerThread":
-            earlier(failure)
-
-    threading.excepthook = hook
-    try:
-        yield
-    finally:
-        threading.excepthook = earlier
 
 
 def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> Exception:

@@ -51,7 +51,7 @@ def average_files(prefix: str) -> list[Path]:
 
 def keep_mean(output_dir: str | os.PathLike[str], checkpoints: Sequence[str], step: int) -> str:
     """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
-    folder = atomic.make_folder(Path(output_dir) / AVERAGE)
+    folder = atomic.make_folder(Path(output_dir) / AVERAGE, follows=False)
     name = folder / of_step(CHECKPOINTS, step)
     entries = mean.of(checkpoints)
     with atomic.readable_errors(folder):

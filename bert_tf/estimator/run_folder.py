@@ -218,6 +218,8 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     holds another run and `overwrite` is false; of another task it names only the task.
     """
     folder = atomic.make_folder(output_dir)
+    for name in (*run_layout.FOLDERS, run_layout.CORPUS, run_layout.METRICS):
+        atomic.refuse_link_out(folder / name)
     try:
         earlier = load_record(folder)
         _refuse_another_run(folder, earlier, record)

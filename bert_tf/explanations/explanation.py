@@ -17,6 +17,14 @@ _FAINTEST = 0.05  # lowest share of the largest score that is coloured
 _LISTED = 10  # words with the largest scores
 
 
+def points(most_steps: int) -> int:
+    """How often a text is computed at most, by integrated gradients: with and without information, and for each integral."""
+    count, steps = 2, STEPS
+    while steps <= most_steps:
+        count, steps = count + steps, 2 * steps
+    return count
+
+
 @dataclasses.dataclass(frozen=True)
 class Explanation:
     """How much each word contributed to one output of the model.

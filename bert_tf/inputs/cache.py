@@ -76,7 +76,7 @@ def load_or_build(
     metadata = {"key": key.digest, "content": _content_digest(columns), "truncated": str(features.truncated)}
     if features.together:
         metadata["together"] = "1"
-    with atomic.replacing(path) as temporary:
+    with atomic.replacing(path, follows=False) as temporary:
         temporary.write_bytes(safetensors.numpy.save(dict(columns), metadata=metadata))
     return features, False
 

@@ -28,29 +28,34 @@ TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may le
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, follows: bool = True) -> Iterator[Path]:
     """Yields a temporary file or folder name beside `path`; leaving the block renames it to `path`.
 
-    If the block fails, what it wrote is deleted and `path` is unchanged. Links are followed. A pipe or device cannot be
-    replaced: its own name is yielded; a file that the process has open is appended to at its position. Raises
-    OutputError on OS errors.
+    If the block fails, what it wrote is deleted and `path` is unchanged. Links are followed, without `follows` only inside
+    their folder: others are replaced. A pipe or device cannot be replaced: its own name is yielded; a file that the process
+    has open is appended to at its position. Raises OutputError on OS errors.
     """
     named = Path(path)
+    leads_out = not follows and is_link_out(named)
     with readable_errors(named):
-        if _OPEN.fullmatch(os.fspath(path)) and not _is_other_pipe(os.fspath(path)):
+        if leads_out:
+            pass
+        elif _OPEN.fullmatch(os.fspath(path)) and not _is_other_pipe(os.fspath(path)):
             with _into_open(os.fspath(path)) as temporary:
                 yield temporary
             return
-        if is_written_into(path):
+        elif is_written_into(path):
             yield named
             return
-        target = linked(named)
+        target = named if leads_out else linked(named)
     temporary = _beside(target, "tmp")
     try:
         with readable_errors(named):
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            if os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
+            if os.path.isdir(temporary) and leads_out:
+                target.unlink()
+            elif os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
                 os.replace(target, _beside(target, "old"))
             os.replace(temporary, target)
             shutil.rmtree(_beside(target, "old"), ignore_errors=True)
@@ -95,6 +100,19 @@ def linked(path: Path) -> Path:
     return Path(found)
 
 
+def is_link_out(path: Path) -> bool:
+    """Whether a path is a link that leads out of its folder, or to itself."""
+    if not os.path.islink(path):
+        return False
+    found, folder = os.path.realpath(path), os.path.realpath(path.parent)
+    return os.path.islink(found) or os.path.commonpath((found, folder)) != folder
+
+
+def refuse_link_out(path: Path) -> None:
+    if is_link_out(path):
+        raise OutputError(f"{path}: is a link to {os.path.realpath(path)}, where nothing is written; delete the link")
+
+
 def _beside(target: Path, purpose: str) -> Path:
     return target.with_name(f".{_shortened(target.name)}.{os.getpid()}-{_DRAWN}.{purpose}")
 
@@ -114,14 +132,20 @@ def delete_unfinished(path: str | os.PathLike[str]) -> None:
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    with replacing(path) as temporary:
+def write_text(path: str | os.PathLike[str], text: str, *, follows: bool = False) -> None:
+    """Replaces a file; `follows` is for a path that the user has named: see `replacing`."""
+    with replacing(path, follows=follows) as temporary:
         temporary.write_bytes(text.encode(errors="backslashreplace"))  # names of files may hold any byte
 
 
-def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Returns an existing, writable folder; raises OutputError if that fails."""
+def make_folder(path: str | os.PathLike[str], *, follows: bool = True) -> Path:
+    """Returns an existing, writable folder; raises OutputError if that fails.
+
+    Without `follows` also for a link out of the folder that it is in: whoever made that chooses what is overwritten.
+    """
     folder = Path(path)
+    if not follows:
+        refuse_link_out(folder)
     with readable_errors(folder):
         linked(folder).mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):

@@ -92,6 +92,8 @@ def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | Non
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         said = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
         with atomic.readable_errors(place):
+            if holder.is_symlink():  # of a stranger's folder: it may lead to any file
+                holder.unlink()
             holder.write_text(said, encoding="utf-8")
         try:
             yield None
@@ -126,7 +128,10 @@ def _acquired(path: Path, *, wait: bool) -> int | None:
     """Returns the locked open file, None if another process has it."""
     while True:
         with contextlib.ExitStack() as opened:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_symlink():
+                    path.unlink()
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
             opened.callback(os.close, descriptor)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -13,6 +13,8 @@ from absl import logging as absl_logging
 from absl.logging import converter
 from tqdm import tqdm
 
+from bert_tf.io.redaction import redacted
+
 FORMS = SHORT, PUBLISHED = ("short", "published")
 
 # absl's functions would add a handler to a program without one (logging.basicConfig); its logger does not.
@@ -54,7 +56,7 @@ class _AboveBar(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             with tqdm.external_write_mode(sys.stderr):
-                print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201
+                print(redacted(self.format(record)), file=sys.stderr, flush=True)  # noqa: T201
         except Exception:
             self.handleError(record)
 

@@ -216,8 +216,8 @@ class _Update(NamedTuple):
     clip: float = 0.7
     correction: float = 0.5
     epsilon: float = 1e-6
-    beta_1: float = 0.9
-    beta_2: float = 0.999
+    share_1: float = 0.1
+    share_2: float = 0.001
     factors: tuple[float, ...] = (1.0, 0.5)
     decays: tuple[float, ...] = (0.01, 0.0)
 
@@ -242,8 +242,8 @@ def _variable(value: _Array) -> tf.Variable:
 def _updated(gradient: tf.Tensor, before: Sequence[_Array], place: int, update: _Update) -> _Tensors:
     rate, clipped = update.rate * update.factors[place], gradient * update.clip
     weights, first, second = (tf.cast(tf.constant(x, tf.float32), tf.float64) for x in before)
-    first += (clipped - first) * (1.0 - update.beta_1)
-    second += (clipped**2 - second) * (1.0 - update.beta_2)
+    first += (clipped - first) * update.share_1
+    second += (clipped**2 - second) * update.share_2
     step = rate * update.correction * first / (tf.sqrt(second) + update.epsilon)
     return weights * (1.0 - rate * update.decays[place]) - step, first, second
 

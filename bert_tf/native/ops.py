@@ -120,7 +120,8 @@ def adamw(**inputs: Any) -> tf.Operation:
     """Updates weights and moments by clipped gradients; see `optimization.adamw.AdamW`.
 
     Inputs: `weights`, `first`, `second` (variable handles); `gradients`, float32 or bfloat16; the scalars `rate`, `clip`,
-    `correction`, `epsilon`; `beta_1`, `beta_2`; and for each variable `factors` of the rate and `decays`.
+    `correction`, `epsilon`; the gradient's share in each moment, `share_1` and `share_2` (1 - beta); and for each variable
+    `factors` of the rate and `decays`.
     """
     return _library().bert_tf_adam_w(**inputs)
 

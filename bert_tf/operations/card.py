@@ -68,7 +68,7 @@ def write(settings: CardSettings) -> Path:
     with lock.writing_folder(folder, instead="name another --output") if own else contextlib.nullcontext():
         if not settings.overwrite and not atomic.is_written_into(output):
             _refuse_edited(output)
-        atomic.write_text(output, text)
+        atomic.write_text(output, text, follows=settings.output is not None)
     log.warning("%s: %d places marked %s must be filled in by hand", output, text.count(f"**{card.TODO}**"), card.TODO)
     return output
 

@@ -107,7 +107,7 @@ def write(settings: ReportSettings) -> Page:
     elsewhere = "write the page elsewhere with --output=FILE"
     try:
         with lock.writing_folder(output.parent, instead=elsewhere) if into_run else contextlib.nullcontext():
-            page.write(output, runs)
+            page.write(output, runs, follows=settings.output is not None)
     except ImportError as error:
         raise OutputError(f"{output}: not made: {error}; pip install jinja2 vl-convert-python") from error
     return Page(output)

@@ -97,6 +97,8 @@ def run_all(settings: SweepSettings) -> Sweep:
         raise OutputError(f"--output_dir={folder}: holds a run; name a folder for the runs of the sweep")
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli, hold_out=settings.hold_out)
     _check(settings)
+    if settings.launch == SLURM:
+        slurm_launch.refuse_unwritable(folder.absolute())
     runs, drawn = (plan.runs(file, folder, os.environ), {}) if is_grid else ([], _drawn(settings, file))
     table.keep_settings(folder, {**file.fixed, "from_mnli": settings.from_mnli, "hold_out": settings.hold_out})
     table.forget(folder, runs, failures=True)

@@ -194,8 +194,8 @@ class AdamW(Optimizer):
             clip=scale,
             correction=correction,
             epsilon=self._epsilon,
-            beta_1=config.beta_1,
-            beta_2=config.beta_2,
+            share_1=1.0 - config.beta_1,
+            share_2=1.0 - config.beta_2,
             factors=[self._factors[place] for place in places],
             decays=[self._decay(self._variables[place]) for place in places],
         )

@@ -17,6 +17,7 @@ from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 
 _MOST_LABELS = 12  # a larger table is illegible; the most frequent confusions are listed instead
 _MOST_CONFUSIONS = 15
+MOST_ROWS = 50  # of a table
 _MOST_TEXT = 700  # characters of a text
 _NO_METRIC = {"examples", "loss"}
 MARKS = ("label", "predicted", "both")
@@ -91,7 +92,7 @@ def time_to_target(run: Run) -> str | None:
 
 
 def confusion(details: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Labels, and rows [L][L] of cells, or the most frequent (label, prediction, cell) if there are too many labels."""
+    """Labels, and rows [L][L] of cells; of many labels the most frequent (label, prediction, cell), and how many there are."""
     labels, counts = details.get("labels"), details.get("confusion")
     if not isinstance(labels, list) or not labels or not isinstance(counts, list):
         return None
@@ -101,17 +102,21 @@ def confusion(details: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     if table.shape != (len(labels), len(labels)):
         return None
-    totals = table.sum(axis=1)
-    cells: list[list[dict[str, Any]]] = [
-        [{"count": int(count), "share": count / max(total, 1), "is_right": r == c} for c, count in enumerate(counts)]
-        for r, (counts, total) in enumerate(zip(table, totals))
-    ]
+    totals = np.maximum(table.sum(axis=1), 1)
     names = [str(label) for label in labels]
+
+    def cell(row: int, column: int) -> dict[str, Any]:
+        count = int(table[row, column])
+        return {"count": count, "share": count / int(totals[row]), "is_right": row == column}
+
+    places = range(len(names))
     if len(names) <= _MOST_LABELS:
-        return {"labels": names, "rows": cells, "frequent": ()}
-    off = [(names[r], names[c], cell) for r, row in enumerate(cells) for c, cell in enumerate(row) if r != c and cell["count"]]
-    off.sort(key=lambda found: -found[2]["count"])
-    return {"labels": names, "rows": (), "frequent": off[:_MOST_CONFUSIONS]}
+        return {"labels": names, "rows": [[cell(r, c) for c in places] for r in places], "frequent": (), "kinds": 0}
+    wrong = table * ~np.eye(len(names), dtype=bool)
+    rows, columns = np.nonzero(wrong)
+    most = np.argsort(-wrong[rows, columns], kind="stable")[:_MOST_CONFUSIONS]
+    frequent = [(names[r], names[c], cell(r, c)) for r, c in zip(rows[most].tolist(), columns[most].tolist())]
+    return {"labels": names, "rows": (), "frequent": frequent, "kinds": len(rows)}
 
 
 def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -196,7 +201,8 @@ def _near(text: str, *, after: bool, before: bool) -> str:
 
 def panels(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = details.get("panels")
-    return [panel for panel in found if _is_panel(panel)] if isinstance(found, list) else []
+    whole = [panel for panel in found if _is_panel(panel)] if isinstance(found, list) else []
+    return [{**panel, "rows": panel["rows"][:MOST_ROWS], "left_out": len(panel["rows"][MOST_ROWS:])} for panel in whole]
 
 
 def _is_panel(panel: Any) -> bool:

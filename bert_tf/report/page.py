@@ -40,10 +40,11 @@ _HEADED = 6  # most groups with figures at the top; with more, only the table of
 _DASHES = ("solid", "dashed", "dotted")  # CSS names of `charts.DASHES`
 
 
-def write(path: Path, runs: Sequence[Run]) -> None:
+def write(path: Path, runs: Sequence[Run], *, follows: bool = False) -> None:
+    """Writes the page of runs; `follows` links if the user has named the path."""
     # JSON text may hold lone surrogates, which UTF-8 cannot encode.
     text = render(runs).encode("utf-8", "replace").decode()
-    atomic.write_text(path, text)
+    atomic.write_text(path, text, follows=follows)
 
 
 def render(runs: Sequence[Run]) -> str:
@@ -168,7 +169,8 @@ def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "split": split,
             "collapsed": found.splits[split].get("collapsed"),
             "confusion": outcome.confusion(found.splits[split]),
-            "classes": outcome.classes(found.splits[split])[:50],
+            "classes": (rows := outcome.classes(found.splits[split]))[: outcome.MOST_ROWS],
+            "classes_left_out": len(rows[outcome.MOST_ROWS :]),
             "wrong": outcome.wrong(found, split, most),
             "panels": outcome.panels(found.splits[split]),
             "is_number": found.splits[split].get("labels") == [],

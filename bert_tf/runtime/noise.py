@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -164,3 +164,24 @@ def _flush() -> None:
 
 held_back = _HeldBack()
 os.register_at_fork(after_in_child=held_back.release_child)
+
+
+@contextlib.contextmanager
+def quiet_event_writer() -> Iterator[None]:
+    """Suppresses the traceback of the event file writer's thread, and TensorFlow's line; `flush` raises its error too."""
+    earlier, logger = threading.excepthook, logging.getLogger("tensorflow")
+
+    def hook(failure: threading.ExceptHookArgs) -> None:
+        if type(failure.thread).__name__ != "_EventLoggerThread":
+            earlier(failure)
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("EventFileWriter writer thread error")
+
+    threading.excepthook = hook
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
+        threading.excepthook = earlier

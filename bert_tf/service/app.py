@@ -151,8 +151,7 @@ async def _body(request: Request, service: Service) -> bytes:
     )
     if declared > most:
         raise too_large
-    parts: list[bytes] = []
-    size, end = 0, time.monotonic() + service.patience.body_timeout_s
+    body, end = bytearray(), time.monotonic() + service.patience.body_timeout_s
     stream = request.stream()
     while True:
         try:
@@ -161,11 +160,10 @@ async def _body(request: Request, service: Service) -> bytes:
             break
         except asyncio.TimeoutError as error:
             raise Refusal(TIMEOUT, f"the body did not arrive within {service.patience.body_timeout_s:g} s", CLOSE) from error
-        size += len(part)
-        if size > most:
+        if len(body) + len(part) > most:
             raise too_large
-        parts = [*parts, part] if len(parts) < 16 else [b"".join((*parts, part))]
-    return b"".join(parts)
+        body += part
+    return bytes(body)
 
 
 def _refuse_encoded(request: Request) -> None:

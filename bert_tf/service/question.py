@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
-from bert_tf.explanations.explanation import OCCLUSION, STEPS
+from bert_tf.explanations.explanation import OCCLUSION, points
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
@@ -17,6 +17,7 @@ from bert_tf.service.settings import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
 
 PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
+MOST_STEPS = 128  # of an explanation; other requests wait meanwhile
 ROWS, NORMALIZE = "rows", "normalize"  # keys of bodies
 
 # Keys beside the rows, with the types of their values.
@@ -54,8 +55,8 @@ def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
     examples = _examples(rows, reader)
     _check_texts([text for example in examples for text in example.texts], limits)
     tokens, times = reader.tokens(examples), ""
-    if call == EXPLAIN:  # each token is computed at each point of the integral, or without each word
-        tokens = [count * (count if options.get("method") == OCCLUSION else STEPS) for count in tokens]
+    if call == EXPLAIN:  # each token is computed at all points of the integrals, or without each word
+        tokens = [count * (count if options.get("method") == OCCLUSION else points(MOST_STEPS)) for count in tokens]
         times = ", counted each time that one is computed"
     if sum(tokens) > limits.max_request_tokens:
         raise _too_large(f"{sum(tokens)} tokens{times}", limits.max_request_tokens, "max_request_tokens")

@@ -20,10 +20,9 @@ from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
-from bert_tf.service.question import ENCODE, EXPLAIN, NORMALIZE, PREDICT, Part
+from bert_tf.service.question import ENCODE, EXPLAIN, MOST_STEPS, NORMALIZE, PREDICT, Part
 from bert_tf.service.settings import ServeConfig
 
-_MOST_STEPS = 128  # points of an explanation; other requests wait meanwhile
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 
@@ -166,7 +165,7 @@ class Served:
 
     def _explanation(self, part: Part) -> list[bytes] | Failed:
         try:
-            explanations = self._model.explainer.explain(part.examples, **part.options, most_steps=_MOST_STEPS)
+            explanations = self._model.explainer.explain(part.examples, **part.options, most_steps=MOST_STEPS)
             return [values.as_json(one) for one in explanations]
         except FlagError as error:  # an unknown method, label or word
             return Failed(str(error).removeprefix("--"))

@@ -10,8 +10,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-import multiprocessing
-import multiprocessing.util
 import pickle
 import threading
 import time
@@ -22,6 +20,7 @@ from typing import Any
 from bert_tf.errors import BertError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
+from bert_tf.runtime import fork_server
 from bert_tf.service import worker
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
@@ -274,10 +273,7 @@ class Workers:
 
 def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[Connection, Any]:
     """Starts a worker process; only number 0 logs its device, the others log warnings. Raises OSError."""
-    # With them any user could send pickles to Python 3.9.15 and 3.10.8.
-    multiprocessing.util.abstract_sockets_supported = False  # type: ignore[misc]
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED])
+    context = fork_server.context(PRELOADED)
     own, other = context.Pipe()
     with contextlib.closing(other):
         told = (other, config, -1 if number else verbosity)

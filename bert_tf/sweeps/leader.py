@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import multiprocessing
 import signal
 import sys
 import time
@@ -25,7 +24,7 @@ import psutil
 
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.runtime import cgroup, diagnosis, nvidia
+from bert_tf.runtime import cgroup, diagnosis, fork_server, nvidia
 from bert_tf.sweeps import schedule, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.search import Search, pruned
@@ -113,7 +112,7 @@ class Leader:
         OutputError if the folder cannot be written.
         """
         for name in (table.LOGS, table.RESULTS):
-            atomic.make_folder(self._folder / name)
+            atomic.make_folder(self._folder / name, follows=False)
         table.drop_damaged(self._folder)
         with _interrupted_by_sigterm():
             try:
@@ -267,8 +266,7 @@ def _outcome(found: table.Result) -> str:
 
 def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:
     """Processes from a fork server, in which TensorFlow is imported once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bert_tf.sweeps.preload"])
+    context = fork_server.context("bert_tf.sweeps.preload")
 
     def start(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> BaseProcess:
         process = context.Process(target=_work, args=(run, folder, dict(environment)), name=run.name)

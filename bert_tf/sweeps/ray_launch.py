@@ -141,7 +141,7 @@ def _answer(ray: Any, node: Node, ref: Any, seconds: float | None = None) -> Any
 
 def _started(ray: Any, nodes: Sequence[Node], command: Sequence[str], folder: Path) -> dict[Any, Node]:
     environment = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
-    logs = atomic.make_folder(folder / LEADERS)
+    logs = atomic.make_folder(folder / LEADERS, follows=False)
     given = list(command), os.getcwd(), environment
     paths = [logs / f"{node.name.replace('/', '_')}-{node.id[:6]}.txt" for node in nodes]  # several nodes may be one machine
     return {_task(ray, n, ray_node.lead, whole=True).remote(*given, str(path)): n for n, path in zip(nodes, paths)}

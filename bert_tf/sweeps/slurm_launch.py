@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 
 SCRIPT = "sweep.sbatch"
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 # Slurm does not requeue at a time limit: the script does. scancel signals all processes; it kills the rest when the shell ends.
 _TEMPLATE = """#!/bin/bash
@@ -55,7 +57,15 @@ def submit(command: Sequence[str], folder: Path, nodes: int, options: str | None
     return done.stdout.strip()
 
 
+def refuse_unwritable(folder: Path) -> None:
+    """Raises FlagError for a name that would leave its line of the script."""
+    if _CONTROL.search(str(folder)):
+        said = "a name with control characters cannot stand in a script of Slurm; name another folder"
+        raise FlagError(f"--output_dir={str(folder)!a}: {said}")
+
+
 def script(command: Sequence[str], folder: Path, nodes: int, options: str | None) -> str:
+    refuse_unwritable(folder)
     place = str(folder).replace("%", "%%")
     return _TEMPLATE.format(
         path=shlex.quote(str(folder / SCRIPT)),

@@ -97,7 +97,7 @@ def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
 
 
 def write(folder: Path, result: Result) -> None:
-    path = atomic.make_folder(folder / RESULTS) / f"{result.name}{_ENDING}"
+    path = atomic.make_folder(folder / RESULTS, follows=False) / f"{result.name}{_ENDING}"
     atomic.write_text(path, documents.to_json(dataclasses.asdict(result), indent=1) + "\n")
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from bert_tf.errors import BertError
-from bert_tf.io import lock
+from bert_tf.errors import BertError, OutputError
+from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import log
 from bert_tf.run_layout import TRACKING
 from bert_tf.tracking import replay
@@ -32,12 +32,14 @@ def start(folder: Path, name: str) -> None:
     environment = {**os.environ, "PYTHONPATH": found, "CUDA_VISIBLE_DEVICES": "-1"}  # GPUs belong to training
     command = [sys.executable, "-m", "bert_tf", "track", str(folder), f"--tracker={name}", f"--follow_pid={os.getpid()}"]
     try:
+        for part in (path.parent, path):
+            atomic.refuse_link_out(part)
         path.parent.mkdir(exist_ok=True)
         with path.open("ab") as output:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, env=environment
             )
-    except OSError as error:
+    except (OSError, OutputError) as error:
         log.warning("%s: nothing is reported to %s: %s", folder, name, error)
         return
     threading.Thread(target=process.wait, daemon=True).start()  # for a notebook, which may live longer

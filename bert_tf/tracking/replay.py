@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from bert_tf.errors import BertError, OutputError
 from bert_tf.io import atomic, lock
+from bert_tf.io.redaction import redacted
 from bert_tf.report import run_files
 from bert_tf.run_layout import TRACKING
 from bert_tf.tracking import contents, state
@@ -107,7 +108,8 @@ class Replay:
 @contextlib.contextmanager
 def opened(folder: Path, name: str, *, wait: bool = False) -> Iterator[Replay]:
     """Connects a run with a tracker; OutputError if another process sends it, unless `wait`."""
-    place = atomic.make_folder(folder / TRACKING)
+    place = atomic.make_folder(folder / TRACKING, follows=False)
+    atomic.refuse_link_out(place / name)
     with lock.claiming(place / name, wait=wait) as other:
         if other is not None:
             raise OutputError(f"{place}: {other}; wait until it ends")
@@ -121,5 +123,7 @@ def _called(what: str, request: Callable[[], T]) -> T:
     except BertError:
         raise
     except Exception as error:  # each tracker has its own
-        said = (str(error).strip() or repr(error)).splitlines()[0][:_SHOWN]
-        raise OutputError(f"{what}: {said}; repeat the command to send the rest") from error
+        text = str(error).strip() or repr(error)
+        said = redacted(text)
+        cause = error if said == text else None  # a traceback would show it
+        raise OutputError(f"{what}: {said.splitlines()[0][:_SHOWN]}; repeat the command to send the rest") from cause

@@ -10,6 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 from google.protobuf import struct_pb2
 
+from bert_tf.runtime import noise
 from bert_tf.tracking.trackers import FINISHED, RUNNING, TENSORBOARD, Known, Marks, Point
 
 tf1 = tf.compat.v1
@@ -30,9 +31,10 @@ class TensorBoard:
         if self._opened is None:
             with tf.Graph().as_default():  # a new writer requires and writes a default graph
                 self._opened = tf1.summary.FileWriter(os.fspath(self._folder))
-        for step, value in values:
-            self._opened.add_summary(tf1.Summary(value=[value]), step)
-        self._opened.flush()
+        with noise.quiet_event_writer():
+            for step, value in values:
+                self._opened.add_summary(tf1.Summary(value=[value]), step)
+            self._opened.flush()
 
     def open(self, run: str, remote: str, title: str, group: str) -> str:  # noqa: ARG002
         """Without a state all files are written anew: this folder holds nothing else."""
@@ -60,7 +62,8 @@ class TensorBoard:
 
     def close(self) -> None:
         if self._opened is not None:
-            self._opened.close()
+            with noise.quiet_event_writer():
+                self._opened.close()
 
 
 def _hparams(tag: str, field: int, content: bytes) -> tuple[int, tf1.Summary.Value]:

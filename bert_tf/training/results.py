@@ -93,7 +93,8 @@ def write_predictions(
     log.info("predictions of %d examples are in %s", len(examples), written)
     wanted = task.submission(split)
     if wanted is not None:
-        _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(family, predictions))
+        submission = atomic.make_folder(folder / run_layout.SUBMISSION, follows=False)
+        _write_lines(submission / f"{wanted.name}.tsv", wanted.lines(family, predictions))
     return written
 
 
@@ -104,7 +105,7 @@ def zip_submissions(output_dir: str | os.PathLike[str], runs: Sequence[Path] = (
     if not files:
         raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a GLUE task")
     target = Path(output_dir, run_layout.SUBMISSION_ZIP)
-    with atomic.replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    with atomic.replacing(target, follows=False) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for file in files:
             archive.writestr(zipfile.ZipInfo(file.name, _EPOCH), file.read_bytes(), zipfile.ZIP_DEFLATED)
     return target

@@ -12,7 +12,17 @@ from bert_tf.errors import OutputError
 from tests.export import runs
 from tests.report import example
 
-HOSTILE = ["a|b", "x\n---\n# y", "`c` *d*", "<script>alert(1)</script>", "[e](http://f)", ""]
+HOSTILE = [
+    "a|b",
+    "http://f",
+    "www.f.org",
+    "me@f.org",
+    "x\n---\n# y",
+    "`c` *d*",
+    "<script>alert(1)</script>",
+    "[e](http://f)",
+    "",
+]
 PRETRAINED = {"task_name": "pretraining", "kind": "pretraining", "labels": [], "nsp": True, "sampled_softmax": 0}
 QUALITY = {"ece": 0.125, "nll": 0.75, "brier": 0.5}
 PIPELINES = {
@@ -101,9 +111,15 @@ def test_labels_do_not_break_the_page(tmp_path):
     text = card(write_run(tmp_path / "run", record, split={"per_class": rows}), author="<b>\n---\n# A", license="a: b\n---")
     assert metadata(text)["license"] == "a: b ---"
     page = markdown_it.MarkdownIt("commonmark").enable("table").render(text.partition("\n---\n")[2])
-    for shown in ("a|b", "x --- # y", "`c` *d*", "&lt;script&gt;alert(1)&lt;/script&gt;", "[e](http://f)"):
+    for shown in ("a|b", "x --- # y", "`c` *d*", "&lt;script&gt;alert(1)&lt;/script&gt;"):
         assert f"<td>{shown}</td>" in page
-    assert "Labels: a|b, x --- # y, `c` *d*, &lt;script&gt;" in page
+    for address in ("[e](http://f)", "http://f", "www.f.org", "me@f.org"):
+        assert f"<td><code>{address}</code></td>" in page
+    assert "<a " not in page
+    assert (
+        "Labels: a|b, <code>http://f</code>, <code>www.f.org</code>, <code>me@f.org</code>, x --- # y, `c` *d*, &lt;script&gt;"
+        in page
+    )
     assert ("<script>" in page, "<b>" in page) == (False, False)
     assert plain("a\0b\u202ec\ud800\r\nd") == "a\ufffdb\ufffdc\ufffd d"
 
@@ -151,3 +167,17 @@ def test_it_prints_and_writes_elsewhere_and_leaves_damaged_files_out(tmp_path, c
     for name in ("eval_results.json", "timing.json", "metrics.jsonl"):
         (run / name).write_text("{")
     assert "Not measured at step 7." in card(run)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see http://f/a_b", "see `http://f/a_b`"),
+        ("(HTTPS://f)|www.f.org", "`(HTTPS://f)`\\|`www.f.org`"),
+        ("*me@f.org* `ftp://f`", "`*me@f.org*` \\``ftp://f`\\`"),
+        ("mailto:me a_b", "`mailto:me` a\\_b"),
+        ("http://f\\", "`http://f\\`"),
+    ],
+)
+def test_an_address_in_a_text_is_no_link(text, shown):
+    assert plain(text) == shown

@@ -197,3 +197,14 @@ def test_an_output_does_not_replace_what_training_left(tmp_path, name, is_own):
     (tmp_path / "run_config.json").write_text("{}")
     with pytest.raises(OutputError, match="training wrote this file") if is_own else contextlib.nullcontext():
         run_layout.refuse_own_file(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["best", "features", "tracking", "corpus", "metrics.jsonl"])
+def test_a_run_does_not_write_through_links_of_its_folder(claimed, tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    (claimed / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(OutputError, match=f"{name}: is a link to .*/mine, where nothing is written; delete the link"):
+        claim(claimed, RECORD, overwrite=True)
+    (claimed / name).unlink()
+    (tmp_path / "link").symlink_to(claimed)
+    claim(tmp_path / "link", RECORD, overwrite=False)

@@ -163,7 +163,7 @@ def test_an_update_leaves_alone_what_was_read_before(kernels):
         with tf.control_dependencies([before]):
             update = kernels.adamw(
                 weights=[weights.handle], first=[first.handle], second=[second.handle], gradients=[tf.ones([5])],
-                rate=0.1, clip=1.0, correction=1.0, epsilon=0.0, beta_1=0.9, beta_2=0.999, factors=[1.0], decays=[0.0],
+                rate=0.1, clip=1.0, correction=1.0, epsilon=0.0, share_1=0.1, share_2=0.001, factors=[1.0], decays=[0.0],
             )  # fmt: skip
         with tf.control_dependencies([update]):
             read, written = session.run([tf.identity(before), weights.read_value()])

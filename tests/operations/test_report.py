@@ -126,3 +126,17 @@ def test_a_page_or_card_does_not_replace_what_training_wrote(tmp_path, write, na
     with pytest.raises(OutputError, match="training wrote this file; name another"):
         write(tmp_path, output=tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["run_config.json"]
+
+
+def test_links_of_a_run_are_not_followed_and_those_that_the_user_names_are(tmp_path, call):
+    folder, mine, page = example.finished(tmp_path / "run"), tmp_path / "mine.txt", tmp_path / "page.html"
+    mine.write_text("mine")
+    for name in ("report.html", ".writer.json"):
+        (folder / name).symlink_to(mine)
+    assert call("report", folder)[0] == 0
+    assert mine.read_text() == "mine"
+    assert "0.7500" in (folder / "report.html").read_text(encoding="utf-8")
+    page.symlink_to("elsewhere.html")
+    assert call("report", folder, f"--output={page}")[0] == 0
+    assert page.is_symlink()
+    assert "0.7500" in (tmp_path / "elsewhere.html").read_text(encoding="utf-8")

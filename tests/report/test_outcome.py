@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 
 import pytest
 
@@ -77,6 +78,7 @@ def test_confusion_by_hand_and_many_labels_by_frequency():
     assert not found["rows"]
     frequent = [(label, predicted, cell["count"]) for label, predicted, cell in found["frequent"]]
     assert frequent == [("l7", "l2", 9), ("l3", "l4", 2)]
+    assert found["kinds"] == 2
 
 
 @pytest.mark.parametrize("counts", [None, [[1, 2]], [[1], [2, 3]], "x", [[1, "a"], [2, 3]]])
@@ -158,5 +160,24 @@ PANEL = {"title": "By length", "columns": ["words", "F1"], "rows": [["1 to 5", 0
 
 def test_panels_are_those_that_are_whole():
     bad = [7, {}, {**PANEL, "rows": [["1"]]}, {**PANEL, "rows": [3]}, {**PANEL, "title": None}]
-    assert outcome.panels({"panels": [PANEL, *bad]}) == [PANEL]
+    assert outcome.panels({"panels": [PANEL, *bad]}) == [{**PANEL, "left_out": 0}]
     assert outcome.panels({}) == outcome.panels({"panels": 3}) == []
+
+
+def test_a_page_of_many_labels_is_bounded_and_says_what_is_left_out(tmp_path):
+    names = [f"label {place}" for place in range(1000)]
+    counts = [[int((row + column) % 5 == 0) for column in range(1000)] for row in range(1000)]
+    rows = [{"label": name, "precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 3} for name in names]
+    content = example.results()
+    panel = {**PANEL, "rows": [[name, 0.5] for name in names]}
+    content["splits"]["dev"].update(labels=names, confusion=counts, per_class=rows, panels=[panel])
+    example.write_json(example.finished(tmp_path / "run") / "eval_results.json", content)
+    (run,) = run_files.read([tmp_path / "run"])
+    tracemalloc.start()
+    outcome.confusion(content["splits"]["dev"])
+    assert tracemalloc.get_traced_memory()[1] < 60e6  # 8 MB for each array of counts; a dictionary for each count has 200 MB
+    tracemalloc.stop()
+    text = page.render([run])
+    assert "The most frequent confusions of 1000 labels, 15 of 199800" in text
+    assert "By label, the first 50; 950 more are in eval_results.json" in text
+    assert "950 more rows are in eval_results.json." in text

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing.context
-import multiprocessing.util
 import threading
 import time
-import types
 
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.settings import configured
-from bert_tf.service.workers import Workers, launched
+from bert_tf.service.workers import Workers
 from tests.service.fakes import Held, Launcher, Loading, Running, Toy, description, message
 
 SECOND = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
@@ -237,12 +234,3 @@ class TestEnd:
             toy.free.set()
             assert lost.exception(10) or lost.result()[0] != 200
         assert isinstance(running.error, KeyboardInterrupt)
-
-
-def test_the_fork_server_listens_where_files_have_permissions(monkeypatch):
-    monkeypatch.setattr(multiprocessing.util, "abstract_sockets_supported", True)  # of Python 3.9.15: open to all users
-    process = types.SimpleNamespace(start=lambda: None)
-    monkeypatch.setattr(multiprocessing.context.ForkServerContext, "Process", lambda *_, **__: process)
-    own, _ = launched(configured("/runs/toy"), 0)
-    own.close()
-    assert not multiprocessing.util.abstract_sockets_supported

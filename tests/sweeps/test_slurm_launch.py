@@ -92,3 +92,11 @@ def test_the_script_is_submitted_if_slurm_is_here_and_printed_otherwise(tmp_path
 def test_options_are_those_of_sbatch_in_one_line(tmp_path, options):
     with pytest.raises(FlagError, match="^--slurm="):
         slurm_launch.script([], tmp_path, 2, options)
+
+
+@pytest.mark.parametrize("name", ["a\nrm -r ~ #", "a\r", "a\x1b[2J", "a\u2028b"])
+def test_a_folder_whose_name_would_leave_its_line_is_refused(tmp_path, name):
+    folder = tmp_path / name
+    with pytest.raises(FlagError, match=r"^--output_dir='.*\\.*': a name with control characters cannot stand in a script"):
+        slurm_launch.submit(["-m", "bert_tf"], folder, 2, None)
+    assert list(tmp_path.iterdir()) == []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
+import traceback
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,33 @@ def test_overwriting_a_run_deletes_its_state(tmp_path):
     assert (tmp_path / run_layout.TRACKING).is_dir()
     run_folder.claim(tmp_path, {"training": {"seed": 2}}, overwrite=True)
     assert not (tmp_path / run_layout.TRACKING).exists()
+
+
+@pytest.mark.parametrize("link", ["tracking", "tracking/mlflow", "tracking/mlflow.json"])
+def test_nothing_is_written_through_a_link_of_the_run(server, folder, tmp_path, link):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "mlflow.json").write_text("mine")
+    (folder / link).parent.mkdir(exist_ok=True)
+    (folder / link).symlink_to(mine / "mlflow.json" if link.endswith("json") else mine)
+    if link.endswith("json"):
+        track(folder)
+        assert len(server()["runs"]) == 1
+    else:
+        with pytest.raises(OutputError, match=f"{link}: is a link to .*/mine, where nothing is written; delete the link"):
+            track(folder)
+    assert {path.name: path.read_text() for path in mine.iterdir()} == {"mlflow.json": "mine"}
+
+
+def test_the_password_of_a_server_is_not_shown(server, folder, monkeypatch):
+    def refused(*_):
+        raise ConnectionError("http://user:hunter2@host:5000/api: refused")
+
+    del server
+    mlflow = importlib.import_module("mlflow")
+    monkeypatch.setattr(mlflow.MlflowClient, "get_experiment_by_name", refused)
+    with pytest.raises(
+        OutputError, match=r"not all was sent to mlflow: http://\*\*\*@host:5000/api: refused; repeat"
+    ) as caught:
+        track(folder)
+    assert "hunter2" not in "".join(traceback.format_exception(None, caught.value, caught.tb))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.errors import OutputError
 from bert_tf.library import mlflow_model
 from bert_tf.tracking import replay, to_tensorboard, to_wandb
 from tests.batch.runs import MRPC, write_run
@@ -72,6 +75,27 @@ def test_tensorboard_has_settings_metrics_and_status_of_each_run_of_a_sweep(tmp_
         assert "_hparams_/session_end_info" in found
         assert found["dev/accuracy"].simple_value == np.float32(rate)
         assert tf.make_ndarray(found["bert_tf.sweep"].tensor) == tmp_path.name.encode()
+
+
+@pytest.fixture
+def _small_disk():
+    """No file may have more than 1,000 bytes: what writes more fails like on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("_small_disk")
+def test_event_files_that_cannot_be_written_are_one_line(folder, monkeypatch, caplog):
+    of_threads = []
+    monkeypatch.setattr(threading, "excepthook", of_threads.append)
+    with pytest.raises(
+        OutputError, match="not all was sent to tensorboard: .*File too large.*; repeat the command to send the"
+    ):
+        bert_tf.track(folder, tracker="tensorboard")
+    assert of_threads == []
+    assert "thread error" not in caplog.text
 
 
 @pytest.fixture

@@ -32,6 +32,27 @@ struct Inputs {
   float root;
 };
 
+// InvalidArgument unless the inputs are what `Inputs` says.
+inline tensorflow::Status suited(OpKernelContext* c, int heads) {
+  for (int rows : {0, 1, 2}) TF_RETURN_IF_ERROR(ranked(c, rows, 2));
+  const int64_t queries = c->input(0).dim_size(0), keys = c->input(1).dim_size(0), width = c->input(0).dim_size(1);
+  if (width % heads) return tensorflow::errors::InvalidArgument("a width of ", width, " for ", heads, " heads");
+  for (int rows : {1, 2}) TF_RETURN_IF_ERROR(rows_of(c, rows, width));
+  TF_RETURN_IF_ERROR(counted(c, {{2, keys * width}, {3, width}, {4, width}, {5, width}, {6, keys}}));
+  const Tensor& kept = c->input(9);
+  const int64_t batch = c->input(7).NumElements() - 1;
+  int64_t longest[] = {queries, keys};
+  if (batch < 0) return tensorflow::errors::InvalidArgument("input 7 has no elements");
+  if (kept.NumElements()) {
+    TF_RETURN_IF_ERROR(ranked(c, 9, 4));
+    if (kept.dim_size(0) != batch || kept.dim_size(1) != heads)
+      return tensorflow::errors::InvalidArgument("a mask of ", kept.shape().DebugString(), " for ", batch, " sequences and ", heads, " heads");
+    longest[0] = kept.dim_size(2), longest[1] = kept.dim_size(3);
+  }
+  TF_RETURN_IF_ERROR(starts_of_all(c, 7, batch, queries, longest[0]));
+  return starts_of_all(c, 8, batch, keys, longest[1]);
+}
+
 // Rows of one head in float32 with their bias, [padded(count), padded(K)], zero where padded.
 template <typename T>
 void load(const T* rows, const float* bias, int64_t count, int64_t width, int64_t head, float scale, float* to) {
@@ -122,6 +143,7 @@ class Attention : public Scaled {
  public:
   using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
+    OP_REQUIRES_OK(context, suited(context, heads_));
     const Inputs<T> all(context, heads_);
     ALLOCATE(context, 0, context->input(0).shape(), output);
     ALLOCATE(context, 1, TensorShape({context->input(0).dim_size(0), heads_}), normalizers);
@@ -186,6 +208,9 @@ class AttentionGradient : public Scaled {
  public:
   using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
+    OP_REQUIRES_OK(context, suited(context, heads_));
+    const int64_t rows = context->input(0).dim_size(0);
+    OP_REQUIRES_OK(context, counted(context, {{10, context->input(0).NumElements()}, {11, rows * heads_}}));
     const Inputs<T> all(context, heads_);
     const T* upstream = read<T>(context->input(10));
     const float* logarithms = floats(context, 11);
@@ -264,7 +289,7 @@ class AttentionGradient : public Scaled {
 #define INPUTS                                                                                                       \
   Input("query: T").Input("key: T").Input("value: T").Input("of_query: float").Input("of_key: float")                 \
       .Input("of_value: float").Input("hidden: float").Input("query_starts: int32").Input("key_starts: int32")        \
-      .Input("kept: uint8").Attr("heads: int").Attr("scale: float").Attr("T: {float, bfloat16}")
+      .Input("kept: uint8").Attr("heads: int >= 1").Attr("scale: float").Attr("T: {float, bfloat16}")
 
 REGISTER_OP("BertTfAttention").INPUTS.Output("context: T").Output("normalizers: float").SetShapeFn(shaped_as({0, -1}));
 REGISTER_OP("BertTfAttentionGrad").INPUTS.Input("upstream: T").Input("normalizers: float")

@@ -14,12 +14,14 @@ constexpr double kPi = 3.14159265358979323846;
 // Holds a variable's lock against dense writes, in shared mode as scatter updates do: the graph must order those after this.
 class Read {
  public:
-  tensorflow::Status open(OpKernelContext* context, int input) {
+  tensorflow::Status open(OpKernelContext* context, int input, int rank) {
     TF_RETURN_IF_ERROR(tensorflow::LookupResource(context, tensorflow::HandleFromInput(context, input), &variable_));
     lock_ = std::make_unique<tensorflow::tf_shared_lock>(*variable_->mu());
     if (!variable_->is_initialized) return tensorflow::errors::FailedPrecondition("a variable has no value yet");
-    values = read<float>(*variable_->tensor()), rows = variable_->tensor()->dim_size(0);
-    width = variable_->tensor()->dims() > 1 ? variable_->tensor()->dim_size(1) : 1;
+    const Tensor& held = *variable_->tensor();
+    if (held.dtype() != tensorflow::DT_FLOAT || held.dims() != rank)
+      return tensorflow::errors::InvalidArgument("variable ", input, " is not of float32 and rank ", rank);
+    values = read<float>(held), rows = held.dim_size(0), width = rank > 1 ? held.dim_size(1) : 1;
     return tensorflow::OkStatus();
   }
   const float* values = nullptr;
@@ -55,11 +57,19 @@ class MadeCurrent : public OpKernel {
   void Compute(OpKernelContext* context) override {
     Read table, first, second, current_at;
     int input = 0;
-    for (Read* one : {&table, &first, &second, &current_at}) OP_REQUIRES_OK(context, one->open(context, input++));
+    for (Read* one : {&table, &first, &second}) {
+      OP_REQUIRES_OK(context, one->open(context, input++, 2));
+      OP_REQUIRES(context, one->rows == table.rows && one->width == table.width,
+                  tensorflow::errors::InvalidArgument("moments have another shape than the table"));
+    }
+    OP_REQUIRES_OK(context, current_at.open(context, input, 1));
+    OP_REQUIRES(context, current_at.rows == table.rows, tensorflow::errors::InvalidArgument("steps are not of all rows"));
+    const int64_t steps = context->input(5).NumElements();
+    OP_REQUIRES_OK(context, counted(context, {{6, steps}, {7, steps + 1}, {8, 1}}));
     const auto* ids = read<int32_t>(context->input(4));
     const Schedule schedule{floats(context, 5), floats(context, 6), floats(context, 7)};
     const int64_t now = context->input(8).scalar<float>()(), count = context->input(4).NumElements(), width = table.width;
-    OP_REQUIRES(context, now < context->input(7).NumElements(), tensorflow::errors::InvalidArgument("step ", now, " is after the last"));
+    OP_REQUIRES(context, now <= steps, tensorflow::errors::InvalidArgument("step ", now, " is after the last"));
     for (int64_t i = 0; i < count; ++i) {
       OP_REQUIRES(context, ids[i] >= 0 && ids[i] < table.rows, tensorflow::errors::InvalidArgument("no row ", ids[i]));
       const float since = current_at.values[ids[i]];

@@ -78,6 +78,7 @@ class KeptElements : public OpKernel {
   explicit KeptElements(Construction* c) : OpKernel(c), dropped_(attribute<int>(c, "dropped")) {}
 
   void Compute(OpKernelContext* context) override {
+    OP_REQUIRES_OK(context, counted(context, {{0, 1}, {1, 2}, {2, 1}}));
     const int64_t size = context->input(2).scalar<int64_t>()();
     OP_REQUIRES(context, size >= 0, tensorflow::errors::InvalidArgument("a size is negative: ", size));
     ALLOCATE(context, 0, TensorShape({size}), output);
@@ -98,10 +99,15 @@ class KeptWeights : public OpKernel {
   explicit KeptWeights(Construction* c) : OpKernel(c), dropped_(attribute<int>(c, "dropped")) {}
 
   void Compute(OpKernelContext* context) override {
+    OP_REQUIRES_OK(context, counted(context, {{0, 1}, {1, 2}, {2, 4}}));
     const auto* shape = read<int32_t>(context->input(2));
+    TensorShape whole;
+    OP_REQUIRES_OK(context, tensorflow::TensorShapeUtils::MakeShape(shape, 4, &whole));
+    OP_REQUIRES_OK(context, starts_of(context, 3, shape[0], shape[2]));
+    OP_REQUIRES_OK(context, starts_of(context, 4, shape[0], shape[3]));
     const auto *query_starts = read<int32_t>(context->input(3)), *key_starts = read<int32_t>(context->input(4));
     const int64_t heads = shape[1], keys = shape[3], size = shape[2] * keys;  // weights of a head
-    ALLOCATE(context, 0, TensorShape({shape[0], shape[1], shape[2], shape[3]}), output);
+    ALLOCATE(context, 0, whole, output);
     uint8_t* kept = write<uint8_t>(output);
     const Stream stream(context, dropped_, shape[0] * heads * size);
     parallel(context, shape[0] * heads, kCycles * units(size) / 2, [&](int64_t first, int64_t last) {

@@ -43,6 +43,7 @@ class Gelu : public Activation {
  private:
   template <typename F>
   void run(OpKernelContext* context) {
+    OP_REQUIRES_OK(context, rows_of(context, 0, context->input(1).NumElements()));
     ALLOCATE(context, 0, context->input(0).shape(), output);
     const int64_t width = context->input(1).NumElements(), rows = width ? output->NumElements() / width : 0;
     const auto* x = read<T>(context->input(0));
@@ -64,6 +65,8 @@ class GeluGradient : public Activation {
  private:
   template <typename F>
   void run(OpKernelContext* context) {
+    OP_REQUIRES_OK(context, rows_of(context, 1, context->input(2).NumElements()));
+    OP_REQUIRES_OK(context, counted(context, {{0, context->input(1).NumElements()}}));
     ALLOCATE(context, 0, context->input(1).shape(), output);
     ALLOCATE(context, 1, context->input(2).shape(), sums);
     const int64_t width = sums->NumElements();

@@ -13,6 +13,9 @@ class Norm : public OpKernel {
   void Compute(OpKernelContext* context) override {
     const Tensor& input = context->input(0);
     const int64_t width = context->input(4).NumElements(), rows = width ? input.NumElements() / width : 0;
+    OP_REQUIRES_OK(context, rows_of(context, 0, width));
+    const int64_t size = input.NumElements();
+    OP_REQUIRES_OK(context, counted(context, {{1, width, true}, {2, size, true}, {3, size, true}, {5, width}}));
     ALLOCATE(context, 0, input.shape(), output);
     ALLOCATE(context, 1, input.shape(), normal);
     ALLOCATE(context, 2, TensorShape({rows}), scales);
@@ -58,6 +61,8 @@ class NormGradient : public OpKernel {
     const Tensor& normal = context->input(1);
     const int64_t width = context->input(3).NumElements();
     const Blocks blocks(width ? normal.NumElements() / width : 0);
+    OP_REQUIRES_OK(context, rows_of(context, 1, width));
+    OP_REQUIRES_OK(context, counted(context, {{0, normal.NumElements()}, {2, blocks.rows}, {4, normal.NumElements(), true}}));
     const uint8_t* kept = mask_of(context->input(4));
     ALLOCATE(context, 0, kept ? normal.shape() : TensorShape({0, width}), of_x);  // else it is that of the residual
     ALLOCATE(context, 1, normal.shape(), of_residual);

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,55 @@ inline const float* floats(OpKernelContext* context, int input) { return read<fl
 
 // Null where an optional input is empty.
 inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? read<uint8_t>(tensor) : nullptr; }
+
+// What a loop relies on: the number of elements of an input, or no elements at all where it is optional.
+struct Count {
+  int input;
+  int64_t elements;
+  bool is_optional = false;
+};
+
+inline tensorflow::Status counted(OpKernelContext* context, std::initializer_list<Count> counts) {
+  for (const Count& count : counts) {
+    const int64_t found = context->input(count.input).NumElements();
+    if (found != count.elements && !(count.is_optional && found == 0))
+      return tensorflow::errors::InvalidArgument("input ", count.input, " has ", found, " elements, not ", count.elements);
+  }
+  return tensorflow::OkStatus();
+}
+
+// InvalidArgument unless an input has rows of this width.
+inline tensorflow::Status rows_of(OpKernelContext* context, int input, int64_t width) {
+  const TensorShape& shape = context->input(input).shape();
+  if (shape.dims() && shape.dim_size(shape.dims() - 1) == width) return tensorflow::OkStatus();
+  return tensorflow::errors::InvalidArgument("input ", input, " of shape ", shape.DebugString(), " has no rows of width ", width);
+}
+
+inline tensorflow::Status ranked(OpKernelContext* context, int input, int rank) {
+  const TensorShape& shape = context->input(input).shape();
+  if (shape.dims() == rank) return tensorflow::OkStatus();
+  return tensorflow::errors::InvalidArgument("input ", input, " of shape ", shape.DebugString(), " is not of rank ", rank);
+}
+
+// InvalidArgument unless an input holds the [B + 1] first rows of sequences of at most `longest` rows each.
+inline tensorflow::Status starts_of(OpKernelContext* context, int input, int64_t batch, int64_t longest) {
+  TF_RETURN_IF_ERROR(counted(context, {{input, batch + 1}}));
+  const int32_t* starts = read<int32_t>(context->input(input));
+  for (int64_t i = 0; i < batch; ++i) {
+    const int64_t count = static_cast<int64_t>(starts[i + 1]) - starts[i];
+    if (count < 0 || count > longest)
+      return tensorflow::errors::InvalidArgument("input ", input, ": sequence ", i, " has ", count, " rows");
+  }
+  return tensorflow::OkStatus();
+}
+
+// As `starts_of`, of sequences that are all rows.
+inline tensorflow::Status starts_of_all(OpKernelContext* context, int input, int64_t batch, int64_t rows, int64_t longest) {
+  TF_RETURN_IF_ERROR(starts_of(context, input, batch, longest));
+  const int32_t* starts = read<int32_t>(context->input(input));
+  if (starts[0] == 0 && starts[batch] == rows) return tensorflow::OkStatus();
+  return tensorflow::errors::InvalidArgument("input ", input, " is from ", starts[0], " to ", starts[batch], ", not of ", rows, " rows");
+}
 
 // Calls work(first, last) for parts of [0, units) on the threads of the session. `cost`: cycles of a unit, about.
 inline void parallel(OpKernelContext* context, int64_t units, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {

@@ -8,6 +8,7 @@ class Transposed : public OpKernel {
  public:
   using OpKernel::OpKernel;
   void Compute(OpKernelContext* context) override {
+    OP_REQUIRES_OK(context, ranked(context, 0, 2));
     const int64_t rows = context->input(0).dim_size(0), columns = context->input(0).dim_size(1);
     ALLOCATE(context, 0, TensorShape({columns, rows}), output);
     const float* from = floats(context, 0);
@@ -40,7 +41,9 @@ class Narrowed : public OpKernel {
 };
 
 REGISTER_OP("BertTfTransposed").Input("x: float").Output("y: float").SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-  c->set_output(0, c->Matrix(c->Dim(c->input(0), 1), c->Dim(c->input(0), 0)));
+  tensorflow::shape_inference::ShapeHandle x;
+  TF_RETURN_IF_ERROR(c->WithRank(c->input(0), 2, &x));
+  c->set_output(0, c->Matrix(c->Dim(x, 1), c->Dim(x, 0)));
   return tensorflow::OkStatus();
 });
 REGISTER_OP("BertTfNarrowed").Input("x: float").Output("y: bfloat16").SetShapeFn(shaped_as({0}));

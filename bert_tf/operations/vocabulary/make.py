@@ -87,7 +87,7 @@ def make(settings: MakeSettings) -> Made:
     vocabulary = Vocabulary(trained.tokens, path=output)
     found = fertility_of(counts, WordPieceTokenizer(vocabulary, lower_case=settings.do_lower_case))
     with lock.writing_file(output):
-        atomic.write_text(output, vocabulary.to_text())
+        atomic.write_text(output, vocabulary.to_text(), follows=True)
     return Made(output, vocabulary, trained, found)
 
 
