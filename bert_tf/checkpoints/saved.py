@@ -58,9 +58,6 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
         problem = check(named)
         if problem is None:
             return Found(named)
-    elif len(found) == 1 and not _has_list(folder) and check(found[0]) is not None:  # it is written after the checkpoint
-        _warn_once(f"{found[0]}: incomplete, the first save did not end; training starts over")
-        return Found(None)
     others = (prefix for prefix in found if prefix != named)
     whole = next((prefix for prefix in others if check(prefix) is None), None)
     if whole is not None:
@@ -130,9 +127,9 @@ def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:
     atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
 
 
-def _has_list(folder: str | os.PathLike[str]) -> bool:
-    path = Path(folder) / LIST
-    return path.exists() and path.stat().st_size > 0  # a full disk leaves an empty one
+def is_first(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder has one checkpoint and no list, which is written after it."""
+    return len(_by_step(folder)) == 1 and not Path(folder, LIST).exists()
 
 
 def kept_note(folder: str | os.PathLike[str]) -> str:

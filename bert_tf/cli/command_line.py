@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from bert_tf import settings
-from bert_tf.cli import missing_paths
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
@@ -79,8 +78,6 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
-    if beam is None:  # its workers may see other files
-        missing_paths.refuse(values)
     return Call(made, by_name(parsed, command.own), verbosity, beam, present)
 
 

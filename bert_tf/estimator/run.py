@@ -247,8 +247,11 @@ def last_step(folder: str | os.PathLike[str]) -> int:
 def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -> str | None:
     checkpoint, problem = saved.newest(folder, check)
     listed = Path(folder) / run_layout.LIST
-    if checkpoint is None and listed.exists() and listed.stat().st_size:  # it is written after the checkpoint that it names
+    if checkpoint is None and listed.exists():  # it is written after the checkpoint that it names
         problem = f"{listed}: names a checkpoint that does not exist"
+    if problem and saved.is_first(folder):
+        log.warning("%s; the first save did not end: training starts over", problem)
+        return None
     if problem:
         raise CheckpointError(
             f"{problem}; no complete checkpoint has moments to resume from; to train from the weights of an older one,"

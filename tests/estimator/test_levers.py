@@ -106,7 +106,7 @@ def test_native_kernels_drop_the_same_elements(kernels):
     case = wide_case(wide.CONFIG, wide.SCHEDULE)
     expected, found = (losses(case, off=off) for off in (("native",), ()))
     assert abs(expected[0] - published()[0]) > 0.001  # it dropped, before the first update
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)  # TensorFlow's AdamW rounds 1 - beta to float32
 
 
 @dataclasses.dataclass
