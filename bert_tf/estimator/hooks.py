@@ -34,16 +34,25 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
     def __init__(self, *, together: bool = False) -> None:
         """With `together`, machines stop after the same step even if the signal reaches them at different times."""
         self._together = together
-        self._early = False
+        self._early = self._begun = False
         self.stopped_by: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
 
-    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Installs the handlers, only in the main thread, since Python delivers signals to no other."""
-        if threading.current_thread() is not threading.main_thread():
+    def install(self) -> None:
+        """Installs the handlers before the graph is built; Python delivers signals to the main thread alone."""
+        if self._previous or threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
             self._previous[number] = signal.signal(number, self._remember)
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Delivers a signal that came while the graph was built: TensorFlow's C++ loses exceptions of handlers."""
+        if self.stopped_by is None:
+            self.install()
+        elif not self._begun:
+            self.release()
+            signal.raise_signal(self.stopped_by)
+        self._begun = True
 
     def _remember(self, number: int, frame: Any) -> None:
         self.stopped_by = signal.Signals(number)

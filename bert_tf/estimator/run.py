@@ -137,6 +137,7 @@ def train(
     batching, then = training.batching, training.then
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=batching, then=then)
     try:
+        stop.install()
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
             _fit(estimator, input_fn, between_steps, steps, watch)
             _report_timing(own, timing, training.setting)

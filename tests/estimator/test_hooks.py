@@ -209,6 +209,15 @@ def test_a_signal_ends_training_after_the_step_and_handlers_are_given_back(numbe
     assert signal.getsignal(number) is before
 
 
+def test_a_signal_while_the_graph_is_built_is_delivered_before_the_first_step():
+    hook, before = StopOnSignalHook(), signal.getsignal(signal.SIGINT)
+    hook.install()
+    signal.raise_signal(signal.SIGINT)  # TensorFlow's C++ could lose an exception here
+    with pytest.raises(KeyboardInterrupt):
+        hook.after_create_session(None, None)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 @pytest.mark.parametrize("step", [3, 6])
 def test_a_signal_while_the_last_checkpoint_is_saved_does_not_cut_it_off(tmp_path, step):
     hook = StopOnSignalHook()
