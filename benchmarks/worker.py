@@ -49,7 +49,8 @@ noise.quiet_python()
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward

@@ -96,6 +96,7 @@ class Setting(NamedTuple):
     required: bool = False
     positional: bool = False  # a word on the command line, not a flag
     in_memory: bool = False  # the library accepts rows instead of their file name
+    refuse_missing: Callable[[str], None] | None = None  # of a name that is read: called before TensorFlow is imported
 
 
 def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (its usual name)

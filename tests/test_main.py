@@ -120,3 +120,54 @@ def test_no_command_loads_tensorflow_for_its_help():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# Command lines that read a missing file or model, which the message names.
+READ_NOTHING = [
+    "fine-tune --task_name=MRPC --init_checkpoint=none/x",
+    "fine-tune --task_name=MRPC --data_dir=none/x",
+    "fine-tune --task_name=custom --train_file=none/x.csv --dev_file=none/y.csv --output_dir=out",
+    "fine-tune --task_name=MRPC --vocab_file=none/x",
+    "pretrain --init_checkpoint=none/x --output_dir=out",
+    "distill none/x --output_dir=out",
+    "sweep none/x.yaml --output_dir=out",
+    "predict --checkpoint=none/x --input=- --output=-",
+    "predict --checkpoint=. --input=none/x.csv --output=b.csv",
+    "predict --job=none/x.yaml",
+    "evaluate --job=none/x.yaml",
+    "calibrate none/x",
+    "explain none/x --text=a",
+    "serve none/x",
+    "fill-mask none/x --text=[MASK]",
+    "encode --input=none/x --output=a.npz",
+    "search --index=none/x.npz --query=a",
+    "export none/x --format=onnx --output=out",
+    "card none/x",
+    "vocabulary extend none/x --output=out --add=words.txt",
+    "vocabulary show none/x",
+    "data audit --task_name=MRPC --output_dir=out --checkpoint=none/x",
+    "data check none/x",
+    "memory report none/x",
+    "memory diff none/x none/y",
+    "checkpoint inspect none/x",
+    "checkpoint diff none/x none/y",
+    "checkpoint average none/x none/y --output=out",
+    "report none/x",
+    "profile none/x",
+    "track none/x --tracker=mlflow",
+]
+
+
+def test_a_missing_name_is_refused_before_tensorflow_is_imported(tmp_path):
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from bert_tf.__main__ import main\n"
+        f"for line in {READ_NOTHING}:\n"
+        "    status = main(['x', *line.split()])\n"
+        "    print(status, 'tensorflow' in sys.modules, line, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    said = done.stderr.splitlines()
+    assert said[1::2] == [f"2 False {line}" for line in READ_NOTHING]
+    assert [message for message in said[::2] if not message.startswith("error: none/x")] == []
+    assert list(tmp_path.iterdir()) == []

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.checkpoints import layouts, saved
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder, on_hub
+from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.estimator import kept
 from bert_tf.io.log_form import log
-
-ALL = ":all"
 
 _STEP = re.compile(r"-(\d+)$")
 
@@ -76,12 +74,6 @@ def _of_run(folder: str) -> str | None:
 def _by_step(prefix: str) -> tuple[str, int, str]:
     step = Named(prefix).step
     return str(Path(prefix).parent), -1 if step is None else step, prefix
-
-
-def is_pattern(name: str) -> bool:
-    """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
-    there = (name, f"{name}.index", f"{PART.sub('', name)}.index")
-    return glob.has_magic(name) and not any(map(os.path.lexists, there))
 
 
 def _why_none(name: str, folders: list[str], several: bool) -> str:

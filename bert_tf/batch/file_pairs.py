@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
+from bert_tf.io.files import PIPE
 from bert_tf.settings import setting
 from bert_tf.tasks import tables
 from bert_tf.tasks.tables import FORMATS
 
-PIPE = "-"
 _GZ = ".gz"
 # Suffixes that promise another format.
 _OTHERS = (".parquet", ".feather", ".arrow", ".xls", ".xlsx", ".ods", ".npy", ".npz", ".pkl", ".yaml", ".yml", ".xml", ".html")

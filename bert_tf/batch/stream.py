@@ -20,10 +20,11 @@ from typing import Any, BinaryIO, Protocol
 
 from bert_tf.batch import file_pairs
 from bert_tf.batch.ahead import ahead
-from bert_tf.batch.file_pairs import PIPE, FilePair
+from bert_tf.batch.file_pairs import FilePair
 from bert_tf.errors import DataError, EmptyFileError, OutputError
 from bert_tf.features.columns import Features
 from bert_tf.io import atomic, documents, files, lock, progress
+from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 
 PATIENCE_S = 1.0  # with pipes: how long a line waits to be computed with others
@@ -87,6 +88,7 @@ class ResumableFile:
         with self._readable_errors():
             self._file.write(text)
             self._file.flush()
+            os.fsync(self._file.fileno())  # a power cut must not keep the state without its chunk
             self.chunks, self.rows, self._size = self.chunks + 1, self.rows + rows, self._size + len(text)
             self._save()
 

@@ -17,7 +17,8 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import values as tensors
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS, POOLER
 from bert_tf.errors import CheckpointError

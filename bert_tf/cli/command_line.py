@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from bert_tf import settings
@@ -78,7 +78,16 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
+    _refuse_missing(settings_of_command(command), values)
     return Call(made, by_name(parsed, command.own), verbosity, beam, present)
+
+
+def _refuse_missing(rows: Iterable[Setting], values: Mapping[str, Any]) -> None:
+    for row in rows:
+        if row.refuse_missing is not None and row.name in values:
+            value = values[row.name]
+            for name in [value] if isinstance(value, str) else value:
+                row.refuse_missing(name)
 
 
 def _beam(rest: Sequence[str], verbosity: int, *, asked: bool) -> Any:

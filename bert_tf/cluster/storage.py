@@ -15,7 +15,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bert_tf import run_layout
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART
 from bert_tf.cluster import paths, shipped
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError, OutputError
 from bert_tf.io import files

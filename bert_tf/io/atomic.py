@@ -53,6 +53,7 @@ def replacing(path: str | os.PathLike[str], *, follows: bool = True) -> Iterator
         with readable_errors(named):
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
+            _to_disk(temporary)
             if os.path.isdir(temporary) and leads_out:
                 target.unlink()
             elif os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
@@ -65,6 +66,18 @@ def replacing(path: str | os.PathLike[str], *, follows: bool = True) -> Iterator
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _to_disk(temporary: Path) -> None:
+    """Writes a file's data to the disk: a file system may write the new name first, and a power cut leaves it empty."""
+    if os.path.isdir(temporary):  # its files went there one by one, or can be made again
+        return
+    with contextlib.suppress(FileNotFoundError):  # reported by the renaming
+        number = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _is_other_pipe(name: str) -> bool:

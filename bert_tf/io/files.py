@@ -7,16 +7,20 @@ for a pipe without a writer, and `read` takes all of /dev/zero.
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO, Union
 
+from bert_tf.errors import DataError
+
 StrPath = Union[str, "os.PathLike[str]"]
 
 LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 1 MB, configurations and jobs some kB
 
+PIPE = "-"
 NO_FILE, NO_FOLDER = "no such file", "no such folder"
 
 _KINDS = {
@@ -98,6 +102,17 @@ def missing(path: StrPath) -> str | None:
     except OSError as error:
         return reason(error)
     return None
+
+
+def refuse_missing(path: str) -> None:
+    """Raises DataError if there is no file of this name; patterns and URLs are looked into when they are read."""
+    if path != PIPE and "://" not in path and not glob.has_magic(path) and not os.path.lexists(path):
+        raise DataError(NO_FILE, path)
+
+
+def refuse_missing_folder(path: str) -> None:
+    if "://" not in path and not os.path.lexists(path):
+        raise DataError(NO_FOLDER, path)
 
 
 def missing_folder(path: StrPath) -> str | None:

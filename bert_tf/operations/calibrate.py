@@ -8,6 +8,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.evaluate import TaskEntry, datasets_of
@@ -22,10 +24,22 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
 @dataclasses.dataclass(frozen=True)
 class CalibrateSettings:
     checkpoint: str = setting(
-        None, "folder of a run (its best, else newest checkpoint), or a checkpoint", positional=True, required=True
+        None,
+        "folder of a run (its best, else newest checkpoint), or a checkpoint",
+        positional=True,
+        required=True,
+        refuse_missing=refuse_missing_model,
     )
-    data: str | None = setting(None, "file of labelled examples; default: the dev splits of the task, or --dev_file of the run")
-    data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
+    data: str | None = setting(
+        None,
+        "file of labelled examples; default: the dev splits of the task, or --dev_file of the run",
+        refuse_missing=files.refuse_missing,
+    )
+    data_dir: str | None = setting(
+        None,
+        "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample",
+        refuse_missing=files.refuse_missing_folder,
+    )
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
     seed: int = setting(1, "random seed of the half to fit on; the other half is reported", lowest=0)
     eval_batch_size: int | None = setting(

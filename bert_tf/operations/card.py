@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.batch.file_pairs import PIPE
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.card.credits import Credits
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import OutputError
 from bert_tf.io import atomic, lock
+from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
@@ -24,7 +25,7 @@ from bert_tf.settings import group, read, setting
 
 @dataclasses.dataclass(frozen=True)
 class CardSettings:
-    run: str = setting(None, "run or checkpoint", positional=True, required=True)
+    run: str = setting(None, "run or checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
     output: str | None = setting(None, f"file to write; default: RUN/{CARD}; - prints the card")
     overwrite: bool = setting(False, "replace a file that is not a card, or an edited card")
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
-from bert_tf.batch.file_pairs import PIPE, FilePair, expanded, refuse_clashes
+from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
-from bert_tf.io import atomic
+from bert_tf.io import atomic, files
+from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Written, runner, takes, written
 from bert_tf.operations.command import Call, Command
@@ -53,6 +55,7 @@ class EncodeSettings:
         None,
         "one text per line (a pair: text ||| text), or .tsv, .csv, .jsonl; a pattern for several files; - for a pipe",
         required=True,
+        refuse_missing=files.refuse_missing,
     )
     output: str = setting(
         None,
@@ -60,7 +63,9 @@ class EncodeSettings:
         required=True,
     )
     checkpoint: str | None = setting(
-        None, "checkpoint, run or Hugging Face folder; default: $BERT_BASE_DIR or the default checkpoint"
+        None,
+        "checkpoint, run or Hugging Face folder; default: $BERT_BASE_DIR or the default checkpoint",
+        refuse_missing=refuse_missing_model,
     )
     options: VectorOptions = group(VectorOptions)
     output_format: str | None = setting(None, f"{', '.join(FORMATS)}; default: by the suffix of the output", choices=FORMATS)

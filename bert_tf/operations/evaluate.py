@@ -17,6 +17,7 @@ from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
 from bert_tf.batch.rows import Glue, Row, cells_for_screen, for_screen, glue_of
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.head_spec import PRETRAINING, REGRESSION
+from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, runner, takes
 from bert_tf.operations.command import Call, Command
@@ -64,9 +65,17 @@ class EvaluateSettings:
         None, "comma-separated: prefixes, folders (their best or newest), FOLDER:all for all steps, patterns", required=True
     )
     task_name: tuple[str, ...] | None = setting(None, "comma-separated tasks, evaluated on their dev splits")
-    data_dir: str | None = setting(None, "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample")
-    data: str | None = setting(None, f"file of labelled examples of the one task; default for {CUSTOM}: --dev_file of the run")
-    job: str | None = setting(None, "YAML or JSON job file; flags override it")
+    data_dir: str | None = setting(
+        None,
+        "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample",
+        refuse_missing=files.refuse_missing_folder,
+    )
+    data: str | None = setting(
+        None,
+        f"file of labelled examples of the one task; default for {CUSTOM}: --dev_file of the run",
+        refuse_missing=files.refuse_missing,
+    )
+    job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
     output_dir: str = setting(None, "folder of results.tsv and results.json", required=True)
     zero_shot: bool = setting(
         False, "no trained head: compares cosines of mean vectors with the scores of pairs (--task_name=STS-B)"

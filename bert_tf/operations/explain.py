@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, STEPS
 from bert_tf.io import documents
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
 
 @dataclasses.dataclass(frozen=True)
 class ExplainSettings:
-    checkpoint: str = setting(None, "run or checkpoint", required=True, positional=True)
+    checkpoint: str = setting(None, "run or checkpoint", required=True, positional=True, refuse_missing=refuse_missing_model)
     text: str | None = setting(None, "text, first text of a pair, or question")
     text_b: str | None = setting(None, "second text, or the text that holds the answer")
     row: str | None = setting(None, "instead of texts: a row as JSON, as for `serve`; needed for multiple choice")

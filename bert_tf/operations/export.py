@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import DataError, FlagError
 from bert_tf.export.formats import FORMATS, OPENERS, Target
 from bert_tf.export.options import ExportOptions
@@ -33,7 +34,9 @@ _HEAD = ("format", "family", "largest difference", "MB", "seconds to open", "met
 
 @dataclasses.dataclass(frozen=True)
 class ExportSettings:
-    runs: tuple[str, ...] = setting((), "run or checkpoint; several with --compare", required=True, positional=True)
+    runs: tuple[str, ...] = setting(
+        (), "run or checkpoint; several with --compare", required=True, positional=True, refuse_missing=refuse_missing_model
+    )
     format: str | None = same(Target, "format", required=False)
     output: str | None = same(Target, "output", required=False)
     overwrite: bool = same(Target, "overwrite")

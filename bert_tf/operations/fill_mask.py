@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.batch.file_pairs import PIPE, FilePair, output_form, refuse_clashes
+from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import BEST_WORDS
+from bert_tf.io import files
+from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
@@ -44,9 +47,13 @@ class FillerSettings:
 
 @dataclasses.dataclass(frozen=True)
 class FillMaskSettings:
-    checkpoint: str = setting(None, "run, checkpoint or Hugging Face folder", required=True, positional=True)
+    checkpoint: str = setting(
+        None, "run, checkpoint or Hugging Face folder", required=True, positional=True, refuse_missing=refuse_missing_model
+    )
     text: str | None = setting(None, "text with one or more [MASK]; the words are printed")
-    input: str | None = setting(None, "texts with [MASK]: one per line, or .tsv, .csv, .jsonl; - for a pipe")
+    input: str | None = setting(
+        None, "texts with [MASK]: one per line, or .tsv, .csv, .jsonl; - for a pipe", refuse_missing=files.refuse_missing
+    )
     output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe")
     top: int = setting(5, f"words per [MASK], most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
     skip_bad_rows: bool = same(EncodeSettings, "skip_bad_rows")

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import job
-from bert_tf.batch.file_pairs import PIPE, FilePair, output_form, refuse_clashes
+from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
+from bert_tf.io import files
+from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Written, runner, takes, written
 from bert_tf.operations.command import Call, Command
@@ -34,11 +37,18 @@ _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 @dataclasses.dataclass(frozen=True)
 class PredictSettings:
     input: str | None = setting(
-        None, "file to predict, in the format of the task's test split or with the columns named below; - for a pipe"
+        None,
+        "file to predict, in the format of the task's test split or with the columns named below; - for a pipe",
+        refuse_missing=files.refuse_missing,
     )
     output: str | None = setting(None, "predictions: .tsv, .csv or .jsonl, also with .gz; default: TSV; - for a pipe")
-    job: str | None = setting(None, "YAML or JSON job file; flags override it")
-    checkpoint: str = setting(None, "checkpoint, or folder of a run (its best, else newest checkpoint)", required=True)
+    job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
+    checkpoint: str = setting(
+        None,
+        "checkpoint, or folder of a run (its best, else newest checkpoint)",
+        required=True,
+        refuse_missing=refuse_missing_model,
+    )
     average_outputs: bool = setting(
         False, "predict with the mean of the outputs of all checkpoints that --checkpoint='RUN/fold-*' matches"
     )

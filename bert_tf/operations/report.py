@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.errors import DataError, OutputError
-from bert_tf.io import atomic, lock
+from bert_tf.io import atomic, files, lock
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.run_layout import EXPLANATIONS, PAGE, WRONG_EXAMPLES
@@ -28,7 +28,9 @@ _HEIGHT = 600  # pixels of a notebook
 
 @dataclasses.dataclass(frozen=True)
 class ReportSettings:
-    folders: tuple[str, ...] = setting(None, "output folder of one or several runs", positional=True, required=True)
+    folders: tuple[str, ...] = setting(
+        None, "output folder of one or several runs", positional=True, required=True, refuse_missing=files.refuse_missing
+    )
     output: str | None = setting(None, "file to write; default: DIR/report.html, or ./report.html for several DIRs")
     redact: bool = setting(
         False, "first shorten absolute paths in run_config.json to file names, to share DIR; this cannot be undone"

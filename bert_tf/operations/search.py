@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import DataError, FlagError
-from bert_tf.io import documents
+from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import cell
 from bert_tf.library.keywords import takes
@@ -32,14 +33,20 @@ _QUERIES = 256  # compared at a time
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings:
-    index: str = setting(None, "vectors written by encode: .npz, .parquet or .npy", required=True)
+    index: str = setting(
+        None, "vectors written by encode: .npz, .parquet or .npy", required=True, refuse_missing=files.refuse_missing
+    )
     query: str | None = setting(None, "text to find the nearest texts for")
     queries: str | Sequence[Any] | None = setting(
         None, "file of texts to look up, as --input of encode; - for a pipe", in_memory=True
     )
     top: int = setting(10, "number of results per query", lowest=1)
-    texts: str | None = setting(None, "file that an .npy was encoded from (.npy holds no texts)")
-    checkpoint: str | None = setting(None, "checkpoint that encodes the query, if it has moved since encoding")
+    texts: str | None = setting(
+        None, "file that an .npy was encoded from (.npy holds no texts)", refuse_missing=files.refuse_missing
+    )
+    checkpoint: str | None = setting(
+        None, "checkpoint that encodes the query, if it has moved since encoding", refuse_missing=refuse_missing_model
+    )
     batch_size: int | None = setting(None, "batch size; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES)
     machine: MachineSettings = group(MachineSettings)
 

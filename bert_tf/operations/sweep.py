@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError, OutputError
+from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import Setting, changed, read, setting
@@ -30,7 +31,13 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 
 @dataclasses.dataclass(frozen=True)
 class SweepSettings:
-    file: str = setting(None, "sweep file: tasks, seeds, settings (docs/sweeps.md)", positional=True, required=True)
+    file: str = setting(
+        None,
+        "sweep file: tasks, seeds, settings (docs/sweeps.md)",
+        positional=True,
+        required=True,
+        refuse_missing=files.refuse_missing,
+    )
     output_dir: str = setting(None, "folder for the runs and their table", required=True)
     slots: int | None = setting(
         None, "runs at a time; default: one for each GPU, or for each core with 4 GB of memory", lowest=1, highest=1000

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.errors import FlagError
+from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class TrackSettings:
-    run: str = setting(None, "folder of a run, or of --seeds, --folds or a sweep", positional=True, required=True)
+    run: str = setting(
+        None,
+        "folder of a run, or of --seeds, --folds or a sweep",
+        positional=True,
+        required=True,
+        refuse_missing=files.refuse_missing,
+    )
     tracker: str = setting(None, f"required: {', '.join(TRACKERS)}", choices=TRACKERS, required=True)
     register: str | None = setting(None, f"with {MLFLOW}: also upload the trained model, and register it by this name")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.settings import changed, group, read, setting
 from bert_tf.training.settings import MachineSettings
 from bert_tf.vectors.options import VectorOptions
@@ -86,7 +87,9 @@ class Patience:
 
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
-    run: str = setting(None, "folder of a run, or a checkpoint", required=True, positional=True)
+    run: str = setting(
+        None, "folder of a run, or a checkpoint", required=True, positional=True, refuse_missing=refuse_missing_model
+    )
     address: Address = group(Address)
     computing: Computing = group(Computing)
     limits: Limits = group(Limits)

@@ -6,6 +6,7 @@ import dataclasses
 
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.io import files
 from bert_tf.settings import setting
 from bert_tf.tasks import tables
 from bert_tf.tasks.sentence.example import KINDS
@@ -23,10 +24,12 @@ class CustomSettings:
     """
 
     train_file: str | None = setting(
-        None, "training file: TSV (no quoting), CSV, JSON lines or Parquet, by suffix; text also with .gz"
+        None,
+        "training file: TSV (no quoting), CSV, JSON lines or Parquet, by suffix; text also with .gz",
+        refuse_missing=files.refuse_missing,
     )
-    dev_file: str | None = setting(None, "evaluation file")
-    test_file: str | None = setting(None, "prediction file; needs no labels")
+    dev_file: str | None = setting(None, "evaluation file", refuse_missing=files.refuse_missing)
+    test_file: str | None = setting(None, "prediction file; needs no labels", refuse_missing=files.refuse_missing)
     text_a: str | None = setting(
         None, "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a + b, sentence1 + 2"
     )

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.io import files
 from bert_tf.settings import group, replaced, setting, settings_of
 from bert_tf.tasks.custom import FILES, NAME, SKIP, CustomSettings
 from bert_tf.tasks.pretraining import settings as pretraining
@@ -16,7 +17,9 @@ from bert_tf.tasks.pretraining.settings import PretrainingSettings
 class SpanSettings:
     """Settings of windows and of answer decoding."""
 
-    predict_file: str | None = setting(None, "sets both --dev_file and --test_file, as in the published script")
+    predict_file: str | None = setting(
+        None, "sets both --dev_file and --test_file, as in the published script", refuse_missing=files.refuse_missing
+    )
     doc_stride: int = setting(128, "stride between windows of a long paragraph in word pieces", lowest=1)
     max_query_length: int = setting(64, "maximum question length in word pieces", lowest=1)
     n_best_size: int = setting(20, "answers per question in nbest_predictions.json", lowest=1)

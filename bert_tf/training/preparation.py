@@ -287,4 +287,6 @@ def _left_open(settings: FineTuneConfig, recipe: Mapping[str, float | str]) -> d
     decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
     if "num_train_epochs" in settings.given:
         decided = decided | {"num_train_steps"}
+    if not settings.actions.do_eval:
+        decided = decided | {"eval_every_n_steps"}  # there is no dev split to evaluate on
     return {name: value for name, value in recipe.items() if name not in decided}

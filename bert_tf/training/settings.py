@@ -10,9 +10,11 @@ import functools
 import re
 from pathlib import Path
 
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.config import MOST_LAYERS
 from bert_tf.engines.names import INT8, NAMES, TENSORFLOW
 from bert_tf.errors import FlagError
+from bert_tf.io import files
 from bert_tf.io.documents import LARGEST_SETTING
 from bert_tf.io.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
@@ -39,7 +41,9 @@ _MOST_SEEDS = 1000
 class DataSettings:
     task_name: str | None = setting(None, f"required: {', '.join(known_names())}")
     data_dir: str | None = setting(
-        None, "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample"
+        None,
+        "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample",
+        refuse_missing=files.refuse_missing_folder,
     )
     max_seq_length: int = setting(128, "maximum input length in word pieces")
     long_text: str = setting(
@@ -48,18 +52,28 @@ class DataSettings:
     do_lower_case: bool = setting(True, "lower-case the text, as uncased models require")
     max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1)
     exclude_rows: str | None = setting(
-        None, "training rows to leave out: audit.csv of `data audit` as edited, or a file of ids, one per line"
+        None,
+        "training rows to leave out: audit.csv of `data audit` as edited, or a file of ids, one per line",
+        refuse_missing=files.refuse_missing,
     )
-    relabel: str | None = setting(None, "other labels of training rows: audit.csv as edited, or lines of id,label")
+    relabel: str | None = setting(
+        None, "other labels of training rows: audit.csv as edited, or lines of id,label", refuse_missing=files.refuse_missing
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelSettings:
     init_checkpoint: str | None = setting(
-        None, "checkpoint or folder to start from or evaluate; default: $BERT_BASE_DIR or the default checkpoint"
+        None,
+        "checkpoint or folder to start from or evaluate; default: $BERT_BASE_DIR or the default checkpoint",
+        refuse_missing=refuse_missing_model,
     )
-    bert_config_file: str | None = setting(None, "model configuration; default: beside the checkpoint")
-    vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the checkpoint")
+    bert_config_file: str | None = setting(
+        None, "model configuration; default: beside the checkpoint", refuse_missing=files.refuse_missing
+    )
+    vocab_file: str | None = setting(
+        None, "vocabulary of the model; default: beside the checkpoint", refuse_missing=files.refuse_missing
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,14 +174,22 @@ class TrainSettings:
 
 @dataclasses.dataclass(frozen=True)
 class DistillSettings:
-    teacher: str | None = setting(None, "folder of the teacher's run, or its checkpoint", positional=True, required=True)
+    teacher: str | None = setting(
+        None,
+        "folder of the teacher's run, or its checkpoint",
+        positional=True,
+        required=True,
+        refuse_missing=refuse_missing_model,
+    )
     student_layers: int | None = setting(
         None, "layers of the student; default: half of the teacher's", lowest=1, highest=MOST_LAYERS
     )
     teacher_layers: str | None = setting(
         None, "layers of the teacher that the student starts from, such as 0,2,5; default: evenly spaced, with the last"
     )
-    unlabelled: str | None = setting(None, "file of more texts to learn from, as predict reads it; labels are not used")
+    unlabelled: str | None = setting(
+        None, "file of more texts to learn from, as predict reads it; labels are not used", refuse_missing=files.refuse_missing
+    )
     distill_temperature: float = setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
     output_weight: float = setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
     label_weight: float = setting(0.0, "weight of the labels", lowest=0.0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf import home, run_layout
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -99,10 +100,10 @@ def find_all(
 
 def _only_match(name: str) -> str | None:
     """The checkpoint of a pattern or `FOLDER:all`, which must have one; None for any other name."""
-    from bert_tf.batch import checkpoints
-
-    if not checkpoints.is_pattern(name) and not name.endswith(checkpoints.ALL):
+    if not is_pattern(name) and not name.endswith(ALL):
         return None
+    from bert_tf.batch import checkpoints  # imports TensorFlow
+
     matches = checkpoints.named([name])
     if len(matches) > 1:
         raise CheckpointError(f"{name}: {len(matches)} checkpoints; name one")
@@ -146,8 +147,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
     `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
-    from bert_tf.checkpoints import default  # imports TensorFlow, like the next
-    from bert_tf.checkpoints.reader import CHECKPOINT_NAME, on_hub
+    from bert_tf.checkpoints import default  # imports TensorFlow
 
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
@@ -176,7 +176,6 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> Path:
     """Finds a checkpoint by its prefix, one of its files, or a folder."""
     from bert_tf.checkpoints import huggingface
-    from bert_tf.checkpoints.reader import PART, is_folder
 
     path = Path(name)
     if is_folder(path) and huggingface.is_huggingface_folder(path):

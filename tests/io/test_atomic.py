@@ -92,6 +92,16 @@ def test_what_is_in_the_place_of_a_folder_or_file_is_kept_and_parents_of_a_folde
     assert refusal(OutputError, make_folder, tmp_path) == f"{tmp_path}: cannot write: no permission; name another folder"
 
 
+def test_data_is_on_the_disk_before_it_gets_its_name_so_that_a_power_cut_leaves_no_empty_file(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr(os, "fsync", lambda number: done.append(("fsync", os.readlink(f"/proc/self/fd/{number}"))))
+    rename = os.replace
+    monkeypatch.setattr(os, "replace", lambda old, new: (done.append(("rename", os.fspath(old))), rename(old, new)))
+    through(tmp_path / "file")
+    (fsync, synced), (replace, renamed) = done
+    assert (fsync, replace, synced) == ("fsync", "rename", renamed)
+
+
 def test_text_is_written_as_utf8_and_a_reader_that_leaves_is_not_a_mistake(tmp_path):
     write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n\udcff")  # the last is a byte of a name
     assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n\\udcff"

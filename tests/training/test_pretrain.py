@@ -228,6 +228,9 @@ def test_published_flags_have_the_published_defaults_and_epochs_take_the_place_o
     settings, chosen = preparation.with_recipe(config, PretrainingFamily(), default_checkpoint=True, sample_data=True)
     assert "num_train_steps" not in chosen
     assert settings.train.num_train_epochs == 2.0
+    trains = parse("pretrain", "--do_train")
+    _, chosen = preparation.with_recipe(trains, PretrainingFamily(), default_checkpoint=True, sample_data=True)
+    assert "eval_every_n_steps" not in chosen  # the dev split is not read
     plain = configured_pretraining()
     _, chosen = preparation.with_recipe(plain, PretrainingFamily(), default_checkpoint=True, sample_data=False)
     assert chosen == {"adam_bias_correction": True}

@@ -12,6 +12,7 @@ import numpy as np
 from bert_tf.checkpoints import other_names, statistics
 from bert_tf.checkpoints.names import group_of, group_order
 from bert_tf.checkpoints.other_names import Change
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.checkpoints.statistics import Distance
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
@@ -30,8 +31,8 @@ _HEAD = ("relative", "cosine", "largest")
 
 @dataclasses.dataclass(frozen=True)
 class DiffSettings:
-    a: str = setting(None, "a checkpoint", positional=True, required=True)
-    b: str = setting(None, "another one", positional=True, required=True)
+    a: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
+    b: str = setting(None, "another one", positional=True, required=True, refuse_missing=refuse_missing_model)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.checkpoints import statistics
 from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.checkpoints.statistics import Statistics
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
@@ -29,7 +30,7 @@ _GROUP_HEAD = ("part", "variables", "numbers", "norm", "nan", "inf", "MB")
 
 @dataclasses.dataclass(frozen=True)
 class InspectSettings:
-    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True)
+    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,8 @@ from bert_tf.checkpoints import huggingface, layouts, other_names, saved, values
 from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
 from bert_tf.checkpoints.layouts import SHARDS
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder, write_checkpoint
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError

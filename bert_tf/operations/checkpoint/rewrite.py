@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import run_layout
 from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.names import is_training_only
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -30,7 +31,7 @@ _ARROW = "=>"
 
 @dataclasses.dataclass(frozen=True)
 class StripSettings:
-    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True)
+    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
     output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
     overwrite: bool = setting(False, "replace a folder written by this command")
 

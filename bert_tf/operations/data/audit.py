@@ -15,6 +15,7 @@ import numpy as np
 from bert_tf.audit import duplicates, findings, labels, page, predictions, texts
 from bert_tf.audit.findings import Finding, Row
 from bert_tf.audit.labels import Floats
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.io import atomic, files
@@ -40,14 +41,18 @@ _RARE = 0.1  # size of a class relative to the largest one
 @dataclasses.dataclass(frozen=True)
 class AuditSettings:
     task_name: str = setting(None, "task of the data", required=True)
-    data_dir: str | None = setting(None, "folder of the task's files; default: as in training")
+    data_dir: str | None = setting(
+        None, "folder of the task's files; default: as in training", refuse_missing=files.refuse_missing_folder
+    )
     output_dir: str = setting(None, f"folder for {TABLE} and {PAGE}", required=True)
     predictions: str | None = setting(
         None,
         "runs with --folds or prediction files of training rows, comma-separated (their mean); default: a model of vectors",
     )
     checkpoint: str | None = setting(
-        None, "model of the vectors: checkpoint, run or Hugging Face folder; default: $BERT_BASE_DIR or the default checkpoint"
+        None,
+        "model of the vectors: checkpoint, run or Hugging Face folder; default: $BERT_BASE_DIR or the default checkpoint",
+        refuse_missing=refuse_missing_model,
     )
     max_seq_length: int = setting(128, "maximum input length in word pieces", lowest=1)
     least_overlap: float = setting(

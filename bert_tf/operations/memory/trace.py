@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bert_tf.errors import DataError
-from bert_tf.io import documents
+from bert_tf.io import documents, files
 from bert_tf.io.files import open_plain
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
@@ -37,22 +37,22 @@ class TraceSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ReportSettings(TraceSettings):
-    file: str = setting(None, "trace of a step", positional=True, required=True)
+    file: str = setting(None, "trace of a step", positional=True, required=True, refuse_missing=files.refuse_missing)
     depth: int = setting(2, "depth of scopes: 2 for bert/encoder", lowest=1)
     pictures: str | None = setting(None, "folder for memory_over_time.png and memory_by_layer.png; needs matplotlib")
 
 
 @dataclasses.dataclass(frozen=True)
 class PeakSettings(TraceSettings):
-    file: str = setting(None, "live memory of a step", positional=True, required=True)
+    file: str = setting(None, "live memory of a step", positional=True, required=True, refuse_missing=files.refuse_missing)
     allocator: str | None = setting(None, "allocator to show; default: the one with the highest peak")
     pictures: str | None = setting(None, "folder for live_memory.png; needs matplotlib")
 
 
 @dataclasses.dataclass(frozen=True)
 class DiffSettings(TraceSettings):
-    a: str = setting(None, "trace of a step", positional=True, required=True)
-    b: str = setting(None, "another one", positional=True, required=True)
+    a: str = setting(None, "trace of a step", positional=True, required=True, refuse_missing=files.refuse_missing)
+    b: str = setting(None, "another one", positional=True, required=True, refuse_missing=files.refuse_missing)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
+from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.corpus.settings import CorpusSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.io import documents
+from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
@@ -38,9 +39,11 @@ _TOP, _MIN_FREQUENCY = 1000, 5
 
 @dataclasses.dataclass(frozen=True)
 class ExtendSettings:
-    checkpoint: str | None = setting(None, "model; default: the default checkpoint", positional=True)
+    checkpoint: str | None = setting(
+        None, "model; default: the default checkpoint", positional=True, refuse_missing=refuse_missing_model
+    )
     output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
-    add: str | None = setting(None, "file of words to add, one per line")
+    add: str | None = setting(None, "file of words to add, one per line", refuse_missing=files.refuse_missing)
     from_: str | None = setting(
         None, "text from which to add the words that save most pieces; a file, a pattern, or - for a pipe"
     )

@@ -14,6 +14,7 @@ from bert_tf.corpus import documents, processes
 from bert_tf.corpus.documents import Corpus, Piece
 from bert_tf.corpus.settings import CorpusSettings
 from bert_tf.errors import DataError
+from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted, table
 from bert_tf.library.keywords import takes
@@ -32,7 +33,9 @@ _NOTES = 5  # shown at most
 
 @dataclasses.dataclass(frozen=True)
 class ShowSettings:
-    vocabulary: str = setting(None, "vocabulary file, or a folder with vocab.txt", positional=True, required=True)
+    vocabulary: str = setting(
+        None, "vocabulary file, or a folder with vocab.txt", positional=True, required=True, refuse_missing=files.refuse_missing
+    )
     text: str | None = setting(None, "text to measure the vocabulary on: a file, a pattern, or - for a pipe")
     do_lower_case: bool | None = setting(None, "lower-case --text; default: as the folder and the pieces suggest")
     form: CorpusSettings = group(CorpusSettings, without=("input_file",))

@@ -1,0 +1,75 @@
+"""Prefixes, the names of checkpoints, and the files that are there of one; without TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+from pathlib import Path
+
+from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf.io import files
+from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
+
+ALL = ":all"  # after a folder: its checkpoints of all steps
+CHECKPOINT_NAME = "bert_model.ckpt"
+_KEPT_BY = {BEST: "--eval_every_n_steps=100", EMA: "--ema=0.999", AVERAGE: "--average_last=3 --save_checkpoints_steps=100"}
+_ON_HUB = re.compile(r"(?:[\w-]+/)?[a-zA-Z][\w-]*(?:\.\d[\w-]*)*")  # bert-base-uncased, org/name-v1.5
+PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # suffixes of a checkpoint's files
+
+
+def is_folder(name: str | os.PathLike[str]) -> bool:
+    """Whether a name is a folder; False if a checkpoint has the same name."""
+    return Path(name).is_dir() and not Path(f"{os.fspath(name)}.index").is_file()
+
+
+def refuse_missing(prefix: str) -> None:
+    """Raises CheckpointError if no checkpoint has this name, UnreadableError if its files cannot be read."""
+    if not _is_there(prefix):
+        raise CheckpointError(f"{prefix}: no checkpoint of this name{_hint(prefix)}")
+
+
+def refuse_missing_model(name: str) -> None:
+    """Raises CheckpointError if a name matches nothing; folders, patterns and URLs are looked into when they are read."""
+    if "://" not in name and not is_pattern(name) and not os.path.isdir(name.removesuffix(ALL)):
+        refuse_missing(PART.sub("", name))
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
+    there = (name, f"{name}.index", f"{PART.sub('', name)}.index")
+    return glob.has_magic(name) and not any(map(os.path.lexists, there))
+
+
+def _is_there(prefix: str) -> bool:
+    """Whether readable files exist; raises CheckpointError for unreadable ones, which TensorFlow reports as damaged."""
+    alone, index = Path(prefix), Path(f"{prefix}.index")
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(prefix)  # a link to itself exists, whatever is_file says
+        data = alone.parent.glob(f"{glob.escape(alone.name)}.data-*")
+        parts = [path for path in (alone, index) if path.is_file()] + sorted(data)
+    except OSError as error:
+        raise UnreadableError(f"{prefix}: cannot read the weights: {files.reason(error)}") from error
+    for path in parts:
+        why = files.missing(path)
+        if why:
+            raise UnreadableError(f"{path}: cannot read the weights: {why}")
+    return alone in parts or index in parts
+
+
+def _hint(prefix: str) -> str:
+    path = Path(prefix)
+    if path.name in _KEPT_BY and path.with_name(RECORD).is_file():
+        return f": this run kept none; train with {_KEPT_BY[path.name]}"
+    found = sorted(path.parent.glob("*.index"))
+    return f"; the folder holds {', '.join(path.stem for path in found[:5])}" if found else on_hub(prefix)
+
+
+def on_hub(name: str) -> str:
+    """Returns what to do if a missing name looks like a model's on the Hugging Face hub."""
+    if not _ON_HUB.fullmatch(name):
+        return ""
+    folder = name.rpartition("/")[2]
+    return f"; a model of the Hugging Face hub must be downloaded first: hf download {name} --local-dir={folder}"
