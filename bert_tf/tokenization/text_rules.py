@@ -11,12 +11,14 @@ from bert_tf import run_layout
 from bert_tf.errors import VocabularyError
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
+from bert_tf.io.log_form import log
 from bert_tf.tokenization.characters import Rules
 
 CONFIG, PIPELINE, ADDED = run_layout.TEXT_RULES, "tokenizer.json", "added_tokens.json"
 FILES = (CONFIG, PIPELINE, ADDED)
 
 _DECODER = "added_tokens_decoder"
+_OF_SLOW_TOKENIZERS: Mapping[str, Any] = {"do_basic_tokenize": True, "never_split": None}  # with their defaults
 
 _NUMBER = re.compile("[0-9]{1,18}")
 _NO_TOKEN = re.compile("[\0\n\ud800-\udfff]")  # no line of a vocabulary holds them
@@ -78,6 +80,11 @@ def read(folder: Path) -> TextRules:
         for (path, values), key in zip(places, (switch.key, switch.normalizer_key)):
             if key in values and switch.field not in switches:
                 switches[switch.field] = _checked(values[key], key, switch, path)
+    for key in sorted(_OF_SLOW_TOKENIZERS.keys() & config.keys()):
+        if config[key] != _OF_SLOW_TOKENIZERS[key]:
+            log.warning(
+                "%s: %s is not applied; the fast tokenizers of transformers do not apply it either", folder / CONFIG, key
+            )
     special = config.get("additional_special_tokens")
     special = special if isinstance(special, list) else []
     listed = (

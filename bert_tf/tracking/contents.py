@@ -12,7 +12,7 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.estimator.run_folder import MACHINE, VERSIONS
-from bert_tf.io import documents, files
+from bert_tf.io import atomic, documents, files
 from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 from bert_tf.tracking.trackers import FINISHED, KILLED, Point
 
@@ -113,5 +113,5 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 def _digests(folder: Path) -> Iterator[tuple[str, str]]:
     for name in FILES:
-        if (folder / name).is_file():
+        if (folder / name).is_file() and not atomic.is_link_out(folder / name):  # a stranger's run may link to anything
             yield name, files.digest(folder / name)

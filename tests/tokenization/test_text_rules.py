@@ -10,6 +10,7 @@ import tokenizers
 
 from bert_tf.errors import VocabularyError
 from bert_tf.export import tokenizer_json
+from bert_tf.tokenization import text_rules
 from bert_tf.tokenization.text_rules import Added, TextRules
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -166,3 +167,15 @@ def test_two_files_that_disagree_are_refused(tmp_path):
     path = folder(tmp_path, added_tokens={"x": len(PIECES)}, tokenizer={"added_tokens": [{"id": 3, "content": "x"}]})
     with pytest.raises(VocabularyError, match="the added token 'x' has the ids 3 and 19"):
         Vocabulary.from_file(path)
+
+
+def test_what_only_the_slow_tokenizers_apply_is_a_warning(tmp_path, caplog):
+    folder(tmp_path, tokenizer_config={"do_basic_tokenize": True, "never_split": None})
+    text_rules.read(tmp_path)
+    assert caplog.messages == []
+    folder(tmp_path, tokenizer_config={"do_basic_tokenize": False, "never_split": ["un"]})
+    text_rules.read(tmp_path)
+    said = "is not applied; the fast tokenizers of transformers do not apply it either"
+    assert caplog.messages == [
+        f"{tmp_path / 'tokenizer_config.json'}: {key} {said}" for key in ("do_basic_tokenize", "never_split")
+    ]

@@ -149,6 +149,14 @@ def test_nothing_is_written_through_a_link_of_the_run(server, folder, tmp_path, 
     assert {path.name: path.read_text() for path in mine.iterdir()} == {"mlflow.json": "mine"}
 
 
+def test_no_file_is_sent_that_a_link_of_the_run_leads_to(server, folder, tmp_path):
+    (tmp_path / "secret").write_text("mine")
+    (folder / "report.html").symlink_to(tmp_path / "secret")
+    track(folder)
+    (run,) = server()["runs"].values()
+    assert run["files"] == ["run_config.json", "vocab.txt"]
+
+
 def test_the_password_of_a_server_is_not_shown(server, folder, monkeypatch):
     def refused(*_):
         raise ConnectionError("http://user:hunter2@host:5000/api: refused")
