@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from bert_tf.batch.tensorflow_engine import Engine
 from bert_tf.engines.base import Compute, ConvertedEngine
 from bert_tf.errors import BertError, DataError
 from bert_tf.export.exported import Exported, float32_inference
+from bert_tf.features.columns import Features
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Family, Outputs
@@ -78,14 +79,16 @@ def _changes(exported: Exported, compute: Compute, examples: Sequence[Any]) -> M
     family = exported.family
     inference = float32_inference()
     reduced = ConvertedEngine(inference, exported.options.precision, lambda *_: Path(), lambda *_: compute)
-    groups = [list(group) for group in np.array_split(np.arange(len(examples)), min(_GROUPS, len(examples)))]
+    groups = np.array_split(np.arange(len(examples)), min(_GROUPS, len(examples)))
+    features = family.features(examples, exported.trained.tokenizer, exported.trained.limits)
     values = []
     for engine in (inference.engine(), reduced):
         with contextlib.closing(engine):
             engine.load(exported.trained)
-            outputs = [_outputs(exported, engine, [examples[place] for place in group]) for group in groups]
-        left_out = [_metrics(exported, outputs, groups, examples, without=number) for number in range(len(groups))]
-        values.append((_metrics(exported, outputs, groups, examples), left_out))
+            outputs = [engine.outputs(features.taken(group)) for group in groups]
+        every = range(len(groups))
+        measured = functools.partial(_metrics, family, features, examples, groups, outputs)
+        values.append((measured(every), [measured([other for other in every if other != left] or every) for left in every]))
     (full, full_without), (less, less_without) = values
     return {
         name: Change(
@@ -98,26 +101,19 @@ def _changes(exported: Exported, compute: Compute, examples: Sequence[Any]) -> M
     }
 
 
-def _outputs(exported: Exported, engine: Engine, examples: Sequence[Any]) -> Outputs:
-    trained = exported.trained
-    return engine.outputs(exported.family.features(examples, trained.tokenizer, trained.limits))
-
-
 def _metrics(
-    exported: Exported,
-    outputs: Sequence[Outputs],
-    groups: Sequence[Sequence[int]],
+    family: Family,
+    features: Features,
     examples: Sequence[Any],
-    *,
-    without: int | None = None,
+    groups: Sequence[npt.NDArray[np.int64]],
+    outputs: Sequence[Outputs],
+    numbers: Sequence[int],
 ) -> Mapping[str, float]:
-    """Metrics in points over all groups except `without`."""
-    family: Family = exported.family
-    kept = [number for number in range(len(groups)) if number != without or len(groups) == 1]
-    of_kept = [examples[place] for number in kept for place in groups[number]]
-    together = {name: np.concatenate([outputs[number][name] for number in kept]) for name in outputs[0]}
-    features = family.features(of_kept, exported.trained.tokenizer, exported.trained.limits)
-    measured = family.evaluation(family.predictions(together, features, of_kept), of_kept)
+    """Metrics in points over the groups of these numbers; `outputs` are those of each group."""
+    rows = np.concatenate([groups[number] for number in numbers])
+    together = {name: np.concatenate([outputs[number][name] for number in numbers]) for name in outputs[0]}
+    kept = [examples[row] for row in rows]
+    measured = family.evaluation(family.predictions(together, features.taken(rows), kept), kept)
     return {name: value * _POINTS for name, value in measured.metrics.items()}
 
 

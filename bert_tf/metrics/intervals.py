@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.metrics.values import Array
+from bert_tf.metrics.values import METRICS, Array
 
 Floats = npt.NDArray[np.float64]
 # Per metric: how to compute it, from [R, K] sums to [R] values, and [N, K] sums by example.
@@ -54,7 +54,7 @@ def confidence_intervals(
             found[name] = _of_f1(labels == 1, predictions == 1, level)
         elif len(labels) > 1:
             group_of = _grouped(len(labels), seed)
-            statistic = _STATISTICS[name](labels, predictions, group_of)
+            statistic = _STATISTICS.get(name, _of_rows(METRICS[name]))(labels, predictions, group_of)
             found[name] = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
     return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
 
@@ -260,6 +260,19 @@ def _of_moments(group_of: Array, **moments: Floats) -> Statistic:
         return np.clip(_divided(xy - x * y, np.sqrt(variances[0] * variances[1])), -1.0, 1.0)
 
     return statistic
+
+
+def _of_rows(metric: Callable[[Array, Array], float]) -> Callable[[Array, Array, Array], Statistic]:
+    """Statistic of a metric that is known by its function alone: it measures the rows of each resample."""
+
+    def made(labels: Array, predictions: Array, group_of: Array) -> Statistic:
+        def statistic(counts: Floats) -> Floats:
+            drawn = (np.repeat(np.arange(len(labels)), of[group_of].astype(int)) for of in counts)
+            return np.array([metric(labels[rows], predictions[rows]) for rows in drawn])
+
+        return statistic
+
+    return made
 
 
 _STATISTICS: dict[str, Callable[[Array, Array, Array], Statistic]] = {

@@ -55,6 +55,17 @@ def test_no_change_passes(model, tmp_path):
     assert found["data"][DEV]["metrics"]["accuracy"] == unchanged
 
 
+def test_texts_are_tokenized_once(model, tmp_path, monkeypatch):
+    made, compute = model
+    calls = []
+    features = type(made.family).features
+    monkeypatch.setattr(
+        type(made.family), "features", lambda self, *args: (calls.append(len(args[0])), features(self, *args))[1]
+    )
+    gate.measure(made, compute, tmp_path)
+    assert calls == [48]
+
+
 def test_too_great_a_loss_is_refused_unless_it_is_allowed(model, tmp_path):
     made, compute = model
     with pytest.raises(GateError, match=r"--precision=int8: accuracy of dev falls from 100.00 to .* --max_loss_of_metric=0.5"):

@@ -266,6 +266,13 @@ def of_sides(examples: int) -> list:
     return [(name, sides) for names, sides in by_sides for name in names]
 
 
+def test_a_metric_without_resampling_of_its_own_has_the_interval_of_its_function(monkeypatch):
+    labels, predictions = shares(200, 150)
+    monkeypatch.setitem(intervals.METRICS, "own", METRICS["macro_f1"])
+    own, known = (confidence_intervals([name], labels, predictions)[name] for name in ("own", "macro_f1"))
+    assert own == pytest.approx(known, abs=1e-12)
+
+
 @pytest.mark.parametrize("examples", [40, 71, 408])
 def test_intervals_of_accuracy_hold_the_truth_in_95_of_100_cases(examples):
     """By the probability of each number of right predictions, so that nothing is left to chance.
