@@ -130,12 +130,13 @@ def _check(settings: SweepSettings) -> None:
 
 def _drawn(settings: SweepSettings, file: SweepFile) -> dict[str, Any]:
     """Arguments of a search, besides file and folder."""
-    from bert_tf.sweeps import published
+    seconds = None if settings.budget is None else _seconds(settings.budget)
+    from bert_tf.sweeps import published  # imports TensorFlow
 
     return {
         "sampler": settings.search,
         "trials": settings.trials,
-        "seconds": None if settings.budget is None else _seconds(settings.budget),
+        "seconds": seconds,
         "environment": os.environ,
         "first": published.points(file, settings.trials) if settings.with_grid else (),
     }
@@ -169,24 +170,26 @@ def _seconds(budget: str) -> float:
 
 def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     """Prints how long the grid takes; nothing is trained or written."""
-    from bert_tf.sweeps import leader, plan, schedule
+    from bert_tf.sweeps import plan, schedule
 
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli)
     runs = plan.runs(file, Path(settings.output_dir), os.environ)
+    from bert_tf.sweeps import leader  # imports TensorFlow
+
     slots = settings.slots or len(leader.slots(None, os.environ))
     print("\n".join(schedule.report(runs, slots, spread=settings.spread, tokens_per_second=tokens_per_second)))
     return 0
 
 
 def _run(call: Call) -> int:
-    from bert_tf.sweeps import published, score, table
-    from bert_tf.sweeps.ray_launch import RUNS_FAILED
-
     if call.own["plan"]:
         return _plan(call.settings, call.own["tokens_per_second"])
     done = run_all(call.settings)
     if call.settings.launch == SLURM:
         return 0
+    from bert_tf.sweeps import published, score, table  # the first imports TensorFlow
+    from bert_tf.sweeps.ray_launch import RUNS_FAILED
+
     compared = published.notes(done.results, done.folder) if call.settings.with_grid else ()
     print("\n".join([*table.summary(done.results), *compared]))
     glue = score.line(done.results)
