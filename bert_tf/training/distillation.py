@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +18,31 @@ from bert_tf.batch import inputs
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import DataError, TrainingError
+from bert_tf.errors import DataError, FlagError, TrainingError
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import Field
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import atomic, documents, progress
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.distillation import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
 from bert_tf.profiling.timing.wall_clock import TEACHER, WALL
-from bert_tf.tasks.base import DEV
+from bert_tf.tasks.base import DEV, Example, Family
 from bert_tf.tasks.evaluation import summarize
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.job import Job, features
+from bert_tf.training.settings import FEW_TEXTS, RECOMBINED
 
 UNLABELLED = "unlabelled"  # name of the split of --unlabelled
 
+_JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
 _CHUNK = 1024  # examples computed between writes to disk
 _DONE = "examples.json"  # the number of finished ones
 
@@ -49,14 +53,47 @@ def find_teacher(settings: FineTuneConfig, environment: Mapping[str, str]) -> Tr
     return sources.find(asked.teacher, ModelOverrides(), environment=environment, task=settings.data.task_name).undecided
 
 
-def unlabelled_examples(settings: FineTuneConfig, teacher: Trained) -> list[Any]:
-    """Reads --unlabelled, as `predict` would for the teacher."""
-    path = settings.distillation.unlabelled or ""
-    reads = inputs.inputs(teacher, Columns(), task_name=None, skip_bad_rows=False)
-    found = [example for chunk in reads.chunks(path) for example in chunk]
-    if not found:
-        raise DataError("no texts", path)
-    return found
+def with_recombined(settings: FineTuneConfig, family: Family, examples: Sequence[Example]) -> FineTuneConfig:
+    """Decides --recombine, by the number of training examples, and says what few of them cost."""
+    asked = settings.distillation
+    are_pairs = family.kind in _JUDGES_PAIRS and len(examples[0].texts) == 2
+    if asked.recombine and not are_pairs:
+        raise FlagError(f"--recombine={asked.recombine}: is for tasks on pairs of texts; add other texts by --unlabelled")
+    few = len(examples) < FEW_TEXTS and not asked.unlabelled
+    count = (RECOMBINED if few and are_pairs else 0) if asked.recombine is None else asked.recombine
+    if count:
+        log.info("the student also learns from %d pairs of the training texts (--recombine)", count * len(examples))
+    elif few:
+        log.warning(
+            "%d texts are few: a student may keep only nine tenths of its teacher's score; add texts without labels"
+            " (--unlabelled=FILE)",
+            len(examples),
+        )
+    return settings.replaced({"recombine": count})
+
+
+def more_examples(settings: FineTuneConfig, teacher: Trained, examples: Sequence[Example]) -> list[Any]:
+    """Returns the examples without labels: those of --unlabelled, as `predict` would read them, and recombined pairs."""
+    path, count = settings.distillation.unlabelled, settings.distillation.recombine or 0
+    found: list[Any] = []
+    if path:
+        reads = inputs.inputs(teacher, Columns(), task_name=None, skip_bad_rows=False)
+        found = [example for chunk in reads.chunks(path) for example in chunk]
+        if not found:
+            raise DataError("no texts", path)
+    return [*found, *(recombined(examples, count, settings.train.seed) if count else ())]
+
+
+def recombined(examples: Sequence[Example], count: int, seed: int) -> Iterator[SentenceExample]:
+    """Yields `count` pairs for each pair of texts: the pair swapped, then texts of any pairs, drawn at random.
+
+    Few pairs are learned by heart; other combinations show what the teacher looks at, and cost no new texts.
+    """
+    texts = [text for example in examples for text in example.texts]
+    drawn = np.random.default_rng(seed).integers(len(texts), size=((count - 1) * len(examples), 2)).tolist()
+    pairs = [*(example.texts[::-1] for example in examples), *((texts[first], texts[second]) for first, second in drawn)]
+    for number, (first, second) in enumerate(pairs):
+        yield SentenceExample(f"recombined-{number}", first, second)
 
 
 def problems(job: Job, teacher: Trained) -> Iterator[str]:

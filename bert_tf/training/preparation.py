@@ -89,8 +89,10 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
     settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
     examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
-    if teacher is not None and settings.distillation.unlabelled:
-        examples[distillation.UNLABELLED] = distillation.unlabelled_examples(settings, teacher)
+    if teacher is not None:
+        settings = distillation.with_recombined(settings, task.family, examples[splits[TRAIN][0]])
+        more = distillation.more_examples(settings, teacher, examples[splits[TRAIN][0]])
+        examples.update({distillation.UNLABELLED: more} if more else {})
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
     _judge_few_labels(job)

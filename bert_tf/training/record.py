@@ -108,6 +108,8 @@ def _distillation(job: Job, teacher: Trained) -> dict[str, Any]:
     asked = dataclasses.asdict(job.settings.distillation)
     for name in ("teacher", "student_layers", "unlabelled"):
         del asked[name]
+    if not asked["recombine"]:
+        del asked["recombine"]
     more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
     return {**asked, "teacher_sha256": teacher.digest, "teacher_layers": list(job.layers), **more}
 

@@ -35,6 +35,9 @@ EXACT = (
 )
 
 _MOST_SEEDS = 1000
+# Of distillation, measured in docs/distillation.md.
+FEW_TEXTS = 5000  # training rows below which a student needs more texts
+RECOMBINED = 5  # pairs made for each row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +192,13 @@ class DistillSettings:
     )
     unlabelled: str | None = setting(
         None, "file of more texts to learn from, as predict reads it; labels are not used", refuse_missing=files.refuse_missing
+    )
+    recombine: int | None = setting(
+        None,
+        "for tasks on pairs: pairs of the training texts in other combinations to learn from, for each row;"
+        f" default: {RECOMBINED} for fewer than {FEW_TEXTS:,} rows without --unlabelled, else 0",
+        lowest=0,
+        highest=100,
     )
     distill_temperature: float = setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
     output_weight: float = setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)

@@ -15,8 +15,11 @@ from bert_tf.batch import trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
 from bert_tf.estimator import run
+from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.operations import distill
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.training import distillation, fine_tune, training
+from bert_tf.training.fine_tune_config import configured_distillation
 from bert_tf.training.settings import DistillSettings
 from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, held, write_project
@@ -46,7 +49,9 @@ def weights(folder):
 def distilled(made, folder, *arguments, teacher=None, **ways):
     """Runs the command with this teacher, by default for a student of two layers."""
     layers = {} if {"init_checkpoint", "teacher_layers"} & ways.keys() else {"student_layers": 2}
-    return lines.run("distill", teacher or made.teacher, *arguments, output_dir=folder, **{"verbosity": -1, **layers, **ways})
+    return lines.run(
+        "distill", teacher or made.teacher, *arguments, output_dir=folder, **{"verbosity": -1, "recombine": 0, **layers, **ways}
+    )
 
 
 def losses(folder):
@@ -121,10 +126,10 @@ def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, m
     with monkeypatch.context() as patch:
         patch.setattr(distillation._Outputs, "_computed", killed)
         with pytest.raises(KeyboardInterrupt):
-            distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS)
+            distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS)
     assert counted == [16, 16]
     counted.clear()
-    distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", **WAYS).close()
+    distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS).close()
     assert counted == [8, 13]  # the rest of 40, and the dev split
     assert_same_weights(tmp_path / "out", made.student)
 
@@ -166,6 +171,52 @@ def test_learns_from_texts_without_labels(made, tmp_path, counted):
     texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
     assert distilled(made, tmp_path / "out", unlabelled=texts, num_train_steps=2) == 0
     assert sum(counted) == 40 + 12 + 13
+
+
+def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, caplog):
+    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", num_train_steps=2, student_layers=2) == 0
+    assert sum(counted) == 40 + 5 * 40 + 13
+    assert "the student also learns from 200 pairs of the training texts (--recombine)" in caplog.text
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"]["recombine"] == 5
+    assert "--recombine=5" in record["command"]
+
+
+def test_recombined_pairs_are_the_swapped_ones_and_any_texts():
+    examples = [SentenceExample(f"train-{number}", f"a{number}", f"b{number}", 1) for number in range(30)]
+    pairs = list(distillation.recombined(examples, 3, seed=1))
+    assert [pair.texts for pair in pairs[:30]] == [(f"b{number}", f"a{number}") for number in range(30)]
+    assert len({pair.texts for pair in pairs}) > 85
+    assert {text for pair in pairs for text in pair.texts} <= {text for example in examples for text in example.texts}
+    assert {pair.label for pair in pairs} == {None}
+    assert list(distillation.recombined(examples, 3, seed=1)) == pairs != list(distillation.recombined(examples, 3, seed=2))
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "asked", "count", "said"),
+    [
+        (2, 4999, {}, 5, "also learns from 24995 pairs"),
+        (2, 5000, {}, 0, ""),
+        (2, 10, {"unlabelled": "more.txt"}, 0, ""),
+        (2, 10, {"recombine": 0}, 0, "10 texts are few"),
+        (2, 5000, {"recombine": 2, "unlabelled": "more.txt"}, 2, "also learns from 10000 pairs"),
+        (1, 10, {}, 0, "10 texts are few"),
+    ],
+)
+def test_how_many_pairs_are_recombined_depends_on_the_rows_and_on_other_texts(texts, rows, asked, count, said, caplog):
+    caplog.set_level("INFO")
+    examples = [SentenceExample("1", *["text"] * texts)] * rows
+    settings = configured_distillation({"task_name": "MRPC"}, teacher="teacher", output_dir="out", **asked)
+    family = SimpleNamespace(kind=CLASSIFICATION)
+    assert distillation.with_recombined(settings, family, examples).distillation.recombine == count
+    assert said in caplog.text
+    assert bool(said) == bool(caplog.text)
+
+
+def test_only_pairs_are_recombined():
+    settings = configured_distillation({"task_name": "MRPC"}, teacher="teacher", output_dir="out", recombine=2)
+    with pytest.raises(FlagError, match="--recombine=2: is for tasks on pairs of texts; add other texts by --unlabelled"):
+        distillation.with_recombined(settings, SimpleNamespace(kind=CLASSIFICATION), [SentenceExample("1", "text")])
 
 
 def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatch):
