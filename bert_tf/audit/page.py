@@ -19,10 +19,8 @@ _HEAD = 1 << 12  # bytes that hold the digest
 _MOST = 1000  # findings of a kind; the table has all
 
 
-def render(
-    name: str, family: Family, ranked: Sequence[Finding], notes: Sequence[str], separator: str, *, digest: str
-) -> str:
-    """Returns the page of the data called `name`; `digest` is that of the table, by which `written_with` knows an edited one."""
+def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence[str], separator: str, *, digest: str) -> str:
+    """Returns the page of the data called `name`; by `digest`, that of the table, `written_with` knows an edited one."""
     import jinja2
     import markupsafe
 

@@ -34,6 +34,9 @@ class Scale(NamedTuple):
         return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 2)
 
 
+_WHOLE = Scale(0.0, 1.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class Score:
     """A metric of a run on a split, and the scale of its table."""
@@ -45,7 +48,7 @@ class Score:
     value: float
     interval: tuple[float, float] | None  # ends of the 95 % interval; None: unknown
     examples: int | None  # number evaluated; None: unknown
-    scale: Scale = Scale(0.0, 1.0)
+    scale: Scale = _WHOLE
     majority: tuple[str, float] | None = None  # the most frequent label, and the value of always predicting it
     replaced: float | None = None  # value of the run that this one replaced
     collapsed: bool = False  # nothing was learned

@@ -82,7 +82,9 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
     }
     if model and ENCODE in model.calls:
         body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "scale to length 1"}})
-        described["/encode"] = {"post": _post("Embeds texts.", body, {ROWS: ["The parcel arrived late."]}, _listed("vectors", "Vector"))}
+        described["/encode"] = {
+            "post": _post("Embeds texts.", body, {ROWS: ["It arrived late."]}, _listed("vectors", "Vector"))
+        }
     if model and EXPLAIN in model.calls:
         body = _rows(form.row, limits, _EXPLAIN_OPTIONS, most=1)
         described["/explain"] = {"post": _post("Scores the words of one row.", body, form.example, _reference("Explanation"))}

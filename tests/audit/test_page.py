@@ -42,7 +42,8 @@ def row(number, split="train", label="a"):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    errors = [Finding(findings.LABEL, place / 10, row(place), suggested) for place, suggested in enumerate(('"b"', "=c", '"b"'))]
+    suggested = ('"b"', "=c", '"b"')
+    errors = [Finding(findings.LABEL, place / 10, row(place), label) for place, label in enumerate(suggested)]
     others = [
         Finding(findings.LEAK, 1.0, row(3), other="dev:dev-3"),
         Finding(findings.LEAK, 1.0, row(3, "dev"), other="train:train-3"),

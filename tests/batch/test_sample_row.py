@@ -14,9 +14,11 @@ from bert_tf.tasks import registry
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.settings import of_values
 
+OPTIONS = {"context": "It rained.", "question": "Then?", "options": ["a", "b"]}
+LABELS = {TAGS: ["O", "B-PER"], SPAN: [], CHOICE: []}
 LONG = "a text that shows well"
 SQUAD = {
-    "data": [{"paragraphs": [{"context": "Ada built the mill.", "qas": [{"id": "1", "question": "Who?", "answers": []}]}]}]
+    "data": [{"paragraphs": [{"context": "Ada built the mill.", "qas": [{"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}]}]}]
 }
 
 
@@ -36,15 +38,15 @@ def model(folder, task, kind, **flags):
         (TAGS, "dev.txt", "Ada B-PER\nbuilt O\nthe O\nold O\nmill O\n", {"text": "Ada built the old mill"}),
         (SPAN, "dev.json", json.dumps(SQUAD), {"question": "Who?", "context": "Ada built the mill."}),
         (
-            *(CHOICE, "dev.jsonl", json.dumps({"context": "It rained.", "question": "Then?", "options": ["a", "b"], "label": 0})),
-            {"context": "It rained.", "question": "Then?", "options": ["a", "b"]},
+            *(CHOICE, "dev.jsonl", json.dumps({**OPTIONS, "label": 0})),
+            OPTIONS,
         ),
     ],
 )
 def test_a_row_of_each_kind_as_a_model_reads_it(tmp_path, kind, name, content, row):
     path = tmp_path / name
     path.write_text(content + "\n")
-    task = registry.get_task("custom", of_values({"dev_file": str(path), "problem": kind}), ["a", "b"])
+    task = registry.get_task("custom", of_values({"dev_file": str(path), "problem": kind}), LABELS.get(kind, ["a", "b"]))
     found = model(tmp_path, task, kind, dev_file=path)
     assert sample_row.of(found) == row
     path.unlink()

@@ -113,7 +113,8 @@ def test_words_of_an_explanation_are_coloured(chromium, dark):
         chromium.open(f"http://127.0.0.1:{running.port}/", width=500, dark=dark)
         chromium.evaluate(ASK % ("{}", "explain"))
         text = chromium.evaluate(EXPLAINED)
-    for part in ("75.0 %", "Why <b>1</b>", "Output 2.5000, without words 0.1250; completeness error 0.40 %.", "+0.5000", "-0.2500"):
+    facts = "Output 2.5000, without words 0.1250; completeness error 0.40 %."
+    for part in ("75.0 %", "Why <b>1</b>", facts, "+0.5000", "-0.2500"):
         assert part in text
     assert chromium.evaluate(MARKS) == EXPLANATION["words"]
     colours = chromium.evaluate("[...document.querySelectorAll('mark')].map(mark => getComputedStyle(mark).backgroundColor)")
