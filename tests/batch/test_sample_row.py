@@ -18,7 +18,16 @@ OPTIONS = {"context": "It rained.", "question": "Then?", "options": ["a", "b"]}
 LABELS = {TAGS: ["O", "B-PER"], SPAN: [], CHOICE: []}
 LONG = "a text that shows well"
 SQUAD = {
-    "data": [{"paragraphs": [{"context": "Ada built the mill.", "qas": [{"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}]}]}]
+    "data": [
+        {
+            "paragraphs": [
+                {
+                    "context": "Ada built the mill.",
+                    "qas": [{"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}],
+                }
+            ]
+        }
+    ]
 }
 
 
