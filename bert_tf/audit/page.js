@@ -82,7 +82,7 @@
     const of = (action) => values.filter((one) => one[0] === action && isUsable(one)).length;
     const missing = values.filter((one) => !isUsable(one)).length;
     const parts = [`${of("exclude")} to exclude`, `${of("relabel")} to relabel`, `${of("keep")} kept`];
-    byId("progress").textContent = `${values.length} of ${sisters.size} training rows decided: ${parts.join(", ")}` +
+    byId("progress").textContent = `${values.length} of ${sisters.size} training rows here are decided: ${parts.join(", ")}` +
       (missing ? `; ${missing} without a ${known ? "known " : ""}label, left out` : "") + `. ${shown.length} findings match.`;
     byId("download").disabled = values.length === missing;
     const offers = new Set(shown.filter((row) => isOpen(row) && proposal(row)).map((row) => row.dataset.id)).size;

@@ -17,18 +17,8 @@ from bert_tf.tasks.settings import of_values
 OPTIONS = {"context": "It rained.", "question": "Then?", "options": ["a", "b"]}
 LABELS = {TAGS: ["O", "B-PER"], SPAN: [], CHOICE: []}
 LONG = "a text that shows well"
-SQUAD = {
-    "data": [
-        {
-            "paragraphs": [
-                {
-                    "context": "Ada built the mill.",
-                    "qas": [{"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}],
-                }
-            ]
-        }
-    ]
-}
+ASKED = {"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
+SQUAD = {"data": [{"paragraphs": [{"context": "Ada built the mill.", "qas": [ASKED]}]}]}
 
 
 def model(folder, task, kind, **flags):
