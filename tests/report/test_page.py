@@ -203,7 +203,7 @@ def test_run_without_mistakes_or_that_learned_nothing_says_so(finished):
     content["splits"]["dev"]["collapsed"] = "all predictions are yes"
     example.write_json(finished / "eval_results.json", content)
     text = outline(finished).text
-    assert "Nothing was learned: dev: all predictions are yes." in text
+    assert "Nothing was learned on dev: all predictions are yes." in text
     series = [finished, example.finished(finished.with_name("other"), seed=2)]
     assert "run collapsed 0.7500" in outline(*series).text
     assert "there is no wrong_examples.jsonl" in text
