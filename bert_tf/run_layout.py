@@ -13,6 +13,7 @@ from bert_tf.io import atomic
 
 RECORD = "run_config.json"
 DETERMINING = "training"  # key in it: settings that decide the result
+REPLACED = "replaced"  # key in it: task and results of the run that was overwritten
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
 CORPUS = "corpus"
 BEST, EMA, AVERAGE = "best", "ema", "average"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from bert_tf import run_layout, versions
+from bert_tf.batch import sample_row
 from bert_tf.batch.trained import Trained
 from bert_tf.card import usage
 from bert_tf.card.credits import Credits
@@ -104,10 +105,11 @@ def render(model: Model, *, place: str = ".", architecture: Architecture | None 
     """
     family, given = model.task.family, model.credits
     kind = family.kind
+    row = sample_row.of(model.trained)
     if architecture is None:
-        code, line = usage.package(kind, place, pairs=model.reads_pairs)
+        code, line = usage.package(kind, place, pairs=model.reads_pairs, row=row)
     else:
-        code, line = usage.transformers(kind, architecture.pipeline, pairs=model.reads_pairs), ""
+        code, line = usage.transformers(kind, architecture.pipeline, pairs=model.reads_pairs, row=row), ""
     calibration = _calibration(model)
     text = _template().render(
         metadata=_Raw(_metadata(model, architecture)),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from bert_tf.head_spec import (
     CHOICE,
     CLASSIFICATION,
@@ -14,21 +18,24 @@ from bert_tf.head_spec import (
     TAGS,
     VECTORS,
 )
+from bert_tf.io import documents
 
-_TEXT, _PAIR = '"He left."', '("He left.", "He went away.")'
-_QUESTION, _CONTEXT = '"Who built the mill?"', '"Ada built the mill in 1871."'
-_MASKED = "It rained all [MASK]."
-_CHOICE = '"It rained all night.", "In the morning the street", ["was wet.", "sang."]'
+Row = Mapping[str, Any]
+
+_UNSAFE = re.compile("[`\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
 _SENTENCES = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
-
-_CALLS = {  # of a model of this package, by kind
-    SPAN: f'model.predict([{{"question": {_QUESTION}, "context": {_CONTEXT}}}])[0].label',
-    TAGS: "model.predict([" + _CONTEXT + "])[0].entities",
-    CHOICE: f"model.predict([({_CHOICE})])[0].option",
-    SIMILARITY: f"model.predict([{_PAIR}])[0].cosine",
-    CONTRASTIVE: f"model.predict([{_PAIR}])[0].cosine",
-    PRETRAINING: f'model.fill_mask(["{_MASKED}"])[0][0].words',
+_PAIRS = (SIMILARITY, CONTRASTIVE)
+_MASKED = "It rained all [MASK]."
+_TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
+_PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
+_MILL = "Ada built the mill in 1871."
+_ROWS: Mapping[str, Row] = {  # if there is none of the data
+    SPAN: {"question": "Who built the mill?", "context": _MILL},
+    TAGS: {"text": _MILL},
+    CHOICE: {"context": "It rained all night.", "question": "In the morning the street", "options": ["was wet.", "sang."]},
 }
+_FIELDS = {SPAN: "label", TAGS: "entities", CHOICE: "option", **dict.fromkeys(_PAIRS, "cosine")}  # of a prediction; else label
 _OPTIONS_OF = {  # of a pipeline
     REGRESSION: ', function_to_apply="none"',
     MULTI_LABEL: ", top_k=None",
@@ -45,44 +52,73 @@ from transformers import {name}, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained("."), {name}.from_pretrained(".")
 """
-_ANSWER = f"""\
-inputs = tokenizer({_QUESTION}, {_CONTEXT}, truncation="only_second", return_tensors="pt")
+_ANSWER = """\
+inputs = tokenizer({question}, {context}, truncation="only_second", return_tensors="pt")
 with torch.no_grad():
     outputs = model(**inputs)
 start, end = int(outputs.start_logits.argmax()), int(outputs.end_logits.argmax())
 tokenizer.decode(inputs["input_ids"][0, start : end + 1])"""
-_CHOOSE = f"""\
-context, question, options = {_CHOICE}
+_CHOOSE = """\
+context, question, options = {context}, {question}, {options}
 endings = [f"{{question}} {{option}}" for option in options]
 inputs = tokenizer([context] * len(options), endings, padding=True, truncation=True, return_tensors="pt")
 with torch.no_grad():
     logits = model(**{{name: rows[None] for name, rows in inputs.items()}}).logits
 options[int(logits.argmax())]"""
-_ENCODE = f"""\
+_ENCODE = """\
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer(".")
-model.encode([{_TEXT}])"""
+model.encode([{text}])"""
 
 
-def package(kind: str, place: str, *, pairs: bool) -> tuple[str, str]:
-    """Python code and a command line, empty if there is none; `place` is the run or its checkpoint."""
-    call = f"model.predict([{_PAIR if pairs else _TEXT}])[0].label" if kind in _SENTENCES else _CALLS.get(kind, "")
-    line = f"python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv" if call else ""
+def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tuple[str, str]:
+    """Python code and a command line, empty if there is none; `place` is the run or its checkpoint, `row` one of its data."""
+    load = f'import bert_tf\n\nmodel = bert_tf.load("{place}")'
     if kind == PRETRAINING:
-        line = f'python -m bert_tf fill-mask {place} --text="{_MASKED}"'
-    return f'import bert_tf\n\nmodel = bert_tf.load("{place}")\n{call}'.rstrip(), line
+        return (
+            f'{load}\nmodel.fill_mask(["{_MASKED}"])[0][0].words',
+            f'python -m bert_tf fill-mask {place} --text="{_MASKED}"',
+        )
+    if kind not in (*_SENTENCES, *_FIELDS):
+        return load, ""
+    given = _literals(_usable(kind, row, pairs=pairs))
+    if kind == SPAN:
+        shown = f'{{"question": {given["question"]}, "context": {given["context"]}}}'
+    else:
+        shown = next(iter(given.values())) if len(given) == 1 else f"({', '.join(given.values())})"
+    call = f"model.predict([{shown}])[0].{_FIELDS.get(kind, 'label')}"
+    return f"{load}\n{call}", f"python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv"
 
 
-def transformers(kind: str, pipeline: str, *, pairs: bool) -> str:
+def transformers(kind: str, pipeline: str, *, pairs: bool, row: Row | None = None) -> str:
     """Code for a folder in Hugging Face's layout."""
-    if kind in (SIMILARITY, CONTRASTIVE, VECTORS):
-        return _ENCODE
+    given = _literals(_usable(kind, row, pairs=pairs))
+    if kind in (*_PAIRS, VECTORS):
+        return _ENCODE.format(text=next(iter(given.values())))
     if kind == SPAN:  # transformers 5 has no pipeline for it
-        return _CLASS.format(name="AutoModelForQuestionAnswering") + _ANSWER
+        return _CLASS.format(name="AutoModelForQuestionAnswering") + _ANSWER.format(**given)
     if kind == CHOICE:
-        return _CLASS.format(name="AutoModelForMultipleChoice") + _CHOOSE
-    rows = {PRETRAINING: f'"{_MASKED}"', TAGS: _CONTEXT}
-    text = '{"text": "He left.", "text_pair": "He went away."}' if pairs else _TEXT
+        return _CLASS.format(name="AutoModelForMultipleChoice") + _CHOOSE.format(**given)
+    rows = {PRETRAINING: f'"{_MASKED}"', TAGS: given.get("text", "")}
+    text = f'{{"text": {given["text_a"]}, "text_pair": {given["text_b"]}}}' if "text_b" in given else given["text"]
     options = _OPTIONS_OF.get(kind, "")
     return _PIPELINE.format(task=pipeline, options=options, row=rows.get(kind, f"{text}, truncation=True"))
+
+
+def _usable(kind: str, row: Row | None, *, pairs: bool) -> Row:
+    """The row, if the model reads it; else one that any model of its kind does."""
+    own = _ROWS.get(kind) or (_PAIR if pairs or kind in _PAIRS else _TEXT)
+    return row if row is not None and row.keys() == own.keys() else own
+
+
+def _literals(row: Row) -> dict[str, str]:
+    """Values as literals of Python in a block of Markdown: without backticks, and without what changes a line."""
+    return {
+        name: f"[{', '.join(map(_literal, value))}]" if isinstance(value, list) else _literal(value)
+        for name, value in row.items()
+    }
+
+
+def _literal(text: str) -> str:
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", documents.to_json(text, ensure_ascii=False))

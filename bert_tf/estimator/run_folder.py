@@ -19,7 +19,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
-from bert_tf.run_layout import CHECKPOINTS, RECORD
+from bert_tf.run_layout import CHECKPOINTS, RECORD, REPLACED
 from bert_tf.run_layout import DETERMINING as DETERMINING
 from bert_tf.settings import Setting, checked, settings_of
 from bert_tf.tasks import families
@@ -217,16 +217,18 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     The record holds under `training` what determines the run. Raises OutputError, naming all differences, if the folder
     holds another run and `overwrite` is false; of another task it names only the task.
     """
-    folder = atomic.make_folder(output_dir)
+    folder, earlier = atomic.make_folder(output_dir), None
     for name in (*run_layout.FOLDERS, run_layout.CORPUS, run_layout.METRICS):
         atomic.refuse_link_out(folder / name)
     try:
         earlier = load_record(folder)
         _refuse_another_run(folder, earlier, record)
-        record = _continued(folder, earlier, record)
+        kept = {REPLACED: earlier[REPLACED]} if earlier and REPLACED in earlier else {}
+        record = {**_continued(folder, earlier, record), **kept}
     except OutputError:
         if not overwrite:
             raise
+        record = {**record, **_replaced(folder, earlier)}
         with atomic.readable_errors(folder):
             _delete_run(folder)
     atomic.write_text(folder / RECORD, documents.to_json(record, indent=2, sort_keys=True) + "\n")
@@ -259,6 +261,18 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
         if tries == 2:
             log.info("waiting for the chief to start this run in %s", output_dir)
         time.sleep(0.2)
+
+
+def _replaced(folder: Path, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the task and results of a run that is about to be deleted, to compare with; empty if it has none."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        splits = documents.parse_json(files.read_text(folder / run_layout.RESULTS))["splits"]
+        numbers = {
+            split: {name: value for name, value in details.items() if isinstance(value, (int, float))}
+            for split, details in splits.items()
+        }
+        return {REPLACED: {"task_name": (earlier or {})[DETERMINING]["task_name"], "splits": numbers}}
+    return {}
 
 
 def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from bert_tf.report.wording import number
 _WHOLE, _COUNT = "batch", "steps"
 _LEAST_REST = 0.005  # of all phases: less is rounding
 _DEPTH = 3  # of a scope: bert/encoder/layer_0
+_SMALL = 0.5  # percent of the wall time
 _MOST_SCOPES, _MOST_TYPES, _MOST_OPS = 60, 10, 15
 _SMALLEST_SHARE = 0.001  # of a scope
 _DAMAGED = (BertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
@@ -78,7 +79,12 @@ def _parts(timing: Mapping[str, Any]) -> list[_Part]:
 def _wall(timing: Mapping[str, Any]) -> list[_Part]:
     """Parts of the wall time, from the start of the process until the page was made."""
     found = mapping(mapping(timing, WALL), "parts")
-    return _shares({name: found[key] for key, name in wall_clock.PARTS.items() if is_number(found.get(key))})
+    parts = _shares({name: found[key] for key, name in wall_clock.PARTS.items() if is_number(found.get(key))})
+    large, small = ([part for part in parts if (part["percent"] >= _SMALL) is is_large] for is_large in (True, False))
+    if len(small) < 2:
+        return parts
+    sums = {key: sum(part[key] for part in small) for key in ("seconds", "percent")}
+    return [*large, {"name": f"{len(small)} smaller parts", **sums}]
 
 
 def _phases(recorded: Mapping[str, Any]) -> list[_Part]:

@@ -89,12 +89,13 @@ def of_evaluations(groups: Sequence[Group]) -> list[Chart]:
         if key.startswith(_METRIC)
     )
     several = len({task for task, _ in keys}) > 1
-    return [_of_evaluation(task, key, groups, several=several) for task, key in keys]
+    charts = (_of_evaluation(task, key, groups, several=several) for task, key in keys)
+    return [chart for chart in charts if chart is not None]
 
 
 def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
     found = _curves(groups, lambda run: run.metrics, measure.key, measure.factor)
-    if not found:
+    if not _says_something(found):
         return None
     spec = line_chart(found, unit=measure.unit, smooth=measure.smooth, from_zero=measure.from_zero)
     smoothing = "Bold: smoothed. Faint: raw values." if len(found) == 1 else "Smoothed."
@@ -109,8 +110,10 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
     }
 
 
-def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart:
+def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart | None:
     found = _curves(groups, lambda run: run.evaluations if run.task == task else (), key)
+    if not _says_something(found):
+        return None
     steps, values = found[0].steps, found[0].values
     best = int(np.argmin(values) if ranking.is_cost(key) else np.argmax(values))
     said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
@@ -124,6 +127,11 @@ def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: boo
         "summary": said if _is_single(groups) else "",
         "spec": spec,
     }
+
+
+def _says_something(found: Sequence[Curve]) -> bool:
+    """Whether a line has two points, and not all values are zero."""
+    return any(len(curve.steps) > 1 for curve in found) and any(np.any(curve.values) for curve in found)
 
 
 def _thinned(spec: Spec) -> str:

@@ -8,32 +8,30 @@ from collections.abc import Iterator, Sequence
 from bert_tf.report import curves, outcome
 from bert_tf.report.outcome import Score
 from bert_tf.report.run_files import Group, Run, is_number, mapping
-from bert_tf.report.wording import duration, metric, number
+from bert_tf.report.wording import duration, metric, shortened
 
-Figure = tuple[str, str, str]  # name, value, and a note below
+Figure = tuple[str, str, Sequence[str]]  # name, value, and notes below
 
 
-def figures(group: Group, *, costs: bool) -> list[Figure]:
-    last = group.runs[0].metrics[-1:] if len(group.runs) == 1 else ()
-    return [
-        *_scores(group),
-        *_losses(group),
-        *(("last logged step", f"{line['step']:g}", "") for line in last),
-        *(_speeds(group) if costs else ()),
-        *(_times(group) if costs else ()),
-    ]
+def figures(group: Group) -> list[Figure]:
+    return [*_scores(group), *_losses(group), *_times(group)]
 
 
 def _scores(group: Group) -> Iterator[Figure]:
     for (task, split, name), rows in outcome.scores(group.runs).items():
         if task == group.task:
             values = [row.value for row in rows]
-            note = _interval(rows[0]) if len(group.runs) == 1 else _spread(values)
-            yield (f"{metric(name)}, {split}", f"{statistics.fmean(values):.4f}", note)
+            notes = list(_notes(rows[0])) if len(group.runs) == 1 else [_spread(values)]
+            yield (f"{metric(name)}, {split}", f"{statistics.fmean(values):.4f}", notes)
 
 
-def _interval(row: Score) -> str:
-    return f"95 %: {row.interval[0]:.3f} to {row.interval[1]:.3f}" if row.interval else ""
+def _notes(row: Score) -> Iterator[str]:
+    if row.interval:
+        yield f"95 %: {row.interval[0]:.3f} to {row.interval[1]:.3f}"
+    if row.majority:
+        yield f"always {shortened(row.majority[0])}: {row.majority[1]:.3f}"
+    if row.replaced is not None:
+        yield f"last run: {row.replaced:.4f} ({row.value - row.replaced:+.4f})"
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -47,21 +45,13 @@ def _losses(group: Group) -> Iterator[Figure]:
             if is_number(details.get("loss")):
                 found.setdefault(split, []).append(details["loss"])
     for split, values in found.items():
-        yield (f"loss, {split}", f"{statistics.fmean(values):.4f}", "" if len(group.runs) == 1 else _spread(values))
-
-
-def _speeds(group: Group) -> Iterator[Figure]:
-    of_runs = [curves.figures(run) for run in group.runs]
-    for name in dict.fromkeys(name for found in of_runs for name in found):
-        values = [found[name][0] for found in of_runs if name in found]
-        unit = next(found[name][1] for found in of_runs if name in found)
-        yield (name, number(statistics.fmean(values)), unit)
+        yield (f"loss, {split}", f"{statistics.fmean(values):.4f}", [] if len(group.runs) == 1 else [_spread(values)])
 
 
 def _times(group: Group) -> Iterator[Figure]:
     seconds = [found for run in group.runs if (found := curves.training_seconds(run))]
     if seconds:
-        yield ("time in training steps", duration(statistics.fmean(seconds)), "" if len(group.runs) == 1 else "a seed")
+        yield ("time in training steps", duration(statistics.fmean(seconds)), [] if len(group.runs) == 1 else ["a seed"])
 
 
 def reached(run: Run) -> int | None:

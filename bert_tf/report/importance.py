@@ -24,11 +24,11 @@ Floats = npt.NDArray[np.float64]
 class Importance(NamedTuple):
     runs: int
     r2: float  # of the forest, on left-out runs
-    shares: Mapping[str, float] | None  # of the increase of its error, the largest first; None if it explains nothing
+    shares: Mapping[str, float]  # of the increase of its error, the largest first
 
 
 def importance(trials: Trials) -> Importance | None:
-    """None with too few runs, or if all have the same score."""
+    """None with too few runs, if all have the same score, or if the settings do not explain the scores."""
     scores = np.array([score for _, score in trials.done], np.float64)
     if len(scores) < LEAST or np.ptp(scores) == 0:
         return None
@@ -37,7 +37,7 @@ def importance(trials: Trials) -> Importance | None:
     r2 = 1 - left / float(np.var(scores))
     lost = np.maximum(lost, 0.0)
     if r2 <= 0 or not lost.any():
-        return Importance(len(scores), r2, None)
+        return None
     shares = dict(zip(trials.settings, (lost / lost.sum()).tolist()))
     return Importance(len(scores), r2, dict(sorted(shares.items(), key=lambda pair: -pair[1])))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,20 @@ _NO_METRIC = {"examples", "loss"}
 MARKS = ("label", "predicted", "both")
 
 
+class Scale(NamedTuple):
+    """Ends of an axis; equal if there is none."""
+
+    low: float
+    high: float
+
+    def place(self, value: float) -> float:
+        """Position on the axis, in percent from the left."""
+        return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 2)
+
+
+_WHOLE = Scale(0.0, 1.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class Score:
     """A metric of a run on a split, and the scale of its table."""
@@ -34,12 +48,15 @@ class Score:
     value: float
     interval: tuple[float, float] | None  # ends of the 95 % interval; None: unknown
     examples: int | None  # number evaluated; None: unknown
-    scale: tuple[float, float] = (0.0, 1.0)  # ends; equal if there is no scale
+    scale: Scale = _WHOLE
+    majority: tuple[str, float] | None = None  # the most frequent label, and the value of always predicting it
+    replaced: float | None = None  # value of the run that this one replaced
+    collapsed: bool = False  # nothing was learned
 
-    def place(self, value: float) -> float:
-        """Position on the scale, in percent from the left."""
-        low, high = self.scale
-        return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 2)
+    @property
+    def beats_majority(self) -> bool:
+        """Whether even the low end of the interval does."""
+        return self.majority is None or self.interval is None or self.interval[0] > self.majority[1]
 
 
 def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
@@ -55,20 +72,38 @@ def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
 
 def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> Iterator[Score]:
     intervals = mapping(details, "intervals_95")
-    examples = details.get("examples")
+    examples = int(details["examples"]) if is_number(details.get("examples")) else None
+    label, always = majority(details) or ("", {})
     for metric, value in details.items():
         if metric in _NO_METRIC or not is_number(value):
             continue
         interval = _interval(intervals.get(metric))
         scale = _scale(metric, (value, *(interval or ())))
-        yield Score(run.name, task, split, metric, value, interval, int(examples) if is_number(examples) else None, scale)
+        yield Score(
+            *(run.name, task, split, metric, value, interval, examples, scale),
+            majority=(label, always[metric]) if metric in always else None,
+            replaced=run.replaced(split, metric, examples) if task == run.task else None,
+            collapsed=bool(details.get("collapsed")),
+        )
 
 
-def _scale(metric: str, values: Sequence[float]) -> tuple[float, float]:
+def majority(details: Mapping[str, Any]) -> tuple[str, Mapping[str, float]] | None:
+    """The most frequent label of a split, and the metrics of always predicting it; None unless rows have one label each."""
+    counts = _counts(details)
+    if counts is None or int(counts.sum()) != details.get("examples"):
+        return None
+    of_label = counts.sum(axis=1)
+    top, rows = int(of_label.argmax()), int(of_label.sum())
+    f1 = 2 * int(of_label[top]) / (rows + int(of_label[top]))
+    values = {"accuracy": int(of_label[top]) / rows, "macro_f1": f1 / int((of_label > 0).sum()), "matthews_correlation": 0.0}
+    return str(details["labels"][top]), values
+
+
+def _scale(metric: str, values: Sequence[float]) -> Scale:
     """Scale of a single run; none for costs, which have no upper bound."""
     if ranking.is_cost(metric):
-        return 0.0, 0.0
-    return (0.0, 1.0) if min(values) >= 0 else (-1.0, 1.0)
+        return Scale(0.0, 0.0)
+    return Scale(0.0 if min(values) >= 0 else -1.0, 1.0)
 
 
 def _interval(ends: object) -> tuple[float, float] | None:
@@ -76,10 +111,12 @@ def _interval(ends: object) -> tuple[float, float] | None:
 
 
 def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
-    """Scores on a scale from slightly below the minimum to slightly above the maximum."""
+    """Scores, best first, on a scale from slightly below the minimum to slightly above the maximum."""
     ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
     margin = 0.05 * (max(ends) - min(ends)) or 0.01
-    return [dataclasses.replace(row, scale=(min(ends) - margin, max(ends) + margin)) for row in rows]
+    scale = Scale(min(ends) - margin, max(ends) + margin)
+    best_first = sorted(rows, key=lambda row: row.value, reverse=not ranking.is_cost(rows[0].metric))
+    return [dataclasses.replace(row, scale=scale) for row in best_first]
 
 
 def time_to_target(run: Run) -> str | None:
@@ -93,17 +130,11 @@ def time_to_target(run: Run) -> str | None:
 
 def confusion(details: Mapping[str, Any]) -> dict[str, Any] | None:
     """Labels, and rows [L][L] of cells; of many labels the most frequent (label, prediction, cell), and how many there are."""
-    labels, counts = details.get("labels"), details.get("confusion")
-    if not isinstance(labels, list) or not labels or not isinstance(counts, list):
-        return None
-    try:
-        table = np.array(counts, np.int64)  # [L, L]
-    except (ValueError, TypeError, OverflowError):
-        return None
-    if table.shape != (len(labels), len(labels)):
+    table = _counts(details)
+    if table is None:
         return None
     totals = np.maximum(table.sum(axis=1), 1)
-    names = [str(label) for label in labels]
+    names = [str(label) for label in details["labels"]]
 
     def cell(row: int, column: int) -> dict[str, Any]:
         count = int(table[row, column])
@@ -117,6 +148,18 @@ def confusion(details: Mapping[str, Any]) -> dict[str, Any] | None:
     most = np.argsort(-wrong[rows, columns], kind="stable")[:_MOST_CONFUSIONS]
     frequent = [(names[r], names[c], cell(r, c)) for r, c in zip(rows[most].tolist(), columns[most].tolist())]
     return {"labels": names, "rows": (), "frequent": frequent, "kinds": len(rows)}
+
+
+def _counts(details: Mapping[str, Any]) -> Any:
+    """The confusion matrix [L, L]; None without one, or if it is damaged."""
+    labels, counts = details.get("labels"), details.get("confusion")
+    if not isinstance(labels, list) or not labels or not isinstance(counts, list):
+        return None
+    try:
+        table = np.array(counts, np.int64)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return table if table.shape == (len(labels), len(labels)) else None
 
 
 def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:

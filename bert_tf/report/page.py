@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.io import atomic
+from bert_tf.metrics import ranking
 from bert_tf.report import (
     charts,
     costs,
@@ -36,7 +37,6 @@ _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
 _TRACED = 4  # runs whose traced and recorded steps are shown: their pictures and tables are large
 _COSTED = 12  # runs whose time tables are shown
-_HEADED = 6  # most groups with figures at the top; with more, only the table of runs has them
 _DASHES = ("solid", "dashed", "dotted")  # CSS names of `charts.DASHES`
 
 
@@ -67,6 +67,8 @@ def _template() -> jinja2.Template:
         value=wording.value,
         duration=wording.duration,
         metric=wording.metric,
+        task=wording.task,
+        shortened=wording.shortened,
         flags=wording.flags,
         svg=_svg,
     )
@@ -94,13 +96,17 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     samples = run_files.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
     sweeps = trials.folders(runs)
+    compared = _best_first(runs, scores)[:_COMPARED]
     recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := costs.operations(run.folder)) is not None]
+    speed = curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn)
+    times = [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs[:_COSTED])]
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,
-        "groups": found,
-        "headed": [(group, headline.figures(group, costs=len(found) == 1)) for group in found] if len(found) <= _HEADED else [],
+        "headed": headline.figures(found[0]) if len(found) == 1 else [],
         "title": _title(found),
+        "collapsed": list(_collapsed(runs)),
+        "unfinished": sum(run.own is None for run in runs),
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "states": [headline.state(run) for run in runs],
         "key": _key(drawn) if len(runs) > 1 else [],
@@ -108,19 +114,21 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "scores": scores,
         "spreads": {key: _spreads(rows, samples) for key, rows in scores.items()},
         "sampled": bool(samples),
+        "has_majority": any(row.majority for rows in scores.values() for row in rows),
         "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
         "searched": [part for path in sweeps for part in trial_charts.sections(path, named=len(sweeps) > 1)],
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
-        "speed": curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn),
+        "speed": speed,
+        "has_speed": bool(speed) or any(found["is_known"] for found in times),
         "figures": figures,
         "columns": {name: unit for of_run in figures for name, (_, unit) in of_run.items()},
         "seconds": [curves.training_seconds(run) for run in runs],
-        "costs": [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs[:_COSTED])],
+        "costs": times,
         "not_traced": max(len(runs) - _TRACED, 0),
         "operations": recorded,
-        "details": _details(runs),
-        "rules": [rule for run in runs[:_COMPARED] if (rule := reliability.of(run)) is not None],
-        "teachers": [pair for run in runs[:_COMPARED] if (pair := teacher.of(run)) is not None],
+        "details": _details(compared),
+        "rules": [rule for run in compared if (rule := reliability.of(run)) is not None],
+        "teachers": [pair for run in compared if (pair := teacher.of(run)) is not None],
         "left_out": max(len(runs) - _COMPARED, 0) if len(runs) > 1 else 0,
         "differences": settings.differences(runs) if len(runs) > 1 else {},
         "tables": [settings.tables(run) for run in runs],
@@ -129,11 +137,31 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _title(found: Sequence[Group]) -> str:
-    tasks = ", ".join(dict.fromkeys(group.task for group in found))
-    count = sum(len(group.runs) for group in found)
-    if count == 1:
-        return tasks
-    return f"{tasks}: {count} {'seeds' if len(found) == 1 else 'runs'}"
+    runs = [run for group in found for run in group.runs]
+    tasks = ", ".join(dict.fromkeys(run.data for run in runs))
+    if len(runs) == 1:
+        return f"{runs[0].place}: {tasks}"
+    series = {run.series for run in runs}
+    place = f"{runs[0].series.name}: " if len(series) == 1 and runs[0].series else ""
+    return f"{place}{tasks}, {len(runs)} {'seeds' if len(found) == 1 else 'runs'}"
+
+
+def _collapsed(runs: Sequence[Run]) -> Iterator[tuple[str, str, str]]:
+    """Run, split and why nothing was learned."""
+    for run in runs:
+        for found in run.evaluated:
+            for split, details in found.splits.items():
+                if details.get("collapsed"):
+                    yield run.name, split, str(details["collapsed"])
+
+
+def _best_first(runs: Sequence[Run], scores: Mapping[tuple[str, str, str], Sequence[outcome.Score]]) -> list[Run]:
+    """Runs by the first metric of their own task; those without results last."""
+    first: dict[str, Sequence[outcome.Score]] = {}
+    for (task, _, _), rows in scores.items():
+        first.setdefault(task, rows)
+    places = {(row.run, row.task): place for rows in first.values() for place, row in enumerate(rows)}
+    return sorted(runs, key=lambda run: places.get((run.name, run.task), len(runs)))
 
 
 def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
@@ -151,23 +179,29 @@ def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Group]) -> list[tuple[str, int, float, float]]:
-    """Name, count, mean and sample standard deviation of a metric over each sample with at least two values."""
-    names = [(sample.name, {run.name for run in sample.runs}) for sample in samples]
-    found = [(name, [row.value for row in rows if row.run in runs]) for name, runs in names]
-    return [(name, len(v), statistics.fmean(v), statistics.stdev(v)) for name, v in found if len(v) > 1]
+def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Group]) -> list[dict[str, Any]]:
+    """Mean and sample standard deviation of a metric over each sample with at least two values, best first."""
+    by_sample: dict[str, list[float]] = {}
+    sample_of = {run.name: sample.name for sample in samples for run in sample.runs}
+    for row in rows:
+        if row.run in sample_of:
+            by_sample.setdefault(sample_of[row.run], []).append(row.value)
+    found = [
+        {"name": name, "values": values, "mean": statistics.fmean(values), "sd": statistics.stdev(values)}
+        for name, values in by_sample.items()
+        if len(values) > 1
+    ]
+    return sorted(found, key=lambda one: one["mean"], reverse=not ranking.is_cost(rows[0].metric))
 
 
 def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    shown = runs[:_COMPARED]
-    splits = [(run, found, split) for run in shown for found in run.evaluated for split in found.splits]
+    splits = [(run, found, split) for run in runs for found in run.evaluated for split in found.splits]
     most = max(_EXAMPLES_SHOWN // max(len(splits), 3), _LEAST_SHOWN)
     return [
         {
             "run": run.name,
             "task": found.task,
             "split": split,
-            "collapsed": found.splits[split].get("collapsed"),
             "confusion": outcome.confusion(found.splits[split]),
             "classes": (rows := outcome.classes(found.splits[split]))[: outcome.MOST_ROWS],
             "classes_left_out": len(rows[outcome.MOST_ROWS :]),

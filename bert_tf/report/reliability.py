@@ -45,8 +45,8 @@ def _charts(content: Mapping[str, Any]) -> dict[str, Spec | None]:
     series = {name: _points(mapping(content, "reliability").get(name), 3) for name in _SERIES}
     risks = _points(content.get("risk_coverage"), 2)
     return {
-        "reliability": reliability_diagram(series) if all(series.values()) else None,
-        "risk": risk_chart(risks) if risks else None,
+        "reliability": reliability_diagram(series) if all(len(points) > 1 for points in series.values()) else None,
+        "risk": risk_chart(risks) if len(risks) > 1 else None,
     }
 
 

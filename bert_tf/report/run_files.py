@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.io import documents, files
-from bert_tf.run_layout import EVALUATIONS, EXPLANATIONS, METRICS, RECORD, RESULTS, SWEEP, WRONG_EXAMPLES
+from bert_tf.run_layout import (
+    EVALUATIONS,
+    EXPLANATIONS,
+    METRICS,
+    RECORD,
+    REPLACED,
+    RESULTS,
+    SWEEP,
+    WRONG_EXAMPLES,
+    recorded_flags,
+)
+from bert_tf.tasks.custom import NAME as CUSTOM
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard  # in Python 3.10 and newer it is `typing`'s
@@ -21,6 +33,8 @@ Line = Mapping[str, float]  # numbers by name, the step among them
 _LARGEST_FILE = 1 << 30  # bytes
 _LARGEST = 1e100  # of a number in a chart
 _SEED = "seed"
+_OF_SERIES = re.compile(r"(seed|fold)-\d+")  # a folder whose name says little
+_ENDING = re.compile(r"-seed\d+$")  # of a run of a sweep
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +73,28 @@ class Run:
     @property
     def task(self) -> str:
         return str(self.training.get("task_name", "unknown task"))
+
+    @property
+    def data(self) -> str:
+        """The task, or for files of one's own their name and the kind of problem."""
+        if self.task != CUSTOM:
+            return self.task
+        flags = recorded_flags(self.record)
+        name = Path(flags.get("train_file") or flags.get("dev_file") or "own data").name
+        return f"{name}, {str(self.training.get('kind', 'task unknown')).replace('_', '-')}"
+
+    @property
+    def place(self) -> str:
+        """Name of the folder, after that of its series."""
+        return "/".join(self.folder.parts[-2:]) if _OF_SERIES.fullmatch(self.folder.name) else self.folder.name
+
+    def replaced(self, split: str, metric: str, examples: int | None) -> float | None:
+        """The metric of the run that this one replaced, if it was of the same task and as many examples."""
+        earlier = mapping(self.record, REPLACED)
+        details = mapping(mapping(earlier, "splits"), split)
+        value = details.get(metric)
+        is_same = earlier.get("task_name") == self.task and details.get("examples") == examples
+        return value if is_same and is_number(value) else None
 
     @property
     def recorded_command(self) -> str:
@@ -236,7 +272,7 @@ class Group:
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """Runs in order; those of a series are one group if only the seed differs."""
+    """Runs in order; those of a series that differ only in the seed are one group."""
     by_series: dict[Path, list[Run]] = {}
     for run in runs:
         by_series.setdefault(run.series or run.folder, []).append(run)
@@ -244,9 +280,19 @@ def groups(runs: Sequence[Run]) -> list[Group]:
 
 
 def _groups(runs: Sequence[Run]) -> list[Group]:
-    if len(runs) > 1 and runs[0].training and len(set(map(_setting, runs))) == 1:
+    same: dict[str, list[Run]] = {}
+    for run in runs:
+        same.setdefault(_setting(run) if run.training else run.name, []).append(run)
+    if len(same) == 1 < len(runs):
         return [Group(_series_name(runs[0]), runs)]
-    return [Group(run.name, [run]) for run in runs]
+    return [Group(_common_name(found), found) for found in same.values()]
+
+
+def _common_name(runs: Sequence[Run]) -> str:
+    """The name of a sweep's runs without their seeds, else all their names."""
+    if len(runs) > 1 and len(common := {_ENDING.sub("", run.name) for run in runs}) == 1:
+        return common.pop()
+    return ", ".join(run.name for run in runs)
 
 
 def _series_name(run: Run) -> str:
@@ -261,12 +307,15 @@ def samples(runs: Sequence[Run]) -> list[Group]:
         if run.training:
             same.setdefault(_setting(run), []).append(run)
     seeds = {key: {documents.to_json(run.training.get(_SEED)) for run in found} for key, found in same.items()}
-    return [Group(_name(found), found) for key, found in same.items() if len(seeds[key]) == len(found) > 1]
+    return [Group(_name(found, runs), found) for key, found in same.items() if len(seeds[key]) == len(found) > 1]
 
 
-def _name(runs: Sequence[Run]) -> str:
+def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
     (series, *others) = {run.series for run in runs}
-    return ", ".join(run.name for run in runs) if others or series is None else _series_name(runs[0])
+    if others or series is None:
+        return ", ".join(run.name for run in runs)
+    whole = [run for run in every if run.series == series]
+    return next(group.name for group in _groups(whole) if group.runs[0] is runs[0])
 
 
 def _setting(run: Run) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf.report import wording
 from bert_tf.report.charts import SIZE, Spec, following, sheet, short, told
 from bert_tf.report.importance import importance
-from bert_tf.report.run_files import is_number
+from bert_tf.report.outcome import Scale
 from bert_tf.report.trial_axes import Axis, axis
-from bert_tf.report.trials import DONE, FAILED, PRUNED, Trials, read, text
+from bert_tf.report.trials import DONE, FAILED, PRUNED, Combination, Trials, read, text
 from bert_tf.report.wording import metric
 
 LEVELS = tuple(f"var(--level-{place})" for place in range(5))  # of style.css: fifths of the runs, the best last
 
+_MOST_RANKED = 50  # rows of the table of settings
 _LEAST = 3  # runs that are done
 _MOST_LINES = 500
 _NARROW = 2  # most settings whose axes leave room for another chart
@@ -24,7 +27,6 @@ _GAP, _WIDEST, _HEIGHT = 128, 900, 270  # pixels of parallel coordinates: betwee
 _TITLE, _LINE = 0.06, 0.075  # room above the axes, and for a line of their titles
 _CROSS = "M-1,-1L1,1M-1,1L1,-1"
 _NAME: Spec = {"field": "name", "type": "nominal", "title": "run", "format": "", "formatType": "toString"}
-_STATES = {PRUNED: "stopped early", FAILED: "failed"}
 
 
 class Chart(NamedTuple):
@@ -35,32 +37,47 @@ class Chart(NamedTuple):
 
 
 def sections(folder: Path, *, named: bool) -> list[dict[str, Any]]:
-    """Title, note, charts and importance for each task of a sweep; `named`: the title has the folder."""
+    """Title, note, ranking, charts and importance for each task of a sweep; `named`: the title has the folder."""
     return [
         {
-            "title": f"{folder.name}, {trials.task}" if named else trials.task,
+            "title": f"{folder.name}, {wording.task(trials.task)}" if named else wording.task(trials.task),
             "note": note(trials),
+            "ranking": ranking(trials),
             "charts": charts,
             "importance": importance(trials) if _several(trials) else None,
         }
         for trials in read(folder)
-        if (charts := _charts(trials))
+        if len(trials.every) > 1
+        for charts in (_charts(trials),)
     ]
+
+
+def ranking(trials: Trials) -> dict[str, Any]:
+    """The table of settings, best first: names, rows of (texts of the settings, combination), and the scale of scores."""
+    rows, names = trials.ranked, trials.varied
+    scores = [score for one in rows for score in one.scores]
+    margin = 0.05 * (max(scores) - min(scores)) or 0.01 if scores else 0.0
+    return {
+        "metric": metric(trials.metric),
+        "names": names,
+        "rows": [([text(one.varying.get(name, "")) for name in names], one) for one in rows[:_MOST_RANKED]],
+        "left_out": len(rows[_MOST_RANKED:]),
+        "has_held_out": any(one.held_out for one in rows),
+        "scale": Scale(min(scores) - margin, max(scores) + margin) if scores else None,
+    }
 
 
 def note(trials: Trials) -> str:
     """Says how many runs there are, and the best of those that are done."""
-    states = [trial.state for trial in trials.every]
-    counts = [f"{states.count(state)} {said}" for state, said in _STATES.items() if state in states]
-    text_ = f"{len(states)} runs{''.join(f', {count}' for count in counts)}."
-    if not trials.done:
+    counts = Combination({}, trials.every, (), ()).marks
+    text_ = f"{len(trials.every)} runs{''.join(f', {count}' for count in counts)}."
+    best = trials.ranked[0]
+    if best.mean is None:
         return text_
-    best, score = max(trials.done, key=lambda pair: pair[1])
-    # In a grid, the run's name has them.
-    chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items()) if trials.drawn else ""
-    unseen = best.metrics.get(f"held_out_{trials.metric}")
-    held_out = f", held out {unseen:.4f}" if is_number(unseen) else ""
-    return f"{text_} Best {metric(trials.metric)}: {score:.4f}{held_out} ({best.name}{f': {chosen}' if chosen else ''})."
+    chosen = ", ".join(f"{name}={text(value)}" for name, value in best.varying.items())
+    held_out = f", held out {statistics.fmean(best.held_out):.4f}" if best.held_out else ""
+    of = f"mean of {len(best.scores)} runs" if len(best.scores) > 1 else next(r.name for r in best.runs if r.state == DONE)
+    return f"{text_} Best {metric(trials.metric)}: {best.mean:.4f}{held_out} ({of}{f': {chosen}' if chosen else ''})."
 
 
 def _charts(trials: Trials) -> list[Chart]:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import re
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from bert_tf.io import documents
 from bert_tf.metrics import ranking
 from bert_tf.report.run_files import Run, is_number, mapping, read_object
+from bert_tf.report.wording import shortened
 from bert_tf.run_layout import SWEEP, SWEEP_RESULTS
 
 DONE, PRUNED, FAILED = "done", "pruned", "failed"
+STATES = {PRUNED: "stopped early", FAILED: "failed"}  # of runs without a comparable score
+HELD_OUT = "held_out_"  # before the name of a metric
 
 _EVALUATED = "eval_"
 _DRAWN = re.compile(r"-trial(\d{1,9})$")  # ending of a run's name in a search
-_LONGEST = 24  # characters of a value that is a text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +35,34 @@ class Trial:
     metrics: Mapping[str, Any]
     state: str  # DONE, PRUNED or FAILED
     metric: str  # the one that selects, as eval_accuracy; empty if unknown
+    collapsed: bool = False  # nothing was learned
+
+
+class Combination(NamedTuple):
+    """Settings, and the runs that share them: the seeds."""
+
+    varying: Mapping[str, Any]
+    runs: Sequence[Trial]
+    scores: Sequence[float]  # of the runs trained to the end
+    held_out: Sequence[float]  # of the same, on rows that chose nothing
+
+    @property
+    def mean(self) -> float | None:
+        return statistics.fmean(self.scores) if self.scores else None
+
+    @property
+    def sd(self) -> float | None:
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def marks(self) -> list[str]:
+        """Such as 1 collapsed, 2 failed."""
+        counts = {name: sum(run.state == state for run in self.runs) for state, name in STATES.items()}
+        return [f"{count} {name}" for name, count in {**counts, "collapsed": self.collapsed}.items() if count]
+
+    @property
+    def collapsed(self) -> int:
+        return sum(run.collapsed for run in self.runs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +87,27 @@ class Trials:
         """Trained to the end, with their scores; only these are comparable."""
         scored = ((trial, self.score(trial)) for trial in self.every if trial.state == DONE)
         return [(trial, score) for trial, score in scored if score is not None]
+
+    @functools.cached_property
+    def ranked(self) -> list[Combination]:
+        """The settings with the best mean first, those without a score last."""
+        same: dict[str, list[Trial]] = {}
+        for trial in self.every:
+            same.setdefault(documents.to_json(dict(trial.varying), sort_keys=True), []).append(trial)
+        scores = {trial.name: score for trial, score in self.done}
+        return sorted((self._combination(runs, scores) for runs in same.values()), key=lambda one: -(one.mean or -math.inf))
+
+    def _combination(self, runs: Sequence[Trial], scores: Mapping[str, float]) -> Combination:
+        unseen = [run.metrics.get(f"{HELD_OUT}{self.metric}") for run in runs if run.name in scores]
+        return Combination(
+            runs[0].varying, runs, [scores[run.name] for run in runs if run.name in scores], list(filter(is_number, unseen))
+        )
+
+    @property
+    def varied(self) -> list[str]:
+        """Names of the settings that any runs differ in."""
+        names = dict.fromkeys(name for trial in self.every for name in trial.varying)
+        return [name for name in names if len({repr(trial.varying.get(name)) for trial in self.every}) > 1]
 
     @functools.cached_property
     def settings(self) -> list[str]:
@@ -85,7 +139,8 @@ def _trial(path: Path) -> Trial | None:
     varying, metrics = mapping(content, "varying"), mapping(content, "metrics")
     metric = content.get("metric")
     place = int(number[1]) if number else None
-    return Trial(name, task, place, varying, metrics, state, metric if isinstance(metric, str) else "")
+    metric = metric if isinstance(metric, str) else ""
+    return Trial(name, task, place, varying, metrics, state, metric, bool(content.get("collapsed")))
 
 
 def _of_task(task: str, every: Sequence[Trial]) -> Trials:
@@ -102,5 +157,4 @@ def _selecting(every: Sequence[Trial]) -> Iterator[str]:
 
 def text(value: Any) -> str:
     """A value of a setting, short enough for a chart."""
-    said = f"{value:.3g}" if isinstance(value, float) else str(value)
-    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    return shortened(f"{value:.3g}" if isinstance(value, float) else str(value))

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.metrics import ranking
+from bert_tf.tasks.custom import NAME as CUSTOM
 
+_LONGEST = 24  # characters of a value
 _FLAG = re.compile(r"--\w+(?:=\w+)?")
 
 
@@ -25,6 +27,10 @@ def value(cell: object) -> str:
     return number(cell) if isinstance(cell, float) else str(cell)
 
 
+def shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
 def duration(seconds: float) -> str:
     """Such as 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
     whole = round(seconds)
@@ -40,6 +46,10 @@ def duration(seconds: float) -> str:
 def metric(key: str) -> str:
     """Display name of a metric: macro_f1 is macro F1."""
     return " ".join("F1" if word == "f1" else word for word in key.split("_"))
+
+
+def task(name: str) -> str:
+    return "own data" if name == CUSTOM else name
 
 
 def time_to_target(found: Mapping[str, Any]) -> str:

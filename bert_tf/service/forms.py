@@ -67,7 +67,7 @@ _PAIRS = (
     {**_list(_TEXT, 2, 2), "description": "only within rows: a pair"},
 )
 _TEXT_OR_PAIR = "a text or a pair of texts"
-_PAIR_EXAMPLE = {"text_a": "He left.", "text_b": "He went away."}
+_PAIR_EXAMPLE = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
 
 
 def _of_sentences(says: str, shown: str) -> Form:
@@ -88,7 +88,7 @@ _FORMS: Mapping[str, Form] = {
             object_schema({"question": _TEXT, "context": _TEXT}, {"id": _GIVEN_ID, "title": _TEXT}),
             {**_list(_TEXT, 2, 2), "description": "only within rows: question and context"},
         ),
-        {"question": "Who left?", "context": "Ann left early."},
+        {"question": "Who built the mill?", "context": "Ada built the mill in 1871."},
         (Field("question", "Question", lines=1), Field("context", "Text that holds the answer", lines=8)),
         "answer",
     ),
@@ -100,7 +100,7 @@ _FORMS: Mapping[str, Form] = {
             {**_TEXT, "description": "only within rows: a text, which is cut into words"},
             {**_list(_TEXT), "description": "only within rows: the words"},
         ),
-        {"text": "Ann left Rome."},
+        {"text": "Ada built the mill in 1871."},
         (Field("text", "Sentence"),),
         "words",
     ),
@@ -128,7 +128,7 @@ FORMS: Mapping[str, Form] = {
 
 # For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.
 _BY_TEXTS: Mapping[int, tuple[str, tuple[Schema, ...], Mapping[str, Any], tuple[Field, ...]]] = {
-    1: ("a text", _SINGLES, {"text": "He left."}, (Field("text", "Text"),)),
+    1: ("a text", _SINGLES, {"text": "The parcel arrived late, and the box was damaged."}, (Field("text", "Text"),)),
     2: ("a pair of texts", _PAIRS, _PAIR_EXAMPLE, _PAIR_FIELDS),
 }
 

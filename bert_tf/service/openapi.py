@@ -82,7 +82,9 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
     }
     if model and ENCODE in model.calls:
         body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "scale to length 1"}})
-        described["/encode"] = {"post": _post("Embeds texts.", body, {ROWS: ["He left."]}, _listed("vectors", "Vector"))}
+        described["/encode"] = {
+            "post": _post("Embeds texts.", body, {ROWS: ["It arrived late."]}, _listed("vectors", "Vector"))
+        }
     if model and EXPLAIN in model.calls:
         body = _rows(form.row, limits, _EXPLAIN_OPTIONS, most=1)
         described["/explain"] = {"post": _post("Scores the words of one row.", body, form.example, _reference("Explanation"))}
@@ -159,6 +161,8 @@ def page(model: Description | None) -> str:
     form = model.form if model else None
     example = dict(form.example) if form else {}
     shown = {name: "\n".join(value) if isinstance(value, list) else value for name, value in example.items()}
+    if "text" in example:  # a form for one text or two calls it the first
+        shown.setdefault("text_a", example["text"])
     as_json = documents.to_json({"rows": [example]} if form else {"rows": []}, ensure_ascii=False)
     return _template("page.html.j2").render(model=model, form=form, example=shown, example_json=as_json)
 

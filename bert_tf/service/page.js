@@ -20,15 +20,23 @@ function within(tag, parts, attributes) {
 
 const percent = share => `${(100 * share).toFixed(1)} %`;
 
-// Rows of a name, a share as a bar, and the share as a number.
-function bars(caption, entries, isBest) {
-  const rows = entries.map(([name, share], place) => within("tr", [
-    make("th", name, { scope: "row" }),
-    within("td", [make("meter", percent(share), { value: share, "aria-hidden": "true" })], { class: "bar" }),
-    make("td", percent(share), { class: "n" }),
-  ], isBest(name, place) ? { class: "best" } : {}));
-  const head = within("thead", [within("tr", [make("th", caption, { scope: "col" }), make("td"), make("th", "probability", { scope: "col" })])]);
-  return within("div", [within("table", [head, within("tbody", rows)])], { class: "scroll" });
+// Rows of texts, a share as a bar, and the share as a number.
+function bars(captions, entries, isBest = () => false) {
+  const rows = entries.map(([first, ...rest], place) => {
+    const share = rest.pop();
+    const bar = make("div", undefined, { class: "bar" });
+    bar.style.setProperty("--share", share);
+    return within("tr", [
+      make("th", first, { scope: "row" }), ...rest.map(text => make("td", text)),
+      within("td", [bar], { class: "bars", "aria-hidden": "true" }), make("td", percent(share), { class: "n" }),
+    ], isBest(first, place) ? { class: "best" } : {});
+  });
+  return table([...captions, "", "probability"], rows);
+}
+
+function table(captions, rows) {
+  const head = within("tr", captions.map(caption => caption ? make("th", caption, { scope: "col" }) : make("td")));
+  return within("div", [within("table", [within("thead", [head]), within("tbody", rows)])], { class: "scroll" });
 }
 
 // A text with places marked; they are counted in code points, as Python counts, not in JavaScript's units.
@@ -51,7 +59,7 @@ const shown = {
   labels(found) {
     const chosen = [].concat(found.label);
     const all = Object.entries(found.probabilities).sort((a, b) => b[1] - a[1]);
-    return [make("p", chosen.join(", ") || "no label", { class: "big" }), bars("label", all, name => chosen.includes(name))];
+    return [make("p", chosen.join(", ") || "no label", { class: "big" }), bars(["label"], all, name => chosen.includes(name))];
   },
   number(found) {
     return [make("p", found.label.toFixed(4), { class: "big" })];
@@ -60,24 +68,20 @@ const shown = {
     const parts = [make("p", found.label || "The text has no answer.", { class: "big" })];
     if (found.start !== null) parts.push(marked(row.context, [{ start: found.start, end: found.end, colour: 0 }]));
     const others = found.n_best.slice(0, 5).map(one => [one.text || "(no answer)", one.probability]);
-    return [...parts, bars("answer", others, name => name === (found.label || "(no answer)"))];
+    return [...parts, bars(["answer"], others, name => name === (found.label || "(no answer)"))];
   },
   words(found, row) {
     const types = [...new Set(found.entities.map(one => one.type))].sort();
     if (found.entities.length) {
       const places = found.entities.map(one => ({ start: one.start, end: one.end, label: one.type, colour: types.indexOf(one.type) % 8 }));
-      const lines = found.entities.map(one => within("tr", [make("th", one.text, { scope: "row" }), make("td", one.type || "–"), make("td", percent(one.score), { class: "n" })]));
-      const head = within("thead", [within("tr", ["entity", "type", "probability"].map(name => make("th", name, { scope: "col" })))]);
-      return [marked(row.text, places), within("div", [within("table", [head, within("tbody", lines)])], { class: "scroll" })];
+      return [marked(row.text, places), bars(["entity", "type"], found.entities.map(one => [one.text, one.type || "–", one.score]))];
     }
     if (found.label.every(tag => tag === "O")) return [marked(row.text, []), make("p", "No entities.", { class: "soft" })];
-    const head = within("thead", [within("tr", ["word", "tag", "probability"].map(name => make("th", name, { scope: "col" })))]);
-    const lines = found.words.map((word, place) => within("tr", [make("th", word, { scope: "row" }), make("td", found.label[place]), make("td", percent(found.scores[place]), { class: "n" })]));
-    return [within("div", [within("table", [head, within("tbody", lines)])], { class: "scroll" })];
+    return [bars(["word", "tag"], found.words.map((word, place) => [word, found.label[place], found.scores[place]]))];
   },
   options(found, row) {
     const all = row.options.map((option, place) => [option, found.probabilities[place]]);
-    return [make("p", found.option, { class: "big" }), bars("option", all, (_, place) => place === found.label)];
+    return [make("p", found.option, { class: "big" }), bars(["option"], all, (_, place) => place === found.label)];
   },
   pair(found) {
     return [make("p", found.label.toFixed(3), { class: "big" }), make("p", `Cosine of both vectors: ${found.cosine.toFixed(4)}`)];
@@ -95,10 +99,10 @@ function explained(found) {
   const label = typeof found.label === "number" && !Number.isInteger(found.label) ? found.label.toFixed(4) : String(found.label);
   const facts = `Output ${found.output.toFixed(4)}, without words ${found.baseline.toFixed(4)}; completeness error ${(100 * found.completeness_error).toFixed(2)} %.`;
   const strongest = [...words].sort((a, b) => Math.abs(b.score) - Math.abs(a.score)).slice(0, 10);
-  const head = within("thead", [within("tr", ["word", "score"].map(name => make("th", name, { scope: "col" })))]);
   const rows = strongest.map(one => within("tr", [make("th", one.word, { scope: "row" }), make("td", signed(one.score), { class: "n" })]));
-  return [make("p", label || "No answer", { class: "big" }), make("p", facts), ...texts.map(text => coloured(text, largest)),
-    within("div", [within("table", [head, within("tbody", rows)])], { class: "scroll" })];
+  return [make("h3", `Why ${label || "no answer"}`), make("p", "Green words raise it, red words lower it.", { class: "soft" }),
+    ...texts.map(text => coloured(text, largest)),
+    within("details", [make("summary", "Scores"), make("p", facts), table(["word", "score"], rows)])];
 }
 
 const signed = score => `${score < 0 ? "" : "+"}${score.toFixed(4)}`;
@@ -133,6 +137,15 @@ function complain(message) {
   say([make("p", message, { class: "error" })]);
 }
 
+async function post(call, row) {
+  const response = await fetch(call, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
+  const said = await response.json();
+  if (!response.ok) throw new Refused(said.error.message);
+  return said;
+}
+
+class Refused extends Error {}
+
 async function ask(event) {
   event.preventDefault();
   const buttons = form.querySelectorAll("button");
@@ -141,13 +154,15 @@ async function ask(event) {
   answer.setAttribute("aria-busy", "true");
   try {
     const row = asked();
-    const response = await fetch(call, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
-    const said = await response.json();
-    if (!response.ok) complain(said.error.message);
-    else if (call === "explain") say(explained(said), said);
-    else say(said.predictions.flatMap(one => shown[form.dataset.shown](one, row)), said);
+    const said = await post("predict", row);
+    const parts = said.predictions.flatMap(one => shown[form.dataset.shown](one, row));
+    say(parts, said);
+    if (call !== "explain") return;
+    const why = await post("explain", row);
+    say([...parts, ...explained(why)], { ...said, explanation: why });
   } catch (error) {
-    complain(error instanceof SyntaxError ? `Not JSON: ${error.message}` : "The service does not answer.");
+    if (error instanceof Refused) complain(error.message);
+    else complain(error instanceof SyntaxError ? `Not JSON: ${error.message}` : "The service does not answer.");
   } finally {
     for (const button of buttons) button.disabled = false;
     answer.removeAttribute("aria-busy");

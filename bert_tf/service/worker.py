@@ -10,11 +10,12 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import psutil
 
+from bert_tf.batch import sample_row
 from bert_tf.errors import BertError, FlagError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
@@ -22,6 +23,9 @@ from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
 from bert_tf.service.question import ENCODE, EXPLAIN, MOST_STEPS, NORMALIZE, PREDICT, Part
 from bert_tf.service.settings import ServeConfig
+
+if TYPE_CHECKING:
+    from bert_tf.library.model import Model
 
 _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
@@ -38,11 +42,13 @@ class Description:
     reader: Reader
     calls: tuple[str, ...]  # supported calls
     weight_bytes: int
+    example: Mapping[str, Any] | None = None  # a row of the data of the run
 
     @property
     def form(self) -> forms.Form | None:
         """None if only the family knows the row format."""
-        return forms.of(self.kind, getattr(self.reader.family, "texts", None))
+        form = forms.of(self.kind, getattr(self.reader.family, "texts", None))
+        return form if form is None or self.example is None else dataclasses.replace(form, example=self.example)
 
     @property
     def step(self) -> str:
@@ -127,6 +133,7 @@ class Served:
                 *([ENCODE] if self._encodes else []),
             ),
             weight_bytes=self._model.weight_bytes * (2 if self._encodes else 1),
+            example=_example(self._model),
         )
 
     def load(self) -> None:
@@ -172,6 +179,14 @@ class Served:
 
     def _encode(self, texts: Sequence[Any]) -> Any:
         return self._model.encode(texts, **self._config.vectors)
+
+
+def _example(model: Model) -> Mapping[str, Any] | None:
+    """A row of the model's data; None if there is none that it reads."""
+    row = sample_row.of(model.trained)
+    with contextlib.suppress(BertError):
+        return row if row and model.reader.examples([row]) else None
+    return None
 
 
 def _vector(vector: Any, options: Mapping[str, Any]) -> bytes:

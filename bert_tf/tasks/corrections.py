@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ def read(path: str, action: str) -> dict[str, str]:
         why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
         raise DataError(why, path) from error
     form = tables.TSV if "\t" in first else tables.CSV
-    named = _ID in first.strip().replace("\t", ",").split(",")
+    named = _ID in next(csv.reader([first.strip().replace("\t", ",")]), ())
     table = tables.open_table(path, form=form, header=named)
     wanted = [_ID if named else "1"]
     if action == RELABEL:

@@ -82,6 +82,18 @@ def test_the_code_of_the_card_runs_in_its_folder(tmp_path, monkeypatch):
     names["model"].close()
 
 
+@pytest.mark.parametrize("text", ["A box came late today.", "```\n# not a title \u202e <b> \\"])
+def test_the_code_has_a_row_of_the_data_as_text(tmp_path, text):
+    dev = tmp_path / "dev.jsonl"
+    dev.write_text(json.dumps({"text": text, "label": "a|b"}) + "\n")
+    command = f"python run_classifier.py --task_name=custom --dev_file={dev}"
+    run = write_run(tmp_path / "run", {**runs.CLASSES, "labels": HOSTILE[:2], "texts": 1}, command=command)
+    code = section(card(run), "How to use").partition("```python\n")[2].partition("\n```")[0]
+    assert eval(code.partition("model.predict(")[2].rpartition(")[0].label")[0]) == [text]  # noqa: S307
+    dev.unlink()
+    assert "The parcel arrived late" in card(run)
+
+
 def test_metrics_data_costs_and_limits_are_those_of_the_run(tmp_path):
     schedule, versions = {"train_examples": 40, "steps": 7}, {"bert_tf": "0.0.9", "tensorflow": "2.20.0"}
     run = write_run(tmp_path / "run", schedule=schedule, versions=versions, data_note="bundled sample")

@@ -61,6 +61,21 @@ def test_a_label_stands_once_also_in_older_records(tmp_path):
         load_record(tmp_path)
 
 
+def test_the_results_of_a_run_that_is_overwritten_stay_in_the_record(tmp_path):
+    def claimed_with(**training):
+        claim(tmp_path, other(task_name="MRPC", kind="classification", **training), overwrite=True)
+        return load_record(tmp_path).get("replaced")
+
+    assert claimed_with() is None
+    (tmp_path / run_layout.RESULTS).write_text('{"splits": {"dev": {"accuracy": 0.5, "examples": 8, "labels": ["0"]}}}')
+    assert claimed_with() is None
+    replaced = {"task_name": "MRPC", "splits": {"dev": {"accuracy": 0.5, "examples": 8}}}
+    assert claimed_with(seed=2) == claimed_with(seed=2) == replaced
+    for damaged in ("{", "[]", '{"splits": 3}'):
+        (tmp_path / run_layout.RESULTS).write_text(damaged)
+        assert claimed_with(seed=len(damaged) + 2) is None
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_the_same_run_may_come_again_with_what_does_not_determine_it(claimed, overwrite):
     (claimed / "model.ckpt-5.index").touch()

@@ -181,7 +181,7 @@ def test_smoothing_of_none_shows_the_values(chromium, pages):
 
 def test_script_in_an_example_stays_text(chromium, pages):
     chromium.open(pages / "finished.html", width=1400)
-    assert chromium.evaluate("document.title") == "RTE \N{EN DASH} bert_tf"
+    assert chromium.evaluate("document.title") == "finished: RTE \N{EN DASH} bert_tf"
     assert chromium.evaluate("[...document.scripts].filter(one => one.type !== 'application/json').length") == 2
     assert example.SCRIPT in chromium.evaluate("document.querySelector('ol.wrong p').textContent")
 

@@ -10,20 +10,30 @@ from bert_tf.report import headline, run_files, settings
 from tests.report import example
 
 
-def figures(*folders, costs=True):
+def figures(*folders):
     (group,) = run_files.groups(run_files.read(folders))
-    return {name: (value, note) for name, value, note in headline.figures(group, costs=costs)}
+    return {name: (value, *notes) for name, value, notes in headline.figures(group)}
 
 
 def test_run_has_its_own_figures_and_not_those_of_other_tasks(tmp_path):
     folder = example.finished(tmp_path)
     example.write_json(folder / "AX" / "eval_results.json", example.results(0.1))
     found = figures(folder)
-    assert found["accuracy, dev"] == ("0.7500", "95 %: 0.650 to 0.850")
-    assert found["last logged step"] == ("20", "")
-    assert found["throughput, median"] == ("30", "examples/s")
-    assert found["time in training steps"] == ("6 s", "")
-    assert set(figures(folder, costs=False)) == {"accuracy, dev", "loss, dev", "last logged step"}
+    assert found == {
+        "accuracy, dev": ("0.7500", "95 %: 0.650 to 0.850", "always no: 0.500"),
+        "loss, dev": ("0.5500",),
+        "time in training steps": ("6 s",),
+    }
+
+
+def test_a_run_is_compared_with_the_one_that_it_replaced(tmp_path):
+    folder = example.finished(tmp_path)
+    earlier = {"task_name": "RTE", "splits": {"dev": {"accuracy": 0.7, "examples": 8}}}
+    example.write_json(folder / "run_config.json", {**example.record(), "replaced": earlier})
+    assert figures(folder)["accuracy, dev"][-1] == "last run: 0.7000 (+0.0500)"
+    for change in ({"task_name": "MRPC"}, {"splits": {"dev": {"accuracy": 0.7, "examples": 9}}}, {"splits": 3}):
+        example.write_json(folder / "run_config.json", {**example.record(), "replaced": {**earlier, **change}})
+        assert len(figures(folder)["accuracy, dev"]) == 3
 
 
 def test_series_has_means_and_their_ends_over_the_seeds_that_are_finished(tmp_path):

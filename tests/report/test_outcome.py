@@ -46,20 +46,21 @@ def test_score_with_its_interval_on_a_scale_that_several_runs_share(tmp_path):
     ((key, (score,)),) = outcome.scores([run]).items()
     assert key == KEY
     assert (score.value, score.interval, score.examples) == (0.75, pytest.approx((0.65, 0.85)), 8)
-    assert score.place(0.75) == 75
+    assert score.scale.place(0.75) == 75
     del run.own.results["splits"]["dev"]["intervals_95"]
     assert outcome.scores([run])[KEY][0].interval is None
     first, second = outcome.scores(runs(tmp_path, 0.5, 0.7))[KEY]
     # From 0.4 to 0.8, and a twentieth more at either end.
+    assert (first.value, second.value) == (0.7, 0.5)  # best first
     assert first.scale == second.scale == pytest.approx((0.38, 0.82))
-    assert first.place(0.6) == pytest.approx(50)
+    assert first.scale.place(0.6) == pytest.approx(50)
 
 
 def test_scale_of_a_correlation_has_a_negative_half_and_what_is_to_be_small_none(tmp_path):
     (run,) = runs(tmp_path, -0.5)
     run.own.splits["dev"]["perplexity"] = 965.7
     (score,) = outcome.scores([run])[KEY]
-    assert (score.scale, score.place(-0.5)) == ((-1, 1), 25)
+    assert (score.scale, score.scale.place(-0.5)) == ((-1, 1), 25)
     (score,) = outcome.scores([run])[KEY[:2] + ("perplexity",)]
     assert score.scale[0] == score.scale[1]
     assert "965.7" in page.render([run])
@@ -79,6 +80,30 @@ def test_confusion_by_hand_and_many_labels_by_frequency():
     frequent = [(label, predicted, cell["count"]) for label, predicted, cell in found["frequent"]]
     assert frequent == [("l7", "l2", 9), ("l3", "l4", 2)]
     assert found["kinds"] == 2
+
+
+def test_the_most_frequent_label_by_hand():
+    details = {"labels": ["no", "yes", "never"], "confusion": [[3, 1, 0], [0, 4, 2], [0, 0, 0]], "examples": 10}
+    label, values = outcome.majority(details)
+    assert (label, values["accuracy"], values["macro_f1"]) == ("yes", 0.6, pytest.approx(0.75 / 2))
+    assert outcome.majority({**details, "examples": 4}) is None  # the table counts words, not examples
+    assert outcome.majority({**details, "confusion": 3}) is None
+
+
+@pytest.mark.parametrize(
+    ("confusion", "sentence"),
+    [
+        ([[3, 1], [1, 3]], None),
+        ([[0, 2], [0, 6]], "No better than always predicting yes, whose accuracy is 0.7500."),
+        ([[0, 3], [0, 5]], "Not clearly better than always predicting yes: its accuracy of 0.6250 is inside the interval."),
+    ],
+)
+def test_a_run_that_only_predicts_the_most_frequent_label_says_so(tmp_path, confusion, sentence):
+    (run,) = runs(tmp_path, 0.7)
+    run.own.splits["dev"]["confusion"] = confusion
+    text = page.render([run])
+    assert ('class="warn"' in text) is (sentence is not None)
+    assert sentence is None or sentence in text
 
 
 @pytest.mark.parametrize("counts", [None, [[1, 2]], [[1], [2, 3]], "x", [[1, "a"], [2, 3]]])

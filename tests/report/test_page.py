@@ -80,7 +80,7 @@ def test_shows_all_of_a_run(finished):
     for part in (
         "RTE",
         "0.7500",
-        "95 %: 0.650 to 0.850",
+        "95 %: 0.650 to 0.850 always no: 0.500",
         "Trained and evaluated at step 20 of 20.",
         "The run was input-bound.",
         "By phase phase ms a step share operations GFLOP/s of peak forward 0.6 75.0 % 2 5 50.0 %",
@@ -90,7 +90,7 @@ def test_shows_all_of_a_run(finished):
         "Memory of step 8: 200 MiB at the peak",
         "The peak is 2 ms after the first allocation; the allocator counted a peak of 220 MiB",
         "backward 60.0 30.0 %",
-        "memory of the host, highest 950 MiB",
+        "highest 950 at step 20, last 950 at step 20",
     ):
         assert part in found.text
 
@@ -137,6 +137,37 @@ def test_no_text_of_a_run_is_markup(tmp_path, mark):
         assert " ".join(mark.split()) in found.text
 
 
+def test_quality_is_above_costs(finished, tmp_path):
+    order = ["results", "mistakes", "learning", "speed", "operations", "configuration", "environment"]
+    assert [name for name in outline(finished).ids if name in order] == order
+    several = outline(finished, example.finished(tmp_path / "other", seed=2)).ids
+    assert [name for name in several if name in (*order, "runs")] == [*order[:2], "runs", *order[2:]]
+
+
+def test_titles_name_the_folder_and_the_data(tmp_path):
+    def titled(name, **training):
+        folder = example.begun(tmp_path / name, **training)
+        record = {**example.record(**training), "command": "python run.py --train_file=/data/tickets.csv"}
+        example.write_json(folder / "run_config.json", record)
+        return outline(folder).text.partition(" \N{EN DASH} bert_tf")[0]
+
+    assert titled("first") == "first: RTE"
+    assert titled("series/seed-3") == "series/seed-3: RTE"
+    assert titled("own", task_name="custom", kind="multi_label") == "own: tickets.csv, multi-label"
+
+
+def test_what_says_nothing_is_left_out(tmp_path):
+    folder = example.finished(tmp_path)
+    example.write_lines(folder / "metrics.jsonl", example.METRICS[:1])
+    example.write_lines(folder / "evaluations.jsonl", example.EVALUATIONS[:1])
+    found = outline(folder)
+    assert found.pictures == 2  # of the memory of a step
+    assert "learning" not in found.ids
+    for path in ("metrics.jsonl", "timing.json", "profile/phases.json", "memory_trace_step8.txt", "live_memory_step8.tsv"):
+        (folder / path).unlink()
+    assert "speed" not in outline(folder).ids
+
+
 def test_links_lead_to_a_place(finished, tmp_path):
     begun = outline(example.begun(tmp_path / "begun"))
     assert "results" not in begun.ids
@@ -172,30 +203,32 @@ def test_run_without_mistakes_or_that_learned_nothing_says_so(finished):
     content["splits"]["dev"]["collapsed"] = "all predictions are yes"
     example.write_json(finished / "eval_results.json", content)
     text = outline(finished).text
-    assert "Nothing was learned: all predictions are yes." in text
+    assert "Nothing was learned on dev: all predictions are yes." in text
+    series = [finished, example.finished(finished.with_name("other"), seed=2)]
+    assert "run collapsed 0.7500" in outline(*series).text
     assert "there is no wrong_examples.jsonl" in text
 
 
 def test_several_runs_share_their_charts(finished, tmp_path):
     both = outline(finished, example.finished(tmp_path / "other", accuracy=0.5, seed=2))
     assert both.pictures == 12  # two of a step for each
-    assert "Mean over 2 seeds 0.6250, standard deviation 0.1768." in both.text
+    assert "mean of 2 seeds 0.6250 sd 0.1768" in both.text
     assert "What differs; all else is the same" in both.text
 
 
 def test_no_mean_over_runs_that_differ_in_more_than_the_seed(finished, tmp_path):
     text = outline(finished, example.finished(tmp_path / "other", accuracy=0.5, seed=2, learning_rate=1.0)).text
-    assert "Mean over" not in text
+    assert "mean of 2 seeds" not in text
     assert all(part in text for part in ("a mean over them would say nothing", "0.7500", "0.5000"))
 
 
 def test_series_beside_a_run_has_the_mean_of_its_seeds_alone(finished, tmp_path):
     for seed, accuracy in ((1, 0.4), (2, 0.6)):
         example.finished(tmp_path / "small" / f"seed-{seed}", seed=seed, accuracy=accuracy, layers=2)
-    assert outline(tmp_path / "small").text.startswith("RTE: 2 seeds")
+    assert outline(tmp_path / "small").text.startswith("small: RTE, 2 seeds")
     text = outline(finished, tmp_path / "small").text
-    assert "Mean over 2 seeds (small) 0.5000, standard deviation 0.1414." in text
-    assert "mean of 2: 0.4000 to 0.6000" in text
+    assert "mean of 2 seeds small 0.5000 sd 0.1414" in text
+    assert "mean of 2: 0.4000 to 0.6000" in outline(tmp_path / "small").text
     assert "small mean of 2 seeds, in a band from the lowest to the highest" in text
 
 

@@ -68,4 +68,4 @@ def test_the_page_shows_the_rule_if_there_are_measures(folder):
     text = page.render(run_files.read([folder]))
     assert 'id="calibration"' in text
     assert "Quality of probabilities on 81 examples; fitted on 81 others" in text
-    assert "have an ECE of 0.0300 on average" in text
+    assert "would have an ECE of about 0.0300 on this many examples" in text

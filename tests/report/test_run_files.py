@@ -89,8 +89,9 @@ def test_series_is_one_group_and_a_sample(tmp_path):
     named = [second / "seed-1", second / "seed-2", tmp_path / "." / "b" / "seed-1"]
     assert found(run_files.groups, *named) == [("seed-1", ["seed-1"]), ("seed-2", ["seed-2"])]
     assert found(run_files.samples, *named) == [("seed-1, seed-2", ["seed-1", "seed-2"])]
-    # A series that was trained in two ways is no group.
-    assert len(found(run_files.groups, series(second, 3, learning_rate=1.0))) == 3
+    # A series that was trained in two ways is two groups.
+    mixed = found(run_files.groups, series(second, 3, learning_rate=1.0))
+    assert mixed == [("seed-1, seed-2", ["seed-1", "seed-2"]), ("seed-3", ["seed-3"])]
 
 
 @pytest.mark.parametrize(

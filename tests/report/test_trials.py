@@ -104,6 +104,48 @@ def test_the_best_score_stands_beside_its_held_out_one(folder):
     assert "Best accuracy: 0.7100, held out 0.6500 (MRPC-trial11: " in trial_charts.note(only(folder))
 
 
+@pytest.fixture
+def grid(tmp_path):
+    """Two rates with three seeds each: one run collapsed, one failed."""
+    folder = tmp_path / "grid"
+    for rate, scores in ((2e-5, (0.5, 0.62, 0.64)), (5e-5, (0.7, 0.72, None))):
+        for seed, score in enumerate(scores):
+            name = f"RTE-learning_rate={rate:.4g}-seed{seed}"
+            error = "no memory" if score is None else None
+            write(folder, name, score, task="RTE", error=error, learning_rate=rate)
+            path = folder / "results" / f"{name}.json"
+            collapsed = "all predictions are no" if score == 0.5 else None
+            example.write_json(path, {**json.loads(path.read_text()), "collapsed": collapsed})
+            if score:
+                example.finished(folder / name, accuracy=score, seed=seed, learning_rate=rate)
+    (folder / "sweep.tsv").write_text("")
+    return folder
+
+
+def test_settings_stand_best_first_with_their_seeds(grid):
+    found = only(grid)
+    assert [(one.varying["learning_rate"], one.mean, one.sd, one.marks) for one in found.ranked] == [
+        (5e-5, pytest.approx(0.71), pytest.approx(0.0141, abs=1e-4), ["1 failed"]),
+        (2e-5, pytest.approx(0.5867, abs=1e-4), pytest.approx(0.0757, abs=1e-4), ["1 collapsed"]),
+    ]
+    note = "6 runs, 1 failed, 1 collapsed. Best accuracy: 0.7100 (mean of 2 runs: learning_rate=5e-05)."
+    assert trial_charts.note(found) == note
+
+
+def test_the_page_of_a_sweep_has_the_settings_first_and_names_those_of_each_mean(grid):
+    text = rendered(grid)
+    order = [text.index(f'id="{name}"') for name in ("search", "results", "mistakes", "runs", "learning", "speed")]
+    assert order == sorted(order)
+    assert text.index('<th scope="row" data-name="learning_rate">5e-05') < text.index('data-name="learning_rate">2e-05')
+    for rate, mean, count in (("5e-05", 0.71, 2), ("2e-05", 0.5867, 3)):
+        row = f'mean of {count} seeds<small class="soft">RTE-learning_rate={rate}</small></th><td class="n">{mean:.4f}'
+        assert row in text
+    assert "<u style=" in text
+
+    curves = [group.name for group in run_files.groups(run_files.read([grid]))]
+    assert curves == ["RTE-learning_rate=2e-05", "RTE-learning_rate=5e-05"]
+
+
 @pytest.mark.parametrize(
     ("values", "ticks", "places"),
     [
@@ -146,7 +188,7 @@ def test_importance_is_unknown_from_few_runs_equal_scores_or_noise(folder):
     rewrite(lambda: 0.7)
     assert importance.importance(only(folder)) is None
     rewrite(random.Random(2).random)
-    assert importance.importance(only(folder)).shares is None
+    assert importance.importance(only(folder)) is None
 
 
 def rendered(*folders):
@@ -172,7 +214,9 @@ def test_the_page_of_a_grid_has_no_history_and_of_one_setting_nothing(tmp_path):
     text = rendered(tmp_path / "grid")
     assert "Settings and accuracy</h3>" in text
     assert "by run</h3>" not in text
-    assert 'id="search"' not in rendered(tmp_path / "line")
+    line = rendered(tmp_path / "line")
+    assert 'id="search"' in line
+    assert "Settings and accuracy</h3>" not in line
     (tmp_path / "grid" / "sweep.tsv").unlink()  # a folder of ordinary runs
     assert 'id="search"' not in rendered(*(tmp_path / "grid" / f"MRPC-{number}" for number in range(4)))
 
@@ -181,7 +225,8 @@ def test_each_of_several_sweeps_has_its_name(folder, tmp_path):
     (tmp_path / "other").mkdir()
     for path in folder.iterdir():
         path.rename(tmp_path / "other" / path.name) if path.name.endswith("trial0") else None
-    write(tmp_path / "other", "MRPC-trial1", 0.5, learning_rate=1.0)
+    for number in (1, 2):
+        write(tmp_path / "other", f"MRPC-trial{number}", 0.5, learning_rate=1.0 * number)
     (tmp_path / "other" / "sweep.tsv").write_text("")
     text = rendered(folder, tmp_path / "other")
     assert "<h3>search, MRPC</h3>" in text

@@ -50,19 +50,28 @@ ASK = """(async () => {
     await new Promise(go => setTimeout(go, 20));
   return document.getElementById('answer').innerText;
 })()"""
+EXPLAINED = """(async () => {
+  while (!document.querySelector("mark")) await new Promise(go => setTimeout(go, 20));
+  document.querySelector("#answer details").open = true;
+  return document.getElementById("answer").innerText;
+})()"""
+BARS = "[...document.querySelectorAll('.bar')].map(bar => bar.clientWidth / bar.parentElement.clientWidth)"
 MARKS = "[...document.querySelectorAll('mark')].map(mark => mark.textContent)"
 UNLABELLED = "[...document.querySelectorAll('textarea, button')].filter(one => !(one.labels.length || one.textContent)).length"
 
 
+CALLS = ("predict", "explain")
+
+
 class Canned(Toy):
-    def __init__(self, kind, answer):
+    def __init__(self, kind, answer, explanation=None):
         family = families.of_record({"kind": kind, **KINDS[kind][0]}) if kind in KINDS else READER.family
         reader = dataclasses.replace(READER, family=family)
-        super().__init__(description(kind=kind, reader=reader, calls=("predict", "explain")))
-        self._canned = json.dumps({"id": "test-0", **answer}).encode()
+        super().__init__(description(kind=kind, reader=reader, calls=CALLS))
+        self._canned = {call: json.dumps({"id": "test-0", **(one or {})}) for call, one in zip(CALLS, (answer, explanation))}
 
-    def _answer(self, *_):
-        return self._canned
+    def _answer(self, _, part):
+        return self._canned[part.call].encode()
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +109,12 @@ EXPLANATION = {
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_words_of_an_explanation_are_coloured(chromium, dark):
-    with Running(Canned("classification", EXPLANATION)) as running:
+    with Running(Canned("classification", ANSWERS["classification"][0], EXPLANATION)) as running:
         chromium.open(f"http://127.0.0.1:{running.port}/", width=500, dark=dark)
-        text = chromium.evaluate(ASK % ("{}", "explain"))
-    for part in ("<b>1</b>", "Output 2.5000, without words 0.1250; completeness error 0.40 %.", "+0.5000", "-0.2500"):
+        chromium.evaluate(ASK % ("{}", "explain"))
+        text = chromium.evaluate(EXPLAINED)
+    facts = "Output 2.5000, without words 0.1250; completeness error 0.40 %."
+    for part in ("75.0 %", "Why <b>1</b>", facts, "+0.5000", "-0.2500"):
         assert part in text
     assert chromium.evaluate(MARKS) == EXPLANATION["words"]
     colours = chromium.evaluate("[...document.querySelectorAll('mark')].map(mark => getComputedStyle(mark).backgroundColor)")
@@ -117,7 +128,7 @@ def test_a_refusal_is_shown(chromium):
     with Running(max_text_length=3) as running:
         chromium.open(f"http://127.0.0.1:{running.port}/", width=800)
         text = chromium.evaluate(ASK % (json.dumps({"text_a": "a long text"}), "predict"))
-    assert text.startswith("a text of 13 characters, at most 3")
+    assert text.startswith("a text of 39 characters, at most 3")
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -129,3 +140,14 @@ def test_the_list_of_paths_is_readable(chromium, dark):
     assert chromium.complaints == []
     assert chromium.evaluate(OVERFLOWING) == []
     assert chromium.evaluate(LEAST_CONTRAST) >= 4.5
+
+
+def test_probabilities_are_bars_and_the_example_is_a_row_of_the_data(chromium):
+    toy = Canned("classification", ANSWERS["classification"][0])
+    toy.description = dataclasses.replace(toy.description, example={"text": "a row <i>of</i> dev"})
+    with Running(toy) as running:
+        chromium.open(f"http://127.0.0.1:{running.port}/", width=800)
+        assert chromium.evaluate("document.querySelector('textarea').value") == "a row <i>of</i> dev"
+        chromium.evaluate(ASK % ("{}", "predict"))
+    high, low = chromium.evaluate(BARS)
+    assert high / low == pytest.approx(3, rel=0.02)

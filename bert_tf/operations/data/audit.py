@@ -133,8 +133,10 @@ def audit(settings: AuditSettings, *, environment: Mapping[str, str]) -> AuditRe
     summary = "\n".join([*table(("problem", "rows", "score"), kinds, left=(0, 2)), "", *notes])
     separator = getattr(task.family, "label_separator", " ")
     result = AuditResult(tuple(ranked), summary, folder / TABLE, folder / PAGE)
+    own = settings.tasks.custom
+    name = Path(own.train_file or own.dev_file or task.name).name
     cells = findings.table(ranked, separator).encode(errors="backslashreplace")
-    _write(result, cells, page.render(task.name, ranked, summary, separator, digest=hashlib.sha256(cells).hexdigest()))
+    _write(result, cells, page.render(name, task.family, ranked, notes, separator, digest=hashlib.sha256(cells).hexdigest()))
     return result
 
 
