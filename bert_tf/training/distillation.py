@@ -42,6 +42,7 @@ from bert_tf.training.settings import FEW_TEXTS, RECOMBINED
 
 UNLABELLED = "unlabelled"  # name of the split of --unlabelled
 
+_RECIPE: Mapping[str, Any] = {"train_batch_size": 8, "num_train_epochs": 4.0}  # with recombined pairs (docs/distillation.md)
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
 _CHUNK = 1024  # examples computed between writes to disk
 _DONE = "examples.json"  # the number of finished ones
@@ -69,7 +70,10 @@ def with_recombined(settings: FineTuneConfig, family: Family, examples: Sequence
             " (--unlabelled=FILE)",
             len(examples),
         )
-    return settings.replaced({"recombine": count})
+    recipe = {name: value for name, value in (_RECIPE if count else {}).items() if name not in settings.given}
+    if settings.train.num_train_steps:
+        recipe.pop("num_train_epochs", None)
+    return settings.replaced({"recombine": count, **recipe})
 
 
 def more_examples(settings: FineTuneConfig, teacher: Trained, examples: Sequence[Example]) -> list[Any]:

@@ -208,7 +208,9 @@ def test_how_many_pairs_are_recombined_depends_on_the_rows_and_on_other_texts(te
     examples = [SentenceExample("1", *["text"] * texts)] * rows
     settings = configured_distillation({"task_name": "MRPC"}, teacher="teacher", output_dir="out", **asked)
     family = SimpleNamespace(kind=CLASSIFICATION)
-    assert distillation.with_recombined(settings, family, examples).distillation.recombine == count
+    decided = distillation.with_recombined(settings, family, examples)
+    assert decided.distillation.recombine == count
+    assert decided.train.train_batch_size == (8 if count else settings.train.train_batch_size)
     assert said in caplog.text
     assert bool(said) == bool(caplog.text)
 
