@@ -163,6 +163,8 @@ MISTAKEN = {
     "sweep wrong.yaml --output_dir=out": "learning_rate: 'abc' is not a number",
     "sweep wrong.yaml --output_dir=out --plan": "learning_rate: 'abc' is not a number",
     "sweep right.yaml --output_dir=out --search=tpe --budget=2": "--budget=2: write hours",
+    "sweep right.yaml --output_dir=out --plan --trials=5": "--trials belongs to --search=random or --search=tpe",
+    "sweep model.yaml --output_dir=out --plan": "none/x: no checkpoint of this name",
     "fine-tune --task_name=MRPC --learning_rate=abc": "--learning_rate=abc",
     "serve . --port=99999": "--port=99999",
 }
@@ -171,6 +173,7 @@ MISTAKEN = {
 def test_a_mistake_is_refused_before_tensorflow_is_imported(tmp_path):
     (tmp_path / "wrong.yaml").write_text("tasks: [MRPC]\nsettings: {learning_rate: [1e-5, abc]}")
     (tmp_path / "right.yaml").write_text("tasks: [MRPC]\nsettings: {learning_rate: [1e-5, 2e-5]}")
+    (tmp_path / "model.yaml").write_text("tasks: [MRPC]\nsettings: {init_checkpoint: [none/x, none/y]}")
     said = refused_without_tensorflow(tmp_path, MISTAKEN)
     assert [part for part, message in zip(MISTAKEN.values(), said) if part not in message] == []
 

@@ -124,6 +124,8 @@ def _check(settings: SweepSettings) -> None:
     given = [f"--{name}" for name in _OF_SEARCHES if getattr(settings, name) != getattr(SweepSettings, name)]
     if given and settings.search == GRID:
         raise FlagError(f"{given[0]} belongs to --search=random or --search=tpe")
+    if settings.budget is not None:
+        _seconds(settings.budget)
     if (settings.launch == SLURM) != bool(settings.nodes) or (settings.slurm and settings.launch != SLURM):
         raise FlagError("--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm")
 
@@ -173,6 +175,7 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     from bert_tf.sweeps import plan, schedule
 
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli)
+    _check(settings)
     runs = plan.runs(file, Path(settings.output_dir), os.environ)
     from bert_tf.sweeps import leader  # imports TensorFlow
 

@@ -154,7 +154,10 @@ def _value(row: Setting, value: Any) -> Any:
             raise FlagError(f"{row.name}: {value!r} is not a number") from None
     if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    return checked(row, value)
+    value = checked(row, value)
+    if row.refuse_missing is not None and isinstance(value, str):
+        row.refuse_missing(value)
+    return value
 
 
 def _range(row: Setting, value: Mapping[str, Any]) -> Range:
