@@ -129,7 +129,7 @@ def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
         done = job.fine_tune(config, environment=os.environ, task=task)
     if done.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
-    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / run_layout.PAGE}")
+    progress.say(f"the run is in {done.output_dir}, its report in {done.output_dir / run_layout.PAGE}")
     return done
 
 
