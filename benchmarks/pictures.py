@@ -45,7 +45,7 @@ BERT_BASE = {
 }
 PLAN = ("memory", "plan", "--bert_config_file=bert_base.json", "--max_seq_length=128", "--train_batch_size=32")
 SWEEP = """tasks: [custom]
-seeds: 1-3
+seeds: 1-2
 settings:
   train_file: tickets/train.csv
   dev_file: tickets/dev.csv
