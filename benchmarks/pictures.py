@@ -82,7 +82,7 @@ class Shot:
 SHOTS = {
     "report": Shot("out/tickets/report.html"),
     "audit": Shot("out/audit/audit.html", height=800),
-    "explanation": Shot("out/tickets/report.html", selector=".explained, .words, #mistakes", height=600),
+    "explanation": Shot("out/tickets/report.html", selector="li:has(mark[style])", height=600),
     "reliability": Shot("out/tickets/report.html", selector="#calibration", height=700),
     "sweep": Shot("out/sweep/report.html"),
     "service": Shot(SERVICE, script=EXPLAIN, height=900),
