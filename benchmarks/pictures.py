@@ -82,8 +82,8 @@ class Shot:
 SHOTS = {
     "report": Shot("out/tickets/report.html"),
     "audit": Shot("out/audit/audit.html", height=800),
-    "explanation": Shot("out/tickets/report.html", selector="li:has(mark[style])", height=600),
-    "reliability": Shot("out/tickets/report.html", selector="#calibration", height=700),
+    "explanation": Shot("out/corrected/report.html", selector="li:has(mark[style])", height=600),
+    "reliability": Shot("out/corrected/report.html", selector="#calibration", height=700),
     "sweep": Shot("out/sweep/report.html"),
     "service": Shot(SERVICE, script=EXPLAIN, height=900),
     "memory_plan": Shot("memory_plan.html", widths=(900,)),
@@ -103,14 +103,22 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def make_runs(folder: Path) -> None:
-    """Trains, audits and calibrates what the pages show; what is there is not made again, except for reports."""
+    """Runs the commands of docs/your_data.md, and others; only pages are made again if a run is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "out/tickets/decision.json").exists():
+    if not (folder / "out/corrected/decision.json").exists():
         subprocess.run([sys.executable, str(ROOT / "docs" / "tickets.py")], cwd=folder, check=True)
-        run(folder, *TICKETS, "--eval_every_n_steps=20", "--output_dir=out/tickets")
-        run(folder, "calibrate", "out/tickets", "--abstain=risk:0.02")
-    run(folder, "report", "out/tickets", "--explain=5")
+        run(folder, *TICKETS, "--output_dir=out/tickets")
+        run(folder, "data", "audit", *TICKETS, "--output_dir=out/audit")
+        run(
+            folder,
+            *TICKETS,
+            *(f"--{name}=out/audit/audit.csv" for name in ("relabel", "exclude_rows")),
+            "--output_dir=out/corrected",
+        )
+        run(folder, "calibrate", "out/corrected", "--abstain=risk:0.02")
     run(folder, "data", "audit", *TICKETS, "--output_dir=out/audit", "--overwrite")
+    run(folder, "report", "out/tickets")
+    run(folder, "report", "out/corrected", "--explain=5")
     if not (folder / "out/sweep/sweep.tsv").exists():
         (folder / "sweep.yaml").write_text(SWEEP)
         run(folder, "sweep", "sweep.yaml", "--output_dir=out/sweep")
@@ -132,8 +140,8 @@ def _terminal(text: str) -> str:
 
 @contextlib.contextmanager
 def service(folder: Path) -> Iterator[None]:
-    """Serves the run of the tickets."""
-    command = [sys.executable, "-m", "bert_tf", "serve", "out/tickets", f"--port={PORT}"]
+    """Serves the model."""
+    command = [sys.executable, "-m", "bert_tf", "serve", "out/corrected", f"--port={PORT}"]
     process = subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
         for _ in range(120):

@@ -1,7 +1,7 @@
 """Writes the support tickets of docs/your_data.md: python docs/tickets.py
 
-tickets/train.csv, dev.csv and new.csv, which has no labels. All texts are invented. tickets/wrong_labels.csv lists the rows of
-train.csv whose label was changed on purpose.
+tickets/train.csv, dev.csv and new.csv, which has no labels. All texts are invented. The last topics of each queue are not in
+train.csv. tickets/wrong_labels.csv lists the rows whose label was changed on purpose.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import random
 from pathlib import Path
 
 SIZES = {"train": 400, "dev": 120, "new": 60}
-WRONG = 16  # rows of train.csv
+WRONG = {"train": 16, "dev": 4}  # rows
+KNOWN = 9  # topics of a queue in train.csv
 SEED = 12
 
 TOPICS = {  # queue: subject and message
@@ -124,12 +125,15 @@ VALUES = {
 }
 
 
-def ticket(queue: str, draw: random.Random) -> dict[str, str]:
-    """Returns a random ticket of a queue; a third mention another queue's matter, and a third have an uninformative subject."""
-    subject, message = draw.choice(TOPICS[queue])
+def ticket(queue: str, topics: int | None, draw: random.Random) -> dict[str, str]:
+    """Returns a random ticket of a queue; many mention another queue's matter, and a third have an uninformative subject."""
+    subject, message = draw.choice(TOPICS[queue][:topics])
     other = draw.choice([name for name in ASIDES if name != queue])
-    aside = draw.choice(ASIDES[other]) if draw.random() < 0.33 else ""
-    middle = [message, aside] if draw.random() < 0.5 else [aside, message]
+    kind = draw.random()
+    aside = draw.choice(ASIDES[other]) if kind < 0.3 else ""
+    if kind > 0.9:
+        aside = f"By the way: {draw.choice(TOPICS[other][:KNOWN])[1]}"
+    middle = [message, aside] if kind > 0.9 or draw.random() < 0.5 else [aside, message]
     sentences = [draw.choice(OPENERS), *middle, draw.choice(CONTEXTS), draw.choice(CLOSERS)]
     values = {name: draw.choice(choices) for name, choices in VALUES.items()}
     numbers = {"number": draw.randrange(1000, 9999), "price": draw.randrange(5, 300), "days": draw.randrange(2, 60)}
@@ -149,14 +153,15 @@ def write(path: Path, rows: list[dict[str, str]]) -> None:
 
 def numbered(name: str, size: int, draw: random.Random) -> list[dict[str, str]]:
     """Returns the tickets of a file: T001, T002, ... of train.csv."""
-    tickets = (ticket(draw.choice(list(TOPICS)), draw) for _ in range(size))
+    topics = KNOWN if name == "train" else None
+    tickets = (ticket(draw.choice(list(TOPICS)), topics, draw) for _ in range(size))
     return [{"ticket": f"{name[0].upper()}{number:03d}", **row} for number, row in enumerate(tickets, start=1)]
 
 
-def mislabel(rows: list[dict[str, str]], draw: random.Random) -> list[dict[str, str]]:
+def mislabel(rows: list[dict[str, str]], count: int, draw: random.Random) -> list[dict[str, str]]:
     """Changes the labels of some rows; returns their numbers, right and written labels."""
     wrong = []
-    for row in (rows[number] for number in sorted(draw.sample(range(len(rows)), WRONG))):
+    for row in (rows[number] for number in sorted(draw.sample(range(len(rows)), count))):
         label = draw.choice([queue for queue in TOPICS if queue != row["queue"]])
         wrong.append({"ticket": row["ticket"], "right": row["queue"], "written": label})
         row["queue"] = label
@@ -169,7 +174,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     draw = random.Random(SEED)  # noqa: S311
     files = {name: numbered(name, size, draw) for name, size in SIZES.items()}
-    files["wrong_labels"] = mislabel(files["train"], draw)
+    files["wrong_labels"] = [row for name, count in WRONG.items() for row in mislabel(files[name], count, draw)]
     for row in files["new"]:
         del row["queue"]
     for name, rows in files.items():

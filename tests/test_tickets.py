@@ -22,24 +22,19 @@ def tickets(tmp_path_factory):
 
 
 def test_files_have_the_rows_and_queues_that_the_page_names(tickets):
-    assert {name: len(rows) for name, rows in tickets.items()} == {"train": 400, "dev": 120, "new": 60, "wrong_labels": 16}
+    assert {name: len(rows) for name, rows in tickets.items()} == {"train": 400, "dev": 120, "new": 60, "wrong_labels": 20}
     assert {row["queue"] for row in tickets["train"]} == {"account", "billing", "delivery", "technical"}
     assert list(tickets["new"][0]) == ["ticket", "subject", "message"]
 
 
-def test_the_list_of_wrong_labels_is_that_of_the_training_rows(tickets):
-    written = {row["ticket"]: row["queue"] for row in tickets["train"]}
+def test_the_list_of_wrong_labels_is_that_of_the_rows(tickets):
+    written = {row["ticket"]: row["queue"] for row in (*tickets["train"], *tickets["dev"])}
     assert all(written[row["ticket"]] == row["written"] != row["right"] for row in tickets["wrong_labels"])
 
 
 def test_the_tickets_are_the_same_everywhere(tickets):
     """The page shows outputs of a run with them."""
-    assert tickets["train"][0] == {
-        "ticket": "T001",
-        "subject": "Two accounts",
-        "message": (
-            "Sorry to bother you again. I registered twice by mistake, please merge both profiles."
-            " I noticed this only today. Kind regards"
-        ),
-        "queue": "account",
-    }
+    assert tickets["wrong_labels"][0] == {"ticket": "T001", "right": "delivery", "written": "account"}
+    assert tickets["new"][-1]["message"] == (
+        "Dear team, I booked express shipping and waited 15 days. I have been a customer for 15 years. Thanks for your help!"
+    )
