@@ -43,7 +43,7 @@ BERT_BASE = {
     "max_position_embeddings": 512,
     "type_vocab_size": 2,
 }
-PLAN = ("memory", "plan", "--bert_config_file=bert_base.json", "--max_seq_length=128", "--train_batch_size=32")
+PLAN = ("memory", "plan", "--max_seq_length=128", "--train_batch_size=32", "--gpu_memory_mb=5175")
 SWEEP = """tasks: [custom]
 seeds: 1-2
 settings:
@@ -64,7 +64,7 @@ EXPLAIN = f"""(async () => {{
   [...document.querySelectorAll('form button')].find(one => /explain/i.test(one.textContent)).click();
   for (let wait = 0; wait < 400 && (answer.innerHTML === before || answer.querySelector('[aria-busy=true]')); wait++)
     await new Promise(go => setTimeout(go, 50));
-  await new Promise(go => setTimeout(go, 1000));
+  await new Promise(go => setTimeout(go, 4000));
 }})()"""
 
 
@@ -86,7 +86,7 @@ SHOTS = {
     "reliability": Shot("out/corrected/report.html", selector="#calibration", height=700),
     "sweep": Shot("out/sweep/report.html"),
     "service": Shot(SERVICE, script=EXPLAIN, height=900),
-    "memory_plan": Shot("memory_plan.html", widths=(900,)),
+    "memory_plan": Shot("memory_plan.html", selector="pre", widths=(900,)),
 }
 TIMELINE = "timeline"  # drawn by `memory peak --pictures`
 
@@ -127,8 +127,9 @@ def make_runs(folder: Path) -> None:
         run(folder, *TICKETS, "--do_train", "--num_train_steps=8", "--memory_trace_step=5", "--output_dir=out/trace")
     run(folder, "memory", "peak", "out/trace/live_memory_step5.tsv", "--pictures=drawn")
     (folder / "bert_base.json").write_text(json.dumps(BERT_BASE))
-    printed = run(folder, *PLAN, "--gpu_memory_mb=5175")
-    (folder / "memory_plan.html").write_text(_terminal(f"$ python -m bert_tf {' '.join(PLAN)} --gpu_memory_mb=5175\n{printed}"))
+    plan = f"$ python -m bert_tf {' '.join(PLAN)} \\\n    --bert_config_file=$BERT_BASE_DIR/bert_config.json\n"
+    plan += run(folder, *PLAN, "--bert_config_file=bert_base.json")
+    (folder / "memory_plan.html").write_text(_terminal(plan))
 
 
 def _terminal(text: str) -> str:
