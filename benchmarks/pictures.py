@@ -115,7 +115,7 @@ def make_runs(folder: Path) -> None:
             *(f"--{name}=out/audit/audit.csv" for name in ("relabel", "exclude_rows")),
             "--output_dir=out/corrected",
         )
-        run(folder, "calibrate", "out/corrected", "--abstain=risk:0.02")
+        run(folder, "calibrate", "out/corrected", "--abstain=coverage:0.9")
     run(folder, "data", "audit", *TICKETS, "--output_dir=out/audit", "--overwrite")
     run(folder, "report", "out/tickets")
     run(folder, "report", "out/corrected", "--explain=5")
