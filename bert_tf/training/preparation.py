@@ -39,7 +39,7 @@ _OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
 _LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
 _ASKED_AFTERWARDS = {"seeds", "target_metric"}
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
-# The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (docs/speed.md,
+# The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (README,
 # "Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A checkpoint named by the
 # user gets the published defaults or those of the family. The bundled samples are small; families define their recipes.
 _RECIPES: Mapping[str, Mapping[str, float | str]] = {
