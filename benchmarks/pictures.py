@@ -12,6 +12,9 @@ import dataclasses
 import html
 import json
 import os
+import random
+import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +29,8 @@ from tests.report import browser
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 WIDTHS = (1400, 400)
-COLOURS = 64  # of a picture's palette
+COLOURS = 256  # of a picture's palette
+TICKETS_TO_CALIBRATE = 1200  # a reliability diagram needs more than the 120 of dev
 PORT = 8573
 SERVICE = f"http://127.0.0.1:{PORT}/"
 TICKETS = (
@@ -62,9 +66,9 @@ EXPLAIN = f"""(async () => {{
   field.dispatchEvent(new Event('input', {{bubbles: true}}));
   const answer = document.querySelector('#answer'), before = answer.innerHTML;
   [...document.querySelectorAll('form button')].find(one => /explain/i.test(one.textContent)).click();
-  for (let wait = 0; wait < 400 && (answer.innerHTML === before || answer.querySelector('[aria-busy=true]')); wait++)
-    await new Promise(go => setTimeout(go, 50));
-  await new Promise(go => setTimeout(go, 4000));
+  const isBusy = () => answer.innerHTML === before || [...document.querySelectorAll('form button')].some(one => one.disabled);
+  for (let wait = 0; wait < 600 && isBusy(); wait++) await new Promise(go => setTimeout(go, 50));
+  await new Promise(go => setTimeout(go, 300));
 }})()"""
 
 
@@ -83,7 +87,7 @@ SHOTS = {
     "report": Shot("out/tickets/report.html"),
     "audit": Shot("out/audit/audit.html", height=800),
     "explanation": Shot("out/corrected/report.html", selector="li:has(mark[style])", height=600),
-    "reliability": Shot("out/corrected/report.html", selector="#calibration", height=700),
+    "reliability": Shot("out/calibrated/report.html", selector="#calibration", height=700),
     "sweep": Shot("out/sweep/report.html"),
     "service": Shot(SERVICE, script=EXPLAIN, height=900),
     "memory_plan": Shot("memory_plan.html", selector="pre", widths=(900,)),
@@ -119,6 +123,12 @@ def make_runs(folder: Path) -> None:
     run(folder, "data", "audit", *TICKETS, "--output_dir=out/audit", "--overwrite")
     run(folder, "report", "out/tickets")
     run(folder, "report", "out/corrected", "--explain=5")
+    if not (folder / "out/calibrated").exists():
+        shutil.copytree(folder / "out/corrected", folder / "out/calibrated")
+        module = runpy.run_path(str(ROOT / "docs" / "tickets.py"))
+        module["write"](folder / "more.csv", module["numbered"]("more", TICKETS_TO_CALIBRATE, random.Random(1)))  # noqa: S311
+        run(folder, "calibrate", "out/calibrated", "--data=more.csv")
+    run(folder, "report", "out/calibrated")
     if not (folder / "out/sweep/sweep.tsv").exists():
         (folder / "sweep.yaml").write_text(SWEEP)
         run(folder, "sweep", "sweep.yaml", "--output_dir=out/sweep")
@@ -172,7 +182,7 @@ def shrink(source: Path, path: Path) -> None:
     from PIL import Image
 
     with Image.open(source) as picture:
-        small = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size // 1000} kB", flush=True)  # noqa: T201
 
