@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
+PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
 _MARK = re.compile(r"<!-- (?:(output)|not run: (.+)|ends with status (\d+)) -->")
 _BASE = "uncased_L-12_H-768_A-12"
 _FOLDERS = {  # what people have, by the variables of the pages

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import explanations
 from benchmarks.quality import pretraining as quality
 from bert_tf.cli.flags import read
-from tests import architecture_page, declared
+from tests import architecture_page, declared, page_blocks
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FAMILIES = ("squad", "tagging", "choice", "vectors")
@@ -92,11 +92,31 @@ def test_the_picture_of_the_architecture_is_the_code_s():
 
 
 def test_every_page_is_in_the_index():
-    pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
-    assert set(re.findall(r"\]\((\w+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8"))) == pages
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} - {"README.md"}
+    linked = re.findall(r"\]\(([\w/]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8"))
+    assert sorted(linked) == sorted(pages)
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")))])
+@pytest.mark.parametrize("page", page_blocks.PAGES)
+def test_links_and_pictures_of_a_page_exist(page):
+    path = page_blocks.PAGES[page]
+    text = path.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", text):
+        file = path.parent / target if target else path
+        assert file.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, anchor
+
+
+@pytest.mark.parametrize("page", page_blocks.PAGES)
+def test_pages_that_a_page_names_exist(page):
+    text = page_blocks.PAGES[page].read_text(encoding="utf-8")
+    named = set(re.findall(r"(?<![\w/.-])(?:docs|benchmarks|bert_tf)/[\w/]+\.(?:md|ipynb|py|png)\b", text))
+    assert {name for name in named if not (DOCS.parent / name).exists()} == set()
+
+
+@pytest.mark.parametrize("page", [*page_blocks.PAGES, "docs/quickstart.ipynb"])
 def test_no_page_installs_the_package_from_an_index(page):
     """It is on none: whoever registers the name there would be installed instead."""
     text = (DOCS.parent / page).read_text(encoding="utf-8")

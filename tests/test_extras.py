@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from bert_tf import extras, versions
+from tests import page_blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = extras.by_name()
@@ -49,7 +50,7 @@ def test_optional_packages_are_bounded_on_both_sides():
     assert [line for line in KNOWN if not {">=", "<"} <= {one.operator for one in Requirement(line).specifier}] == []
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", page_blocks.PAGES.values(), ids=page_blocks.PAGES)
 def test_the_docs_name_the_same_versions(page):
     lines = re.findall(r"pip install [^`#\n]*", page.read_text(encoding="utf-8"))
     for word in (

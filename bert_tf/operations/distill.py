@@ -64,7 +64,7 @@ def distill(
     done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 
-    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
+    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.data_dir)
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:

@@ -117,7 +117,7 @@ def fine_tune(
     done = train(config, own)
     from bert_tf.library.loading import load
 
-    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
+    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.data_dir)
 
 
 def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
@@ -129,7 +129,7 @@ def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
         done = job.fine_tune(config, environment=os.environ, task=task)
     if done.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
-    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / run_layout.PAGE}")
+    progress.say(f"the run is in {done.output_dir}, its report in {done.output_dir / run_layout.PAGE}")
     return done
 
 
@@ -146,7 +146,7 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     folder = config.output.folder
     progress.say(f"the runs are in {folder}, their page in {folder / run_layout.PAGE}")
     trained = series.first.job if series.first else None
-    return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.folder if trained else None)
+    return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.data_dir if trained else None)
 
 
 def _fold_runs(config: FineTuneConfig, own: Task | None) -> FoldRuns:
@@ -161,7 +161,7 @@ def _fold_runs(config: FineTuneConfig, own: Task | None) -> FoldRuns:
         raise KeyboardInterrupt(f"training was stopped after {len(series.results)} folds; the same call continues there")
     folder = config.output.folder
     progress.say(f"the runs are in {folder}, the predictions of all rows in {folder / folds.OUT_OF_FOLD}")
-    return FoldRuns(folder, series.results, series.task, series.data.folder if series.data else None)
+    return FoldRuns(folder, series.results, series.task, series.data.data_dir if series.data else None)
 
 
 def _checked(task: Task) -> Task:

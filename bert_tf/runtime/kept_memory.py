@@ -2,7 +2,7 @@
 
 TensorFlow frees the tensors of a step. Where it does not use oneDNN (CPUs without AVX512_VNNI), its allocator is that of glibc,
 which gives large blocks back to the kernel, and the kernel zeroes new pages for the next step: up to half of the time
-(docs/speed.md).
+(docs/notes/speed.md).
 """
 
 from __future__ import annotations

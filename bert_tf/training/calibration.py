@@ -76,7 +76,7 @@ class Calibrated(Printed):
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
                 f"temperature: {_shown(self.temperatures)}",
-                f"as many calibrated predictions have an ECE of {self.ece_by_chance:.4f} by chance",
+                f"a perfectly calibrated model would have an ECE of about {self.ece_by_chance:.4f} on this many rows",
                 *rules,
             ]
         )

@@ -158,7 +158,7 @@ def write_page(folder: Path) -> None:
         from bert_tf.report import page, run_files  # imports the chart library only when needed
 
         page.write(folder / run_layout.PAGE, run_files.read([folder]))
-        log.info("the page of the run is %s", folder / run_layout.PAGE)
+        log.info("the report is %s", folder / run_layout.PAGE)
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
         log.warning("no %s: %s", run_layout.PAGE, reason)

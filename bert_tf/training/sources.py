@@ -35,6 +35,11 @@ class DataSource:
     has_folder: bool = True  # the task reads `folder`
     has_command: bool = True  # a command line can name them
 
+    @property
+    def data_dir(self) -> Path | None:
+        """The folder, for another command's --data_dir; None if the task knows its files."""
+        return self.folder if self.has_folder else None
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelSource:

@@ -1,4 +1,4 @@
-"""What one process delivers to eight replicas: python -m tests.inputs.feeding_rate prints the tables of docs/devices.md.
+"""What one process delivers to eight replicas: python -m tests.inputs.feeding_rate prints the tables of docs/notes/speed.md.
 
 Eight logical CPUs are the replicas. The reader is timed alone, as fast as it goes; before cards, which are a pause of as long
 as their step takes; and in training of a model so small that computing hides least of it, against batches that are in memory.

@@ -47,7 +47,7 @@ def test_results_are_written_in_both_forms_and_shown(finished):
     assert len(mistakes) == round((1 - results["eval_accuracy"]) * SIZES["dev"])
     assert all(line["label"] != line["predicted"] and line["confidence"] > 0.5 for line in mistakes)
     assert f"{results['eval_accuracy']:.4f}" in (folder / "report.html").read_text(encoding="utf-8")
-    assert f"the page of the run is {folder / 'report.html'}" in result.stderr
+    assert f"the report is {folder / 'report.html'}" in result.stderr
 
 
 def test_nothing_but_results_is_in_the_folder_and_the_log_says_what_is_done_in_one_form(finished):

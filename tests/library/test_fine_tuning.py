@@ -68,6 +68,17 @@ def test_a_task_of_a_name_does_what_the_command_does_and_leaves_no_graph_in_the_
     assert len(graphs()) == len(before)
 
 
+def test_a_model_of_named_files_is_evaluated_on_its_dev_file(tmp_path, settings):
+    """It has no folder of data, which `evaluate` must not ask for."""
+    files = {}
+    for name, rows in {"train_file": [*WEATHER, *FOOD], "dev_file": [WEATHER[0], FOOD[1]]}.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+        files[name] = str(path)
+    with bert_tf.fine_tune("custom", output_dir=tmp_path / "out", num_train_steps=1, **files, **settings) as model:
+        assert len(model.evaluate("dev").predictions) == 2
+
+
 def test_rows_in_memory_are_learned(own):
     model, folder = own
     assert [one.label for one in model.predict(["rain came over", "pear came over"])] == ["weather", "food"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import json
@@ -85,6 +86,14 @@ class Browser:
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def picture(self, selector: str, height: float) -> bytes:
+        """Returns a PNG of the page, as wide as the window, from the top of an element to its end, or `height` pixels of it."""
+        box = "(box => [box.top + scrollY, box.bottom + scrollY, document.documentElement.clientWidth])"
+        top, bottom, width = self.evaluate(f"{box}(document.querySelector({json.dumps(selector)}).getBoundingClientRect())")
+        clip = {"x": 0, "y": top, "width": width, "height": min(bottom - top, height), "scale": 1}
+        answer = self._call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        return base64.b64decode(answer["data"])
 
     def move_to(self, x: float, y: float) -> None:
         """Moves the pointer to a place in the window."""

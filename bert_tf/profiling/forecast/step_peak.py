@@ -275,7 +275,7 @@ def gap_share(options: ComputeOptions) -> float:
 
     Sizes are rounded up to 256 bytes, a tensor may get a chunk of up to twice its size, and tensors of different
     sizes, which every packed batch has, leave unusable gaps. Without deferred updates the gradient of the whole word
-    table is the largest tensor and fits no gap. Measurements: docs/memory.md.
+    table is the largest tensor and fits no gap. Measurements: docs/notes/memory.md.
     """
     return _GAPS[options.growth, options.pack_tokens and options.whole_table]
 

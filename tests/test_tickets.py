@@ -1,0 +1,40 @@
+"""The support tickets of docs/your_data.md."""
+
+from __future__ import annotations
+
+import csv
+import runpy
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[1] / "docs" / "tickets.py"
+
+
+@pytest.fixture(scope="module")
+def tickets(tmp_path_factory):
+    """Returns the rows of each file."""
+    folder = tmp_path_factory.mktemp("tickets")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    return {path.stem: list(csv.DictReader(path.open(encoding="utf-8", newline=""))) for path in folder.glob("tickets/*.csv")}
+
+
+def test_files_have_the_rows_and_queues_that_the_page_names(tickets):
+    assert {name: len(rows) for name, rows in tickets.items()} == {"train": 400, "dev": 120, "new": 60, "wrong_labels": 20}
+    assert {row["queue"] for row in tickets["train"]} == {"account", "billing", "delivery", "technical"}
+    assert list(tickets["new"][0]) == ["ticket", "subject", "message"]
+
+
+def test_the_list_of_wrong_labels_is_that_of_the_rows(tickets):
+    written = {row["ticket"]: row["queue"] for row in (*tickets["train"], *tickets["dev"])}
+    assert all(written[row["ticket"]] == row["written"] != row["right"] for row in tickets["wrong_labels"])
+
+
+def test_the_tickets_are_the_same_everywhere(tickets):
+    """The page shows outputs of a run with them."""
+    assert tickets["wrong_labels"][0] == {"ticket": "T005", "right": "technical", "written": "account"}
+    assert tickets["new"][-1]["message"] == (
+        "Dear team, My login has been locked since January. I tried it three times. Please answer by e-mail."
+    )
