@@ -78,8 +78,7 @@ def _call(argv: Sequence[str], command: Command) -> Call:
     beam = _beam(argv[end + 1 :], verbosity, asked=parsed[BEAM.name].value) if command.has_beam else None
     values = {**given, **_bound(argv[0], words, positional)}
     made: Any = command.make(**values) if command.make else settings.read(cast(type, command.settings), values)
-    _refuse_missing(settings_of_command(command), values)
-    return Call(made, by_name(parsed, command.own), verbosity, beam, present)
+    return Call(made, by_name(parsed, command.own), verbosity, beam, present, values)
 
 
 def _refuse_missing(rows: Iterable[Setting], values: Mapping[str, Any]) -> None:
@@ -134,6 +133,7 @@ def _run(argv: Sequence[str], command: Command | Actions) -> int:
         setup_logging(call.verbosity)
     if one.reports_to is not None:
         reports_go_to(one.reports_to(call.settings))
+    _refuse_missing(settings_of_command(one), call.values)
     return one.run(call) or 0
 
 

@@ -21,6 +21,7 @@ class Call(NamedTuple):
     verbosity: int
     beam: Any  # `training.beam_job.Beam`; None without --beam
     given: frozenset[str] = frozenset()  # flags given on the command line
+    values: Mapping[str, Any] = {}  # of settings given on the command line, by name
 
 
 @dataclasses.dataclass(frozen=True)

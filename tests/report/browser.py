@@ -109,7 +109,8 @@ class Browser:
             answer = self._take()
             if answer.get("id") == number:
                 assert "error" not in answer, answer
-                return answer["result"]
+                result: dict[str, Any] = answer["result"]
+                return result
 
     def _take(self) -> dict[str, Any]:
         """Returns the next message, and keeps what it tells of the page."""
@@ -120,7 +121,7 @@ class Browser:
             assert time.monotonic() < limit, "the browser does not answer"
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\0")
-        message = json.loads(text)
+        message: dict[str, Any] = json.loads(text)
         self._note(message.get("method"), message.get("params", {}))
         return message
 
