@@ -103,7 +103,7 @@ class RunSaver(tf1.train.Saver):
         self._weights = _saver(weights, builder) if keep_slots and restores else self
         self._moments, self._rows = _saver(moments, builder), _saver(rows)
         self._averages = _averages(weights)
-        self._new_moments = tf1.variables_initializer(moments) if begin else None
+        self._new_moments = tf.group([variable.initializer for variable in moments]) if begin else None
         self._begin = begin
         self._total = total_steps
         self._keep_slots = keep_slots

@@ -127,9 +127,7 @@ def test_a_run_that_is_to_be_shorter_says_what_can_be_done(tmp_path):
     claim(tmp_path, other(num_train_steps=120), overwrite=False)
     with pytest.raises(OutputError) as caught:
         claim(tmp_path, other(num_train_steps=40), overwrite=False)
-    assert "(num_train_steps was 120, now 40); a run can be trained longer, not shorter; name another" in str(
-        caught.value
-    )
+    assert "(num_train_steps was 120, now 40); a run can be trained longer, not shorter; name another" in str(caught.value)
     with pytest.raises(OutputError) as caught:
         claim(tmp_path, other(num_train_steps=40, seed=2), overwrite=False)
     assert "longer" not in str(caught.value)
