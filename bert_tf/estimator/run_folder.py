@@ -269,8 +269,9 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record:
         return
     now = documents.json_value(documents.to_json(record[DETERMINING]))
     differences = _differences(earlier[DETERMINING], now)
-    if differences:
-        changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
+    changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
+    extends = len(now.get(EXTENDED, [])) > len(earlier[DETERMINING].get(EXTENDED, [])) and changed <= {EXTENDED, *DURATION}
+    if differences and not extends:
         shorter = " a run can be trained longer, not shorter;" if changed <= DURATION else ""
         raise OutputError(
             f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};{shorter}"

@@ -123,6 +123,15 @@ def test_another_run_is_refused_with_every_difference_and_nothing_is_changed(cla
     assert [(path.name, path.read_bytes()) for path in claimed.iterdir()] == [("run_config.json", before)]
 
 
+def test_a_run_that_is_extended_is_the_same_run(tmp_path):
+    claim(tmp_path, other(num_train_steps=40), overwrite=False)
+    claim(tmp_path, other(num_train_steps=120, extended_at=[40]), overwrite=False)
+    claim(tmp_path, other(num_train_steps=130, extended_at=[40, 120]), overwrite=False)
+    for changes in ({"extended_at": [40]}, {}, {"extended_at": [40, 120, 130], "seed": 2}):
+        with pytest.raises(OutputError, match="holds another run"):
+            claim(tmp_path, other(**{"num_train_steps": 140, **changes}), overwrite=False)
+
+
 def test_a_run_that_is_to_be_shorter_says_what_can_be_done(tmp_path):
     claim(tmp_path, other(num_train_steps=120), overwrite=False)
     with pytest.raises(OutputError) as caught:
