@@ -67,9 +67,8 @@ def train(
     log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(job, schedule, columns.examples)
     if begin:
-        log.info(
-            "  Steps %d to %d extend a finished run: a warm-up and a decay of their own, moments from zero", begin + 1, steps
-        )
+        text = "  Steps %d to %d extend the finished run, with a warm-up and a decay of their own and moments from zero"
+        log.info(text, begin + 1, steps)
     for phase in job.phases[1:]:
         log.info("  Then %d steps of %d rows of up to %d tokens", phase.steps, phase.batch_size, phase.max_seq_length)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
+from bert_tf.errors import OutputError
 from bert_tf.estimator.progress_hook import ProgressHook
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.training import extension
 from tests.classifier import run
 from tests.tiny import held, write_project
 from tests.training import reading
@@ -142,6 +146,12 @@ def test_without_the_checkpoint_to_go_on_from_it_is_one_line(copied, train, monk
     for path in (*copied.glob("model.ckpt-*"), copied / "checkpoint"):
         path.unlink()
     assert f"a run extended at step {FIRST}, but no checkpoint of that step" in refused(train, copied, LONGER, capsys)
+
+
+def test_two_phases_share_a_schedule(finished):
+    job = SimpleNamespace(output_dir=finished, schedule=lambda rows: Schedule(rows, 8, 0.0, LONGER), phases=("first", "second"))
+    with pytest.raises(OutputError, match="this one has two phases, which share a schedule, or start a new run"):
+        extension._finished_at(job, reading.record(finished))
 
 
 def test_another_length_replaces_the_run_if_asked_to(copied, train):
