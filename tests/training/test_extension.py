@@ -11,7 +11,8 @@ from bert_tf.errors import OutputError
 from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.training import extension
-from tests.classifier import run
+from tests import texts
+from tests.classifier import pretraining, run
 from tests.tiny import held, write_project
 from tests.training import reading
 
@@ -166,3 +167,11 @@ def test_epochs_are_counted_in_steps(project, tmp_path):
     assert run(*project.flags(tmp_path, **{**flags, "num_train_epochs": 0.6})) == 0
     record = reading.record(tmp_path)
     assert (record["training"]["extended_at"], record["schedule"]["steps"]) == ([2], 3)
+
+
+def test_pre_training_is_extended_too(project, tmp_path):
+    how = {"input_file": texts.write(tmp_path / "text.txt", texts.documents(30)), "held_out_documents": 5, "do_train": True}
+    for steps in (2, 3):
+        assert pretraining(["pretrain", *texts.flags(project, tmp_path / "out", **how, num_train_steps=steps)]) == 0
+    assert reading.record(tmp_path / "out")["training"]["extended_at"] == [2]
+    assert (tmp_path / "out" / "model.ckpt-3.index").exists()
