@@ -18,7 +18,8 @@ from benchmarks.whole_command import SAMPLE
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import Flag, by_name, help_line, read
+from bert_tf.cli.flags import Flag, by_name, read
+from bert_tf.cli.help import filled, flag_lines
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic
 from bert_tf.training.settings import ModelSettings
@@ -49,7 +50,11 @@ FLAGS = (
 
 def run_tool(action: Callable[[], int], about: str, flags: Sequence[Flag], stopped: str) -> int:
     """Runs a command of the benchmarks; --help says what it is about, and lists the flags."""
-    return run_command(action, help_text=lambda: "\n".join([about, "", *map(help_line, flags), ""]), stopped=stopped)
+
+    def help_text() -> str:
+        return "\n".join([*filled(about), "", *flag_lines(flags), ""])
+
+    return run_command(action, help_text=help_text, stopped=stopped)
 
 
 def main(argv: Sequence[str]) -> int:

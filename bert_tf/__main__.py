@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +56,12 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "benchmark": "compares speed and memory with other libraries",
     },
 }
+_FIRST = {
+    "Try it on the bundled sample, and open out/mrpc/report.html": "fine-tune --task_name=MRPC",
+    "Train on your own CSV with the columns text and label": "fine-tune --task_name=custom --train_file=train.csv"
+    " --dev_file=dev.csv --text_a=text --label_column=label --output_dir=out/mine",
+    "Predict with it": "predict --checkpoint=out/mine --input=new.csv --output=predictions.csv",
+}  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
     {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
@@ -62,15 +69,20 @@ _COMPUTE = frozenset(
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that set, or may set, what is printed
-_HELP = ("--help", "-h", "-help", "help")
+_HELP = ("--help", "--help=all", "-h", "-help", "help")
 
 
 def help_text() -> str:
-    width = max(map(len, COMMANDS)) + 2
+    from bert_tf.cli.help import example_lines, filled
+
     lines = [f"usage: {_program()} COMMAND [FLAGS]", ""]
+    for said, line in _FIRST.items():
+        lines += [f"{said}:", *example_lines(f"{_program()} {line}"), ""]
+    width = max(map(len, COMMANDS)) + 4
     for group, commands in GROUPS.items():
-        lines += [f"{group}:", *(f"  {name:<{width}}{line}" for name, line in commands.items()), ""]
-    return "\n".join([*lines, f"{_program()} COMMAND --help lists the flags of a command."]) + "\n"
+        rows = (filled(f"  {name:<{width - 2}}{line}", " " * width) for name, line in commands.items())
+        lines += [f"{group}:", *itertools.chain.from_iterable(rows), ""]
+    return "\n".join([*lines, f"{_program()} COMMAND --help explains a command, --help=all all its flags."]) + "\n"
 
 
 def _program() -> str:

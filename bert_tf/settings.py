@@ -115,7 +115,8 @@ def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
 def group(kind: type, title: str = "", *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
     """Field of a dataclass that holds another dataclass of settings, listed among its own, in --help below a title.
 
-    Settings in `without` keep their defaults; `changed` overrides help or choices of a setting.
+    The default title is the class's TITLE, if it has one, else that of the holder. Settings in `without` keep their defaults;
+    `changed` overrides help or choices of a setting.
     """
     return dataclasses.field(default_factory=kind, metadata={_GROUP: (kind, title, without, changed)})
 
@@ -150,7 +151,7 @@ def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
             yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
         elif _GROUP in field.metadata:
             inner, own_title, without, changed = field.metadata[_GROUP]
-            for place, row in _titled(inner, own_title or title):
+            for place, row in _titled(inner, own_title or getattr(inner, "TITLE", title)):
                 if row.name not in without:
                     yield place, row._replace(**changed.get(row.name, {}))
 

@@ -4,7 +4,7 @@
     python -m tests.digests compare before.json after.json
 
 Recorded: weights after training of each family and with the main flags, every file that the commands leave, what they print,
-`--help` of each command, signatures of the public API, and the service's OpenAPI document. Values are compared exactly:
+`--help=all` of each command, signatures of the public API, and the service's OpenAPI document. Values are compared exactly:
 both recordings must be of one machine and one TensorFlow. What differs between the two passes of
 a recording is left out.
 """
@@ -160,7 +160,7 @@ def _interface() -> Iterator[tuple[str, str]]:
             if not method.startswith("_"):
                 yield f"signature {name}.{method}", str(inspect.signature(function))
     for name in front.COMMANDS:
-        yield from _outcome(f"help {name}", ["-m", "bert_tf", name, "--help"])
+        yield from _outcome(f"help {name}", ["-m", "bert_tf", name, "--help=all"])
 
 
 def _is_written_in_python(value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
@@ -35,6 +35,8 @@ class _Overrides:
 class Columns(_Overrides):
     """Column layout of a file, see `tasks.custom.CustomSettings` and the family's settings."""
 
+    TITLE: ClassVar[str] = "Columns of the data"
+
     text_a: str | None = same(CustomSettings, "text_a")
     text_b: str | None = same(CustomSettings, "text_b")
     id_column: str | None = same(CustomSettings, "id_column")
@@ -57,6 +59,8 @@ class LabelledColumns(Columns):
 class Rules(_Overrides):
     """How answers are decoded, see `tasks.families.with_rules`; None keeps the training's setting."""
 
+    TITLE: ClassVar[str] = "Answers, tags and scores"
+
     n_best_size: int | None = same(SpanSettings, "n_best_size", default=None, more=_AS_TRAINED)
     max_answer_length: int | None = same(SpanSettings, "max_answer_length", default=None, more=_AS_TRAINED)
     null_score_diff_threshold: float | None = same(SpanSettings, "null_score_diff_threshold", default=None, more=_AS_TRAINED)
@@ -67,6 +71,8 @@ class Rules(_Overrides):
 @dataclasses.dataclass(frozen=True)
 class ModelOverrides:
     """Settings that override those recorded in the checkpoint's folder."""
+
+    TITLE: ClassVar[str] = "Model and its texts"
 
     bert_config_file: str | None = setting(None, "model configuration; default: beside the checkpoint")
     vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the checkpoint")

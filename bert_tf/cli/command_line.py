@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -12,51 +11,22 @@ from bert_tf import settings
 from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.ending import run_command
 from bert_tf.cli.failure import reports_go_to
-from bert_tf.cli.flags import WIDTH, Flag, action_of, by_name, help_line, read, read_with_words
+from bert_tf.cli.flags import action_of, asks_for_all, by_name, read, read_with_words
+from bert_tf.cli.help import BEAM, VERBOSITY, flags_of, help_text, settings_of_command, usage, words_of
 from bert_tf.errors import FlagError
 from bert_tf.operations.command import Actions, Call, Command
-from bert_tf.settings import Setting, settings_of
+from bert_tf.settings import Setting
 
-BEAM = Flag("beam", bool, False, "run as an Apache Beam pipeline; arguments after -- go to Beam: -- --runner=DirectRunner")
-VERBOSITY = Flag("verbosity", int, 0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
 _REST = "--"  # arguments after it are Beam's
 
 
 def main(argv: Sequence[str], command: Command | Actions) -> int:
     """Runs a command line, its name first; returns the exit status, see `ending.run_command`."""
-    return run_command(lambda: _run(argv, command), help_text=lambda: help_text(argv[0], command), stopped=command.stopped)
-
-
-def help_text(name: str, command: Command | Actions) -> str:
-    if isinstance(command, Command):
-        return _help_of(command)
-    lines = [command.title]
-    for action, one in command.actions.items():
-        usage = " ".join(("python -m bert_tf", name, action, *map(_usage, _words(one))))
-        head = textwrap.fill(f"{usage}: {one.title}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-        lines += ["", head, *map(help_line, flags_of(one))]
-    return "\n".join(lines) + "\n"
-
-
-def _help_of(command: Command) -> str:
-    lines = [command.title, ""]
-    sections = {title: [row for row in rows if not row.positional] for title, rows in command.sections.items()}
-    for title, rows in sections.items():
-        lines += [f"{title}:", *map(help_line, rows), ""]
-    rest = flags_of(command)[sum(map(len, sections.values())) :]
-    lines += [help_line(row) for row in rest if row.help]
-    return "\n".join([*lines, *[command.note] * bool(command.note)]) + "\n"
-
-
-def flags_of(command: Command) -> tuple[Flag, ...]:
-    rows = (row for row in settings_of_command(command) if not row.positional)
-    return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * (command.log is True))
-
-
-def settings_of_command(command: Command) -> list[Setting]:
-    if command.settings is not None:
-        return list(settings_of(command.settings))
-    return [row for rows in command.sections.values() for row in rows]
+    return run_command(
+        lambda: _run(argv, command),
+        help_text=lambda: help_text(argv, command, everything=asks_for_all(argv)),
+        stopped=command.stopped,
+    )
 
 
 def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Call]:
@@ -70,7 +40,7 @@ def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Cal
 def _call(argv: Sequence[str], command: Command) -> Call:
     argv = command.rewrite(argv)
     end = argv.index(_REST) if command.has_beam and _REST in argv else len(argv)
-    positional = _words(command)
+    positional = words_of(command)
     words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
     present = frozenset(name for name in parsed if parsed[name].present)
     given = {row.name: parsed[row.name].value for row in settings_of_command(command) if row.name in present}
@@ -99,26 +69,15 @@ def _beam(rest: Sequence[str], verbosity: int, *, asked: bool) -> Any:
     return Beam(tuple(rest), functools.partial(begin_worker, verbosity))
 
 
-def _words(command: Command) -> list[Setting]:
-    return [row for row in settings_of_command(command) if row.positional]
-
-
-def _usage(row: Setting) -> str:
-    name = row.name.upper()
-    if row.kind is tuple:
-        name = f"{name if name.endswith('US') else name.removesuffix('S')} ..."
-    return name if row.required else f"[{name}]"
-
-
 def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[str, Any]:
     """Maps settings to the words of a command line; a setting with several values takes the rest."""
     fewest = sum(row.required for row in rows)
-    usage = " ".join(map(_usage, rows))
+    expected = " ".join(map(usage, rows))
     if len(words) < fewest:
-        missing = " and ".join(_usage(row) for row in rows[len(words) :] if row.required)
-        raise FlagError(f"{name}: {missing} missing: python -m bert_tf {name} {usage}; flags are written --name=value")
+        missing = " and ".join(usage(row) for row in rows[len(words) :] if row.required)
+        raise FlagError(f"{name}: {missing} missing: python -m bert_tf {name} {expected}; flags are written --name=value")
     if len(words) > len(rows) and not any(row.kind is tuple for row in rows):
-        raise FlagError(f"{name}: {len(words)} names given, {usage} expected; flags are written --name=value")
+        raise FlagError(f"{name}: {len(words)} names given, {expected} expected; flags are written --name=value")
     bound: dict[str, Any] = dict(zip((row.name for row in rows), words))
     if rows and rows[-1].kind is tuple and words:
         bound[rows[-1].name] = list(words[len(rows) - 1 :])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -20,7 +19,6 @@ _OF_ABSL = ("flagfile", "undefok")  # absl reads them itself and ignores empty o
 _RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
 _PIPE = "-"  # standard input instead of a file
-WIDTH = 132  # columns of a terminal
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # start of absl's errors about numbers and switches without a value
 
 
@@ -31,18 +29,6 @@ class HelpAsked(Exception):  # noqa: N818  (no error)
 Flag = Setting  # one row of the table
 
 
-def help_line(row: Flag) -> str:
-    default = " (required)" if row.required else "" if row.default is None else f" (default {str(row.default).lower()})"
-    spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
-    return textwrap.fill(
-        f"  {spelling:<26} {row.help}{default}",
-        WIDTH,
-        subsequent_indent=" " * 29,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Parses flags only; `argv` starts with the command.
 
@@ -50,16 +36,19 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """
     _refuse_odd_bytes(argv)
     _check_flags_of_absl(argv)
+    argv = ["--help" if asks_for_all([word]) else word for word in argv]
     values = _define(rows)
     try:
         rest = values([_EARLIER.sub(lambda found: found[1] + _RENAMED[found[2]], word) for word in argv])[1:]
     except flags.UnrecognizedFlagError as error:
         near = nearest(error.flagname, [row.name for row in rows if row.help])
         tip = f"; did you mean --{near}?" if near else ""
-        raise FlagError(f"Unknown command line flag {error.flagname!r}{tip} (--help lists all flags)") from error
+        raise FlagError(f"Unknown command line flag {error.flagname!r}{tip} (--help=all lists all flags)") from error
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         empty = _EMPTY.match(str(error))
-        raise left_empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
+        raise (
+            left_empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help=all lists all flags)")
+        ) from error
     if values["help"].value:
         raise HelpAsked
     if rest:
@@ -67,6 +56,11 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     for row in rows:
         check(row, values[row.name].value)
     return values
+
+
+def asks_for_all(argv: Iterable[str]) -> bool:
+    """Whether help is to list all flags."""
+    return any(word.lstrip("-") == "help=all" for word in argv if word.startswith("-"))
 
 
 def by_name(values: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
@@ -113,7 +107,7 @@ def _is_word(argument: str) -> bool:
 
 def action_of(argv: Sequence[str], actions: Collection[str]) -> str:
     """The action named by the first word; raises FlagError if unknown, HelpAsked for help or no word."""
-    if len(argv) < 2 or argv[1] in ("--help", "-h", "-help"):
+    if len(argv) < 2 or argv[1] in ("--help", "-h", "-help") or asks_for_all(argv[1:2]):
         raise HelpAsked
     if argv[1] not in actions:
         raise FlagError(f"{argv[0]}: {unknown_name('action', argv[1], actions)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import ClassVar
 
 from bert_tf.corpus import documents
 from bert_tf.corpus.documents import Corpus
@@ -18,6 +19,8 @@ FORM = ("input_format", "text_key", "language")
 @dataclasses.dataclass(frozen=True)
 class CorpusSettings:
     """Text files and the format of their documents."""
+
+    TITLE: ClassVar[str] = "Format of the text"
 
     input_file: str | None = setting(None, "text files (.gz too), comma-separated, patterns, or - for a pipe")
     input_format: str | None = setting(

@@ -56,6 +56,7 @@ class Training:
     setting: Setting = UNKNOWN_SETTING  # for the diagnosis afterwards
     then: tuple[Phase, ...] = ()  # phases after the schedule, in the same training
     at_end: Callable[[], None] | None = None  # starts the next phase before the last checkpoint is written; not after a signal
+    begin: int = 0  # step of a finished run at which this training extends it
 
     @property
     def steps(self) -> int:
@@ -130,6 +131,7 @@ def train(
         total_steps=steps,
         keep_slots=training.keep_optimizer_slots,
         keep_max=training.keep_checkpoint_max,
+        begin=training.begin,
         restores=watch is not None or bool(saved.listed(folder)),  # with several machines all restore the chief's checkpoint
     )
     savers = _savers(folder, training, listeners, stop) if writes else []
@@ -154,7 +156,12 @@ def train(
 
 def _begin(folder: str, training: Training, *, writes: bool) -> int:
     """Returns the step to continue from; a process that writes deletes the leftovers of killed ones."""
-    checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.steps))
+    checkpoint = _start(folder, functools.partial(_problem_of, training=training))
+    if _step(checkpoint) < training.begin:
+        raise CheckpointError(
+            f"{folder}: a run extended at step {training.begin}, but no checkpoint of that step or later is complete;"
+            " restore one, or train with --overwrite_output_dir"
+        )
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
         kept.settle_average(checkpoint)
@@ -261,10 +268,12 @@ def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -
     return checkpoint
 
 
-def _problem_of(checkpoint: str, *, total_steps: int) -> str | None:
-    """Returns why training cannot continue from a checkpoint, or None; after the last step only the weights are needed."""
+def _problem_of(checkpoint: str, *, training: Training) -> str | None:
+    """Returns why training cannot continue from a checkpoint, or None; at the step of an end only the weights are needed."""
     problem = values.problem_of_saved(checkpoint)
-    return optimizer_state.problem_of(checkpoint) if problem is None and _step(checkpoint) < total_steps else problem
+    if problem is None and (training.begin or -1) != _step(checkpoint) < training.steps:
+        return optimizer_state.problem_of(checkpoint)
+    return problem
 
 
 def _step(checkpoint: str | None) -> int:

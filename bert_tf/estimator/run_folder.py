@@ -34,11 +34,9 @@ VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: earlier vers
 LEARNED = "learned_sha256"  # digest of the meaning of outputs, see `learned_digest`
 COLUMNS = "columns"  # settings of the task: columns of custom tables, and others
 
-_DURATION = {"num_train_steps", "num_train_epochs"}
-_LONGER = (
-    " a run cannot be extended, since the learning rate depends on the number of steps. Start a new run from its"
-    " encoder (--init_checkpoint={folder} --output_dir=NEW),"
-)
+SCHEDULE = "schedule"  # examples and steps
+EXTENDED = "extended_at"  # among what determines a run: the steps at which it was extended, see `training.extension`
+DURATION = {"num_train_steps", "num_train_epochs"}
 _REMEDY = "restore it, or train with --overwrite_output_dir"
 
 
@@ -67,6 +65,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
     "do_lower_case": lambda value: isinstance(value, bool),
     "bert_config": lambda value: isinstance(value, dict),
+    EXTENDED: lambda value: isinstance(value, list) and all(type(step) is int and step > 0 for step in value),
 }
 
 _TASK = ("task_name", "kind")
@@ -284,11 +283,12 @@ def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record:
         return
     now = documents.json_value(documents.to_json(record[DETERMINING]))
     differences = _differences(earlier[DETERMINING], now)
-    if differences:
-        changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
-        longer = _LONGER.format(folder=folder) if changed <= _DURATION else ""
+    changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
+    extends = len(now.get(EXTENDED, [])) > len(earlier[DETERMINING].get(EXTENDED, [])) and changed <= {EXTENDED, *DURATION}
+    if differences and not extends:
+        shorter = " a run can be trained longer, not shorter;" if changed <= DURATION else ""
         raise OutputError(
-            f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};{longer}"
+            f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};{shorter}"
             " name another --output_dir, or add --overwrite_output_dir to delete it"
         )
 

@@ -79,12 +79,19 @@ class RunSaver(tf1.train.Saver):
     """
 
     def __init__(
-        self, saving: Saving, *, total_steps: int, keep_slots: bool = False, keep_max: int = 5, restores: bool = True
+        self,
+        saving: Saving,
+        *,
+        total_steps: int,
+        begin: int = 0,
+        keep_slots: bool = False,
+        keep_max: int = 5,
+        restores: bool = True,
     ) -> None:
         """Builds the savers of the current graph; without restore operations a new run's graph is a tenth smaller.
 
-        The last step, `total_steps`, needs no moments; `keep_slots` puts them into every checkpoint, the last included;
-        `keep_max` 0 keeps all checkpoints.
+        The last step, `total_steps`, needs no moments; at the step `begin`, where a finished run is extended, they are new.
+        `keep_slots` puts them into every checkpoint, the last included; `keep_max` 0 keeps all checkpoints.
         """
         weights = [*tf1.trainable_variables(), tf1.train.get_global_step()]
         names = {variable.name for variable in weights}
@@ -96,6 +103,8 @@ class RunSaver(tf1.train.Saver):
         self._weights = _saver(weights, builder) if keep_slots and restores else self
         self._moments, self._rows = _saver(moments, builder), _saver(rows)
         self._averages = _averages(weights)
+        self._new_moments = tf.group([variable.initializer for variable in moments]) if begin else None
+        self._begin = begin
         self._total = total_steps
         self._keep_slots = keep_slots
         self._restored: str | None = None
@@ -144,6 +153,9 @@ class RunSaver(tf1.train.Saver):
     def restore(self, sess: tf1.Session, save_path: str) -> None:
         """Restores weights and moments; the caller must call `restore_rows` once the session exists."""
         tf1.train.Saver.restore(self._weights, sess, save_path)
+        if self._new_moments is not None and save_path.endswith(f"-{self._begin}"):
+            sess.run(self._new_moments)
+            return
         _read(self._moments, sess, save_path if optimizer_state.is_inside(save_path) else optimizer_state.moments(save_path))
         self._restored = save_path
 

@@ -39,7 +39,8 @@ LossOf = Callable[[Features, Union[int, tf.Tensor]], tf.Tensor]
 class Optimization:
     learning_rate: float  # peak
     warmup_steps: int
-    total_steps: int
+    total_steps: int  # from `begin`
+    begin: int = 0  # of the schedule: the run's step that counts as its first
     schedule: str = LINEAR  # of `optimization.schedules`
     polynomial_power: float = 2.0
     layer_decay: LayerDecay = dataclasses.field(default_factory=LayerDecay)
@@ -77,10 +78,15 @@ class Update:
             self._table = DeferredTable(
                 optimization.adamw,
                 rate_at,
-                self._step.read_value(),
+                self._done(),
                 total_steps=optimization.total_steps,
                 average=optimization.average,
             )
+
+    def _done(self) -> tf.Tensor:
+        """Returns the steps of the schedule before this one."""
+        step = self._step.read_value()
+        return step - self._optimization.begin if self._optimization.begin else step
 
     def _rate_at(self, step: tf.Tensor, *, factor: float = 1.0) -> tf.Tensor:
         rate = learning_rate(
@@ -133,7 +139,7 @@ class Update:
 
     def _apply(self, loss: tf.Tensor, variables: Sequence[tf.Variable], gradients: Sequence[tf.Tensor]) -> tf.Operation:
         """Applies this replica's scaled gradients: those of the variables, and of the table's rows."""
-        step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
+        step, rate = self._done(), self._rate_at(self._done())
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
         stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # free unless a hook fetches them
         stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)

@@ -107,9 +107,10 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Calibrates the probabilities of a trained model (docs/calibration.md):"
-    " python -m bert_tf calibrate out/mrpc --data_dir=data/MRPC",
+    "Fits temperatures of a trained model, so that probabilities match accuracy (docs/calibration.md).",
     CalibrateSettings,
     _run,
+    example="python -m bert_tf calibrate out/mrpc --threshold=f1",
+    first=("data", "data_dir", "threshold", "abstain", "sets"),
     stopped="stopped; nothing was changed",
 )

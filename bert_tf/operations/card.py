@@ -89,9 +89,10 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Writes the model card of a run (docs/card.md): python -m bert_tf card RUN [--license=apache-2.0] [--author=NAME]",
+    "Writes the model card of a run (docs/card.md).",
     CardSettings,
     _print,
+    example="python -m bert_tf card out/mrpc --license=apache-2.0",
     stopped="stopped; nothing was written",
     log=warnings_only,
 )

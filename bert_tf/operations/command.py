@@ -28,13 +28,17 @@ class Call(NamedTuple):
 class Command:
     """One command, or one action of a command."""
 
-    title: str  # first lines of --help
+    title: str  # one sentence
     settings: type | None  # a dataclass of `settings.setting`; positional ones are words of the command line
     run: Callable[[Call], int | None]  # returns the exit status if it is not 0
+    example: str  # a command line that works
+    first: tuple[str, ...] = ()  # flags that most people need, which --help explains; without them, all
     sections: Mapping[str, Sequence[Setting]] = dataclasses.field(default_factory=dict)  # flags outside `settings`, by title
     make: Callable[..., Any] | None = None  # from flags by name to the settings, with `sections`
     own: tuple[Setting, ...] = ()  # flags that say how to print
-    note: str = ""  # last lines of --help
+    note: str = ""  # last lines of --help=all
+    defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)  # in words, before those of the settings
+    recipe: str = ""  # what --help says of them
     rewrite: Callable[[Sequence[str]], list[str]] = list  # replaces other spellings of flags in a command line
     stopped: str = "stopped"  # printed after Ctrl-C
     # True: --verbosity sets it; False: no log; a function: verbosity and form, by the settings

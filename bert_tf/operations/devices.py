@@ -163,9 +163,11 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Lists devices, and those that a run with the same flags would use: python -m bert_tf devices",
+    "Lists devices, and those that a run with the same flags would use (docs/devices.md).",
     DeviceSettings,
     _print,
+    example="python -m bert_tf devices --num_gpus=2",
+    first=("visible_gpus", "num_gpus", "strategy", "gpu_memory_limit_mb", "json"),
     own=(Setting("json", bool, False, "print one JSON object instead"),),
     log=warnings_only,
 )

@@ -14,6 +14,7 @@ from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, checked, named, settings_of
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training.fine_tune_config import (
+    DISTILL,
     DISTILL_SECTIONS,
     DISTILL_SETTINGS,
     OF_ALL_TASKS,
@@ -102,8 +103,12 @@ def _record(teacher: Path) -> dict[str, Any]:
 
 
 COMMAND = fine_tune.command(
-    "Distills a trained model to a smaller one: python -m bert_tf distill out/mrpc --student_layers=3 --output_dir=out/mrpc-3",
-    "Task, data and text preparation are the teacher's unless flags name others (docs/distillation.md).",
+    DISTILL,
+    "Distils a trained model into a smaller one (docs/distillation.md).",
+    "python -m bert_tf distill out/mrpc --student_layers=3 --output_dir=out/mrpc-3",
+    "student_layers unlabelled num_train_epochs init_checkpoint output_dir",
+    "Task, data and text preparation are the teacher's unless flags name others.",
     DISTILL_SECTIONS,
     configured,
+    dict.fromkeys(OF_ALL_TASKS, "the teacher's"),
 )

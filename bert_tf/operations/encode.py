@@ -280,9 +280,11 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Embeds texts (docs/vectors.md): python -m bert_tf encode --input=texts.txt --output=vectors.npz",
+    "Embeds texts, from files or pipes of any length (docs/vectors.md).",
     EncodeSettings,
     _run,
+    example="python -m bert_tf encode --input=texts.txt --output=vectors.npz",
+    first=("input", "output", "checkpoint", "pooling", "text_a"),
     stopped="stopped; the same command continues; pipes and --beam start over",
     has_beam=True,
 )

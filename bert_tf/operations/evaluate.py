@@ -350,10 +350,11 @@ def _run(call: Call) -> int:
 
 
 COMMAND = Command(
-    "Evaluates many checkpoints in one process (docs/batch_jobs.md):"
-    " python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval",
+    "Evaluates many checkpoints on many data sets, in one table (docs/batch_jobs.md).",
     EvaluateSettings,
     _run,
+    example="python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval",
+    first=("checkpoints", "task_name", "data_dir", "data", "output_dir"),
     stopped="stopped; the same command skips finished rows",
     has_beam=True,
     reports_to=lambda settings: settings.output_dir,

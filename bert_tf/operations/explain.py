@@ -27,7 +27,7 @@ class ExplainSettings:
     text: str | None = setting(None, "text, first text of a pair, or question")
     text_b: str | None = setting(None, "second text, or the text that holds the answer")
     row: str | None = setting(None, "instead of texts: a row as JSON, as for `serve`; needed for multiple choice")
-    method: str = setting(INTEGRATED_GRADIENTS, "how words are scored", choices=METHODS)
+    method: str = setting(INTEGRATED_GRADIENTS, f"how words are scored: {', '.join(METHODS)}", choices=METHODS)
     label: str | None = setting(None, "label, tag or option number to explain; default: the predicted one")
     word: int | None = setting(
         None, "token classification: number of the word, from 0; default: the first not tagged O", lowest=0
@@ -98,10 +98,11 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Shows how much each word contributed to a prediction (docs/explain.md):"
-    ' python -m bert_tf explain out/mrpc --text="He left." --text_b="He went away."',
+    "Shows how much each word contributed to a prediction (docs/explain.md).",
     ExplainSettings,
     _run,
+    example='python -m bert_tf explain out/mrpc --text="He left." --text_b="He went away."',
+    first=("text", "text_b", "row", "method", "label"),
     own=(Setting("json", bool, False, "print one JSON object"),),
     log=warnings_only,
 )

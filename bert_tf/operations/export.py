@@ -153,9 +153,10 @@ def _cell(value: object) -> str:
 
 
 COMMAND = Command(
-    "Exports a trained model to other formats (docs/export.md):"
-    " python -m bert_tf export RUN --format=saved_model --output=DIR",
+    "Exports a trained model to other formats, such as SavedModel or ONNX (docs/export.md).",
     ExportSettings,
     _run,
+    example="python -m bert_tf export out/mrpc --format=saved_model --output=out/mrpc-served",
+    first=("format", "output", "precision", "compare", "overwrite"),
     stopped="stopped; nothing was written",
 )

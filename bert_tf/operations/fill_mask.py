@@ -186,9 +186,10 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Fills in masked words (docs/fill_mask.md):"
-    ' python -m bert_tf fill-mask out/pretrained --text="Paris is the [MASK] of France."',
+    "Fills in masked words in a text, files or pipes (docs/fill_mask.md).",
     FillMaskSettings,
     _run,
+    example='python -m bert_tf fill-mask out/pretraining --text="Paris is the [MASK] of France."',
+    first=("text", "top", "input", "output", "text_a"),
     stopped="stopped; the same command continues; pipes start over",
 )

@@ -17,13 +17,16 @@ from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import Setting, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.base import DEV, Task
-from bert_tf.training.fine_tune_config import SECTIONS, SETTINGS, FineTuneConfig, configured
+from bert_tf.training import recipes
+from bert_tf.training.fine_tune_config import FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, configured
 from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.library.model import Model
     from bert_tf.library.seed_runs import FoldRuns, SeedRuns
     from bert_tf.training.fine_tune import FineTuned
+
+Sections = Mapping[str, Sequence[Setting]]
 
 _ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
 
@@ -182,17 +185,30 @@ def _has_dev(task: Task) -> bool:
         return False
 
 
-def command(title: str, note: str, sections: Mapping[str, Sequence[Setting]], make: Callable[..., FineTuneConfig]) -> Command:
-    """Returns a command that trains."""
+def command(
+    program: str,
+    title: str,
+    example: str,
+    first: str,
+    note: str,
+    sections: Sections,
+    make: Callable[..., FineTuneConfig],
+    defaults: Mapping[str, str] | None = None,
+) -> Command:
+    """Returns a command that trains; `first` names the flags to start with."""
     published = ", ".join(f"--{row.name}" for row in TPU)
     return Command(
         title,
         None,
         run,
+        example,
+        tuple(first.split()),
         sections=sections,
         make=make,
         own=TPU,
         note=f"{note}\n\nOf the published script, without effect, since there is no TPU here:\n  {published}",
+        defaults={**dict.fromkeys(recipes.names(program), "by recipe"), **(defaults or {})},
+        recipe=recipes.told(program),
         rewrite=rewrite,
         stopped="stopped at once; the same command continues from the last checkpoint",
         log=lambda config: (config.output.verbosity, config.output.log_form),
@@ -243,7 +259,10 @@ def rewrite(argv: Sequence[str]) -> list[str]:
 
 
 COMMAND = command(
-    "Fine-tunes BERT on a labelled text task: python run_classifier.py --task_name=MRPC",
+    FINE_TUNE,
+    "Fine-tunes BERT on labelled texts, evaluates and predicts (docs/commands.md).",
+    "python -m bert_tf fine-tune --task_name=custom --train_file=train.csv --dev_file=dev.csv --output_dir=out/mine",
+    "task_name train_file dev_file num_train_epochs output_dir",
     "--task_name=XNLI measures each language and their mean; the published script's XNLI is XNLI-zh here.",
     SECTIONS,
     configured,

@@ -38,7 +38,7 @@ _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 class PredictSettings:
     input: str | None = setting(
         None,
-        "file to predict, in the format of the task's test split or with the columns named below; - for a pipe",
+        "file to predict, in the format of the task's test split or with columns as of --text_a; - for a pipe",
         refuse_missing=files.refuse_missing,
     )
     output: str | None = setting(None, "predictions: .tsv, .csv or .jsonl, also with .gz; default: TSV; - for a pipe")
@@ -233,10 +233,11 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Predicts files of any size (docs/batch_jobs.md):"
-    " python -m bert_tf predict --checkpoint=out/mrpc --input=FILE --output=FILE",
+    "Predicts files or pipes of any size with a trained model (docs/batch_jobs.md).",
     PredictSettings,
     _run,
+    example="python -m bert_tf predict --checkpoint=out/mrpc --input=test.csv --output=predictions.csv",
+    first=("checkpoint", "input", "output", "keep_columns", "engine"),
     stopped="stopped; the same command continues; pipes and --beam start over",
     has_beam=True,
 )

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.errors import FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
-from bert_tf.training.fine_tune_config import PRETRAIN_SECTIONS, PRETRAIN_SETTINGS, configured_pretraining
+from bert_tf.training.fine_tune_config import PRETRAIN, PRETRAIN_SECTIONS, PRETRAIN_SETTINGS, configured_pretraining
 
 
 @takes(row for row in PRETRAIN_SETTINGS if row.name != "seeds")
@@ -43,7 +43,10 @@ def pretrain(
 
 
 COMMAND = fine_tune.command(
-    "Pre-trains on unlabelled text: python -m bert_tf pretrain --input_file='texts/*.txt' --output_dir=out/mine",
+    PRETRAIN,
+    "Pre-trains on unlabelled text: masked words, next sentences (docs/pretraining.md).",
+    "python -m bert_tf pretrain --input_file='texts/*.txt' --output_dir=out/mine",
+    "input_file init_checkpoint num_train_steps max_seq_length output_dir",
     "Rows, masks and their order depend only on the seeds: the same command continues where it stopped, to the same bits.",
     PRETRAIN_SECTIONS,
     configured_pretraining,

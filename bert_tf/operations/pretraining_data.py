@@ -81,9 +81,9 @@ class ShardSettings:
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingDataSettings:
-    text: TextSettings = group(TextSettings, input_file={"required": True})
-    shards: ShardSettings = group(ShardSettings)
-    masks: MaskSettings = group(MaskSettings)
+    text: TextSettings = group(TextSettings, "Text", input_file={"required": True})
+    shards: ShardSettings = group(ShardSettings, "Files to write")
+    masks: MaskSettings = group(MaskSettings, "Rows and masks")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,10 +310,11 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Makes masked pre-training rows (docs/pretraining.md), with the flags of create_pretraining_data.py:\n"
-    "python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt",
+    "Makes masked pre-training rows, with the flags of create_pretraining_data.py (docs/pretraining.md).",
     PretrainingDataSettings,
     _print,
+    example="python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt",
+    first=("input_file", "output_file", "vocab_file", "max_seq_length", "num_shards"),
     has_beam=True,
     stopped="stopped; the same command continues; pipes start over",
 )

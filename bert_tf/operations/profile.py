@@ -109,10 +109,10 @@ def _texts(found: Tables, top: int) -> dict[str, Iterable[str]]:
 
 
 COMMAND = Command(
-    "Shows where the time of profiled steps went: python -m bert_tf profile DIR\n"
-    "DIR is the --output_dir of a training that ran with --profile_steps.",
+    "Shows where the time of the steps went that a training recorded by --profile_steps (docs/profiling.md).",
     ProfileSettings,
     _print,
+    example="python -m bert_tf profile out/mrpc",
     own=(
         Setting("table", str, ALL, f"tables: {MODEL}, {GROUPS} (by variable scope), {OPS}, {ALL}", choices=(*TABLES, ALL)),
         Setting("format", str, TEXT, f"{TEXT}, {TSV} (of one table) or {JSON}", choices=FORMATS),

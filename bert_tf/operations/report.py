@@ -146,11 +146,12 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Writes the HTML report of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]\n"
-    "A DIR is the --output_dir of a training; a folder of --seeds is one line (mean and band), DIR/seed-* one line each.\n"
-    "While it trains, add --output=FILE.",
+    "Writes the HTML report of a run, or of several side by side (docs/profiling.md).",
     ReportSettings,
     _print,
+    example="python -m bert_tf report out/mrpc out/mrpc-lamb --output=both.html",
+    note="A folder is the --output_dir of a training; a folder of --seeds is one line (mean and band),"
+    " DIR/seed-* one line each. While it trains, add --output=FILE.",
     stopped="stopped; no page was written",
     log=warnings_only,
 )

@@ -172,8 +172,10 @@ def _as_lines(found: Found, *, several: bool) -> str:
 
 
 COMMAND = Command(
-    "Finds the nearest texts by cosine (docs/vectors.md): python -m bert_tf search --index=vectors.npz --query='Who won?'",
+    "Finds the nearest texts by cosine, in vectors written by encode (docs/vectors.md).",
     SearchSettings,
     _print,
+    example="python -m bert_tf search --index=vectors.npz --query='Who won?'",
+    first=("index", "query", "queries", "top", "texts"),
     own=(Setting("json", bool, False, "print one JSON object per query, with all details of each text"),),
 )

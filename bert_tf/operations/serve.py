@@ -38,8 +38,10 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Serves a trained model over HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500",
+    "Serves a trained model over HTTP, with a page to try it (docs/serving.md).",
     ServeConfig,
     _run,
+    example="python -m bert_tf serve out/mrpc --port=8500",
+    first=("port", "host", "workers", "engine", "encode"),
     stopped="stopped; requests that were not yet answered are lost",
 )

@@ -205,9 +205,11 @@ def _run(call: Call) -> int:
 
 
 COMMAND = Command(
-    "Trains tasks x seeds x settings: python -m bert_tf sweep FILE.yaml --output_dir=DIR",
+    "Trains tasks x seeds x settings on every device, with one table (docs/sweeps.md).",
     SweepSettings,
     _run,
+    example="python -m bert_tf sweep sweep.yaml --output_dir=out/sweep",
+    first=("output_dir", "slots", "search", "trials", "plan"),
     own=(
         Setting("plan", bool, False, "print how long the grid takes on --slots; train nothing"),
         Setting(

@@ -107,9 +107,10 @@ def _run(call: Call) -> None:
 
 
 COMMAND = Command(
-    "Sends a run to an experiment tracker, each part once (docs/tracking.md): python -m bert_tf track RUN --tracker=mlflow",
+    "Sends a run to an experiment tracker, each part once (docs/tracking.md).",
     TrackSettings,
     _print,
+    example="python -m bert_tf track out/mrpc --tracker=tensorboard",
     own=(Setting("follow_pid", int, None, ""),),
     stopped="stopped; the same command sends the rest",
     log=warnings_only,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bert_tf.settings import setting
 
@@ -24,6 +24,8 @@ _MOST_DEVICES = 128
 class DeviceSettings:
     """Devices and distribution; None leaves the choice to `machine.set_up`."""
 
+    TITLE: ClassVar[str] = "Devices"
+
     visible_gpus: str | None = setting(None, "GPUs to use by number, comma-separated, or none; default: all")
     gpu_memory_growth: bool = setting(False, "allocate GPU memory on demand instead of all at once")
     gpu_memory_limit_mb: int | None = setting(None, "memory limit for tensors per GPU in MiB; CUDA needs more", lowest=1)
@@ -31,9 +33,7 @@ class DeviceSettings:
         1, "split each GPU, or the CPU without GPUs, into N virtual devices", lowest=1, highest=_MOST_DEVICES
     )
     device: str | None = setting(None, "place the whole model on one device: /GPU:1, /CPU:0")
-    place: str | None = setting(
-        None, "place parts on devices: embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,encoder/layer_6-11:/GPU:1"
-    )
+    place: str | None = setting(None, "place parts on devices: embeddings:/CPU:0,encoder/layer_6-11:/GPU:1")
     soft_placement: bool = setting(True, "fall back to another device if an operation has no kernel there; else fail")
     log_device_placement: bool = setting(False, "write the device of each training operation to device_placement.tsv")
     strategy: str | None = setting(None, f"{', '.join(STRATEGIES)}; default: by the visible devices", choices=STRATEGIES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
@@ -51,6 +51,8 @@ class Computing:
 class Limits:
     """Limits of one request and of all requests together."""
 
+    TITLE: ClassVar[str] = "Limits"
+
     max_body_mb: float = setting(1.0, "maximum request body in MB; larger ones get 413", lowest=0.001, highest=1024)
     max_rows: int = setting(1024, "maximum rows per request", lowest=1)
     max_text_length: int = setting(100_000, "maximum characters per text", lowest=1)
@@ -67,6 +69,8 @@ class Limits:
 @dataclasses.dataclass(frozen=True)
 class Patience:
     """Timeouts of the service."""
+
+    TITLE: ClassVar[str] = "Timeouts"
 
     header_timeout_s: float = setting(10.0, "timeout for the head of a request", lowest=0.01, highest=_LONGEST_S)
     body_timeout_s: float = setting(30.0, "timeout for the body of a request", lowest=0.01, highest=_LONGEST_S)
@@ -90,8 +94,8 @@ class ServeConfig:
     run: str = setting(
         None, "folder of a run, or a checkpoint", required=True, positional=True, refuse_missing=refuse_missing_model
     )
-    address: Address = group(Address)
-    computing: Computing = group(Computing)
+    address: Address = group(Address, "Address and access")
+    computing: Computing = group(Computing, "Workers and batches")
     limits: Limits = group(Limits)
     patience: Patience = group(Patience)
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")

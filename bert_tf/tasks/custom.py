@@ -40,9 +40,7 @@ class CustomSettings:
         None, f"{', '.join(tables.INPUT_FORMATS)}, if the suffix does not tell", choices=tables.INPUT_FORMATS
     )
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
-    problem: str = setting(
-        CLASSIFICATION, "kind of problem, such as regression or choice; all are in docs/commands.md", choices=PROBLEMS
-    )
+    problem: str = setting(CLASSIFICATION, f"kind of problem: {', '.join(PROBLEMS)} (docs/tasks.md)", choices=PROBLEMS)
     labels: str | None = setting(
         None, "comma-separated labels in class order (F1 is of the second of two); default: those of training"
     )

@@ -94,6 +94,11 @@ def known_names() -> tuple[str, ...]:
     return (*glue.TASKS, "XNLI", "XNLI-en", *_NAMED, CUSTOM, *_registered)
 
 
+def names_with_labels() -> tuple[str, ...]:
+    """Returns the names of the tasks to fine-tune on."""
+    return tuple(name for name in known_names() if name != pretraining.TASK)
+
+
 def canonical_name(name: str) -> str:
     """Resolves a name by its letters and digits, ignoring case: sst2 is SST-2, xnli-all is XNLI; raises `FlagError`."""
     folded = _folded(name)

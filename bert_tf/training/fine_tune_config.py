@@ -16,7 +16,7 @@ from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.pretraining.family import TASK as TEXTS
 from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
-from bert_tf.tasks.registry import canonical_name, known_names, reject_unrelated_settings
+from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tracking import trackers
 from bert_tf.training.settings import (
@@ -55,13 +55,22 @@ class FineTuneConfig:
         return replaced(self, values)
 
 
-SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title}  # the others are of pre-training
+_NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
+SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 OF_ALL_TASKS = ("task_name", "max_seq_length", "do_lower_case", "long_text")  # settings that a student takes from its teacher
 _NOT_DISTILLED = ("folds", *OF_FOLDS, "contrastive_weight", "few_labels")  # rows without labels have no class
+_HELP_OF_STUDENTS = {
+    "task_name": f"task of the data: {', '.join(names_with_labels())}",
+    "data_dir": "folder of the task's files; default: the teacher's",
+    "init_checkpoint": "checkpoint or folder that the student starts from; default: layers of the teacher",
+}
 DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
     "Teacher and student": tuple(settings_of(DistillSettings)),
-    **{title: [row for row in rows if row.name not in _NOT_DISTILLED] for title, rows in SECTIONS.items()},
+    **{
+        title: [row._replace(help=_HELP_OF_STUDENTS.get(row.name, row.help)) for row in rows if row.name not in _NOT_DISTILLED]
+        for title, rows in SECTIONS.items()
+    },
 }
 DISTILL_SETTINGS = tuple(row for rows in DISTILL_SECTIONS.values() for row in rows)
 
@@ -77,7 +86,7 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
         _refuse_for_objects(given)
         given["task_name"] = task.name
     if not given.get("task_name"):
-        raise FlagError(f"--task_name is required: {', '.join(known_names())}")
+        raise FlagError(f"--task_name is required: {', '.join(names_with_labels())}")
     name = canonical_name(given["task_name"]) if task is None else task.name
     if task is None:
         reject_unrelated_settings(name, given, given.get("problem"))

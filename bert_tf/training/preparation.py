@@ -21,7 +21,7 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks import corrections
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Family, Task
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import Opening, Unopened
@@ -29,9 +29,10 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.training import distillation
-from bert_tf.training.fine_tune_config import DISTILL, FINE_TUNE, PRETRAIN, FineTuneConfig
+from bert_tf.training.fine_tune_config import DISTILL, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
+from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
 
@@ -39,24 +40,7 @@ _OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
 _LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
 _ASKED_AFTERWARDS = {"seeds", "target_metric"}
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
-# The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (README,
-# "Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A checkpoint named by the
-# user gets the published defaults or those of the family. The bundled samples are small; families define their recipes.
-_RECIPES: Mapping[str, Mapping[str, float | str]] = {
-    FINE_TUNE: {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
-    PRETRAIN: {"adam_bias_correction": True},
-    DISTILL: {"learning_rate": 4e-4, "num_train_epochs": 8.0, "adam_bias_correction": True},
-}
-# Of --few_labels, for any checkpoint; measured in docs/few_labels.md.
-_MANY_PER_CLASS = 500
-_FEW_LABELS: Mapping[str, float | str] = {
-    "contrastive_weight": 0.9,  # Gunel et al. (2021)
-    "reinit_layers": 1,  # this, bias correction and longer training: Zhang et al. (2021)
-    "adam_bias_correction": True,
-    "num_train_steps": 100,
-    "train_batch_size": 16,
-    "learning_rate": 5e-5,
-}
+_MANY_PER_CLASS = 500  # measured in docs/few_labels.md
 
 
 @WALL.span(DATA)
@@ -176,17 +160,13 @@ def _log_origins(
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
         default = "of distillation" if settings.program == DISTILL else "for the default checkpoint"
-        log.info("recipe %s: %s", "of --few_labels" if settings.train.few_labels else default, _flags(chosen))
+        log.info("recipe %s: %s", "of --few_labels" if settings.train.few_labels else default, flags(chosen))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
     dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
     if dropped:
-        log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", _flags(dropped))
+        log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
     named = "--output_dir" if "output_dir" in settings.given else "default"
     log.info("output to %s (%s)", settings.output.output_dir, named)
-
-
-def _flags(values: Mapping[str, float | str]) -> str:
-    return " ".join(f"--{name}={str(value).lower()}" for name, value in values.items())
 
 
 def _purposes(settings: FineTuneConfig) -> list[str]:
@@ -262,33 +242,3 @@ def _is_trained(prefix: Path) -> bool:
         return _has_head(prefix)
     except CheckpointError:  # it was moved since the training
         return False
-
-
-def with_recipe(
-    settings: FineTuneConfig, family: Family, *, default_checkpoint: bool, sample_data: bool
-) -> tuple[FineTuneConfig, dict[str, float | str]]:
-    """Fills in unset settings; returns the settings and the values taken from the recipe."""
-    recipe = dict(family.usual_settings) if settings.actions.do_train else {}
-    if default_checkpoint or settings.program == DISTILL:
-        recipe.update(_RECIPES[settings.program])
-    if default_checkpoint and sample_data:
-        recipe.update(family.sample_settings)
-    if settings.train.few_labels:
-        recipe = {**family.usual_settings, **_FEW_LABELS}
-    chosen = _left_open(settings, recipe)
-    return settings.replaced(chosen), chosen
-
-
-def dropped_recipe(settings: FineTuneConfig) -> dict[str, float | str]:
-    """What the default checkpoint's recipe would change if training starts from another checkpoint."""
-    chosen = _left_open(settings, _RECIPES[settings.program]) if settings.actions.do_train else {}
-    return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
-
-
-def _left_open(settings: FineTuneConfig, recipe: Mapping[str, float | str]) -> dict[str, float | str]:
-    decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
-    if "num_train_epochs" in settings.given:
-        decided = decided | {"num_train_steps"}
-    if not settings.actions.do_eval:
-        decided = decided | {"eval_every_n_steps"}  # there is no dev split to evaluate on
-    return {name: value for name, value in recipe.items() if name not in decided}

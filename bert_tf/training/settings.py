@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import re
 from pathlib import Path
+from typing import ClassVar
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.config import MOST_LAYERS
@@ -21,13 +22,14 @@ from bert_tf.optimization import parts
 from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import MOST_EXAMPLES, group, same, setting
-from bert_tf.tasks.registry import known_names
+from bert_tf.tasks.registry import names_with_labels
 from bert_tf.tracking.trackers import TRACKERS
 
 POLYNOMIAL = "polynomial"
 OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
+_PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = (
     *("pack_tokens", "last_layer_cls_only", "custom_gradients", "native_kernels", "fused_adam", "defer_embeddings"),
@@ -42,7 +44,7 @@ RECOMBINED = 5  # pairs made for each row
 
 @dataclasses.dataclass(frozen=True)
 class DataSettings:
-    task_name: str | None = setting(None, f"required: {', '.join(known_names())}")
+    task_name: str | None = setting(None, f"required: {', '.join(names_with_labels())}")
     data_dir: str | None = setting(
         None,
         "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample",
@@ -265,12 +267,10 @@ class SpeedSettings:
     published_layout: bool = setting(False, "all of the above off, as in the published script; for comparison")
     group_by_length: bool = setting(False, "batch training examples of similar length")
     xla: bool = setting(False, "compile with XLA; useful on GPUs; computes padding and updates all word embeddings")
-    precision: str = setting(
-        "default", "precision of matrix multiplications: float32 (strict), tf32, bfloat16, float16", choices=PRECISIONS
-    )
+    precision: str = setting("default", _PRECISION, choices=PRECISIONS)
 
 
-_ENGINE_PRECISION = f"precision of matrix multiplications: float32 (strict), tf32, bfloat16, float16; {INT8} with an --engine"
+_ENGINE_PRECISION = f"{_PRECISION}; {INT8} with an --engine"
 # Device settings for training only.
 OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 
@@ -278,6 +278,8 @@ OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_redu
 @dataclasses.dataclass(frozen=True)
 class MachineSettings:
     """Machine settings of a batch job."""
+
+    TITLE: ClassVar[str] = "Engine and precision"
 
     precision: str = same(SpeedSettings, "precision", help=_ENGINE_PRECISION, choices=(*PRECISIONS, INT8))
     engine: str = setting(TENSORFLOW, f"inference engine: {', '.join(NAMES)} (by what is installed)", choices=NAMES)

@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import values
@@ -33,7 +34,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.training import distillation, speed
+from bert_tf.training import distillation, extension, speed
 from bert_tf.training.job import Job, features, training_rows
 from bert_tf.training.record import make_record
 from bert_tf.training.settings import TrainSettings
@@ -45,10 +46,12 @@ def train(
     """Claims the output folder and trains; `make_forward` serves intermediate evaluations, see `EvaluationPlan`."""
     settings, machine = job.settings.train, job.machine
     with WALL.span(DATA):
+        record = extension.extended(job, make_record(job))
+        begin = extension.begin(record)
         if machine.is_chief:
-            _claim(job)
+            _claim(job, record)
         else:
-            run_folder.await_claim(job.output_dir, make_record(job))
+            run_folder.await_claim(job.output_dir, record)
     labelled = training_rows(job, job.train_split)
     columns, around = _around(job, labelled)
     schedule, then = job.schedule(columns.units), _then(job)
@@ -59,10 +62,13 @@ def train(
             counts["train_rows"] = schedule.rows
         if then:
             counts["phase2_steps"] = steps - schedule.steps
-        run_folder.add_to_record(job.output_dir, {"schedule": counts})
+        run_folder.add_to_record(job.output_dir, {run_folder.SCHEDULE: counts})
     log.info("variables: %s", plan.summary())
     log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(job, schedule, columns.examples)
+    if begin:
+        text = "  Steps %d to %d extend the finished run, with a warm-up and a decay of their own and moments from zero"
+        log.info(text, begin + 1, steps)
     for phase in job.phases[1:]:
         log.info("  Then %d steps of %d rows of up to %d tokens", phase.steps, phase.batch_size, phase.max_seq_length)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
@@ -70,7 +76,7 @@ def train(
         forward_model(job),
         loss=_loss_options(job, labelled),
         seed=settings.seed,
-        optimization=_optimization(job, steps),
+        optimization=_optimization(job, steps, begin),
         check_replicas=check_every > 0,
         around=around,
         dropout=job.teacher is None or not job.settings.distillation.compares_states,
@@ -87,6 +93,7 @@ def train(
         _setting(job),
         then,
         at_end,
+        begin,
     )
     watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
     watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
@@ -142,8 +149,8 @@ def forward_model(job: Job) -> Model:
     return Model(job.config, job.family.head, execution=execution, max_seq_length=tokens)
 
 
-def _claim(job: Job) -> None:
-    run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.output.overwrite_output_dir)
+def _claim(job: Job, record: Mapping[str, Any]) -> None:
+    run_folder.claim(job.output_dir, record, overwrite=job.settings.output.overwrite_output_dir)
     # The folder can then be evaluated, moved and trained from without its initial files.
     for name, text in job.vocabulary.files().items():
         atomic.write_text(job.output_dir / name, text)
@@ -177,12 +184,13 @@ def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
         log.info("  Frozen = %s", freeze)
 
 
-def _optimization(job: Job, steps: int) -> Optimization:
-    train, computing = job.settings.train, job.settings.speed
+def _optimization(job: Job, end: int, begin: int) -> Optimization:
+    train, computing, steps = job.settings.train, job.settings.speed, end - begin
     return Optimization(
         learning_rate=train.learning_rate,
         warmup_steps=_warmup_steps(train, steps),
         total_steps=steps,
+        begin=begin,
         schedule=train.learning_rate_schedule,
         polynomial_power=train.polynomial_power,
         layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),

@@ -6,7 +6,7 @@ import dataclasses
 import operator
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any, NamedTuple, Union
+from typing import Any, ClassVar, NamedTuple, Union
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
@@ -28,6 +28,8 @@ Layers = Union[str, int, Iterable[int]]
 @dataclasses.dataclass(frozen=True)
 class VectorOptions:
     """Defines the vector of a text."""
+
+    TITLE: ClassVar[str] = "Vectors"
 
     pooling: str = setting(MEAN, f"pooling of token vectors: {', '.join(POOLINGS)}", choices=POOLINGS)
     layers: tuple[int, ...] = setting("-1", "layers to concatenate: -1 is the last, -2 the one before, 0 the first")

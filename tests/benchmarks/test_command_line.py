@@ -32,7 +32,7 @@ def test_defaults():
         ("--task_data=SQuAD2=/x", "--task_data: unknown task 'SQuAD2'; did you mean SQuAD?"),
         ("--peer_python=keras_hub", "keras_hub='': no such interpreter; write keras_hub=/path/to/bin/python"),
         ("--threads=", "--threads is empty"),
-        ("--colour=blue", "--help lists all flags"),
+        ("--colour=blue", "--help=all lists all flags"),
         ("train", "unexpected argument 'train'"),
         ("--other_python=/no/such", "--other_python=/no/such: no such interpreter"),
         ("--data_dir=/no/such", "error: /no/such: no such folder; --data_dir must hold the files of MRPC"),

@@ -173,7 +173,7 @@ def test_a_locale_without_the_letters_of_a_name_is_told(monkeypatch):
 
 def test_an_action_is_the_first_word():
     assert action_of(["data", "check", "fetch"], ("fetch", "check")) == "check"
-    for argv in (["data"], ["data", "--help"], ["data", "-h"]):
+    for argv in (["data"], ["data", "--help"], ["data", "-h"], ["data", "--help=all"]):
         with pytest.raises(HelpAsked):
             action_of(argv, ("fetch",))
     with pytest.raises(FlagError, match=r"^data: unknown action 'fetsch'; did you mean fetch\?"):

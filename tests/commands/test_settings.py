@@ -78,7 +78,7 @@ def test_a_flag_and_a_keyword_are_the_same_setting_and_refuse_what_is_beyond_its
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_help_lists_every_flag(name):
     operation = declared.operations()[name]
-    text = command_line.help_text(name, operation)
+    text = command_line.help_text([name], operation, everything=True)
     flags = [row for row in command_line.flags_of(operation) if row.help]
     assert [row.name for row in flags if not re.search(rf"--(\[no\])?{row.name} ", text)] == []
 
@@ -243,12 +243,12 @@ def test_flags_become_settings(line, name, expected):
         ("predict --checkpoint=x --input=a", "--input needs the other of --input and --output"),
         ("predict --input=a --output=b", "--checkpoint is required"),
         (f"{PREDICT} -- --runner=DirectRunner", "'--runner=DirectRunner' after -- is for Apache Beam; add --beam"),
-        (f"{PREDICT} --check_replicas_every_n_steps=1", "--help lists all flags"),
+        (f"{PREDICT} --check_replicas_every_n_steps=1", "--help=all lists all flags"),
         ("evaluate --checkpoints=a --output_dir=b", "--task_name is required, or --job=FILE"),
         ("evaluate --checkpoints=a --output_dir=b --data_dir=d", "--data_dir is the folder of a task: add --task_name"),
         ("evaluate --task_name=MRPC --output_dir=b", "--checkpoints is required"),
         ("evaluate --task_name=MRPC --checkpoints=a", "--output_dir is required"),
-        (f"{EVALUATE} --strategy=mirrored", "--help lists all flags"),
+        (f"{EVALUATE} --strategy=mirrored", "--help=all lists all flags"),
         (f"{EVALUATE} --job=none.yaml", "none.yaml: cannot read the job: No such file or directory"),
         (f"{EVALUATE} more", "unexpected argument 'more'"),
         (f"{EVALUATE} --task_name=MRPC,", "--task_name=MRPC,: a name is empty; remove the extra comma"),

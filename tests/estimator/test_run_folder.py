@@ -138,14 +138,22 @@ def test_another_run_is_refused_with_every_difference_and_nothing_is_changed(cla
     assert [(path.name, path.read_bytes()) for path in claimed.iterdir()] == [("run_config.json", before)]
 
 
-def test_a_run_that_is_to_be_longer_says_what_to_do(tmp_path):
+def test_a_run_that_is_extended_is_the_same_run(tmp_path):
     claim(tmp_path, other(num_train_steps=40), overwrite=False)
+    claim(tmp_path, other(num_train_steps=120, extended_at=[40]), overwrite=False)
+    claim(tmp_path, other(num_train_steps=130, extended_at=[40, 120]), overwrite=False)
+    for changes in ({"extended_at": [40]}, {}, {"extended_at": [40, 120, 130], "seed": 2}):
+        with pytest.raises(OutputError, match="holds another run"):
+            claim(tmp_path, other(**{"num_train_steps": 140, **changes}), overwrite=False)
+
+
+def test_a_run_that_is_to_be_shorter_says_what_can_be_done(tmp_path):
+    claim(tmp_path, other(num_train_steps=120), overwrite=False)
     with pytest.raises(OutputError) as caught:
-        claim(tmp_path, other(num_train_steps=120), overwrite=False)
-    assert "holds another run (num_train_steps was 40, now 120); a run cannot be extended" in str(caught.value)
-    assert f"Start a new run from its encoder (--init_checkpoint={tmp_path} --output_dir=NEW), name" in str(caught.value)
+        claim(tmp_path, other(num_train_steps=40), overwrite=False)
+    assert "(num_train_steps was 120, now 40); a run can be trained longer, not shorter; name another" in str(caught.value)
     with pytest.raises(OutputError) as caught:
-        claim(tmp_path, other(num_train_steps=120, seed=2), overwrite=False)
+        claim(tmp_path, other(num_train_steps=40, seed=2), overwrite=False)
     assert "longer" not in str(caught.value)
 
 

@@ -94,7 +94,7 @@ def test_flags_that_leave_every_gpu_out():
     [
         ("--strategy=miror", "--strategy: unknown value 'miror'; did you mean mirrored?"),
         ("--virtual_devices=0", "virtual_devices"),
-        ("--train_batch_size=8", "--help lists all flags"),
+        ("--train_batch_size=8", "--help=all lists all flags"),
         ("json", "unexpected argument 'json'"),
         ("--json", "error: --visible_gpus=7: there is no such GPU\n"),
     ],

@@ -237,7 +237,7 @@ def test_published_flags_have_the_published_defaults_and_epochs_take_the_place_o
 
 
 def test_help_lists_the_flags_of_text_and_of_training(capsys):
-    assert classifier.pretraining(["pretrain", "--help"]) == 0
+    assert classifier.pretraining(["pretrain", "--help=all"]) == 0
     text = capsys.readouterr().out.replace("--[no]", "--")
     for name in ("input_file", "held_out_documents", "phase2_num_train_steps", "optimizer", "memory_trace_step"):
         assert f"--{name}" in text

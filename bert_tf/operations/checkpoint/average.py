@@ -203,4 +203,9 @@ def _print(call: Call) -> None:
     print("".join(f"{checkpoint}\n" for checkpoint in average(call.settings)), end="")
 
 
-COMMAND = Command("averages checkpoints, or the last or best of a run", AverageSettings, _print)
+COMMAND = Command(
+    "averages checkpoints, or the last or best of a run",
+    AverageSettings,
+    _print,
+    example="python -m bert_tf checkpoint average out/mrpc --last=3 --output=out/mean",
+)

@@ -188,6 +188,7 @@ COMMAND = Command(
     "shows how far each layer moved and what only one has; exit status 0 if they are equal, else 1",
     DiffSettings,
     _print,
+    example="python -m bert_tf checkpoint diff out/mrpc out/mrpc-lamb --top=5",
     own=(Setting("top", int, TOP, "number of variables to list, largest change first", 0), FORMAT),
     log=warnings_only,
 )

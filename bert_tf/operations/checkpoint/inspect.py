@@ -179,6 +179,7 @@ COMMAND = Command(
     "lists variables with shape, type, norm and non-finite values, and sums by layer",
     InspectSettings,
     _print,
+    example="python -m bert_tf checkpoint inspect out/mrpc",
     own=(FORMAT,),
     log=warnings_only,
 )

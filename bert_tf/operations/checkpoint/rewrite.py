@@ -250,15 +250,22 @@ def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
 _WRITERS = {TF1: _to_tf1, TF2: _to_model_garden, HF: _to_huggingface}
 
 
-def _command(title: str, settings: type, work: Callable[[Any], Written]) -> Command:
+def _command(title: str, settings: type, work: Callable[[Any], Written], example: str) -> Command:
     def run(call: Call) -> None:
         print(work(call.settings), end="")
 
-    return Command(title, settings, run)
+    return Command(title, settings, run, f"python -m bert_tf checkpoint {example}")
 
 
 COMMANDS = {
-    "strip": _command("removes optimizer moments and the moving average", StripSettings, strip),
-    "convert": _command("converts to another layout, with vocabulary and configuration", ConvertSettings, convert),
-    "rename": _command("renames variables", RenameSettings, rename),
+    "strip": _command(
+        "removes optimizer moments and the moving average", StripSettings, strip, "strip out/mrpc --output=out/small"
+    ),
+    "convert": _command(
+        "converts to another layout, with vocabulary and configuration",
+        ConvertSettings,
+        convert,
+        "convert out/mrpc --to=hf --output=out/hf",
+    ),
+    "rename": _command("renames variables", RenameSettings, rename, "rename out/mrpc --map='^bert/=>encoder/' --dry_run"),
 }

@@ -217,4 +217,6 @@ COMMAND = Command(
     "lists probable label errors, duplicates, leaks into train, outliers: a table to correct, and a page",
     AuditSettings,
     _print,
+    example="python -m bert_tf data audit --task_name=MRPC --output_dir=out/audit",
+    first=("task_name", "data_dir", "train_file", "predictions", "output_dir"),
 )

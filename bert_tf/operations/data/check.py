@@ -296,5 +296,7 @@ COMMAND = Command(
     "counts rows, labels, lengths, duplicates and contradictions, and lists unusable rows",
     CheckSettings,
     _print,
+    example="python -m bert_tf data check --task_name=custom --train_file=train.csv --text_a=text --label_column=label",
+    first=("task_name", "train_file", "dev_file", "text_a", "label_column"),
     log=False,
 )

@@ -342,5 +342,6 @@ COMMAND = Command(
     "downloads a task's files to where training looks for them; XNLI has all languages",
     FetchSettings,
     _print,
+    example="python -m bert_tf data fetch MRPC",
     log=warnings_only,
 )

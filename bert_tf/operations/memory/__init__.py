@@ -3,4 +3,6 @@
 from bert_tf.operations.command import Actions
 from bert_tf.operations.memory import plan, trace
 
-COMMAND = Actions("Shows or forecasts what uses the memory of a training step:", {**trace.COMMANDS, "plan": plan.COMMAND})
+COMMAND = Actions(
+    "Shows or forecasts what uses the memory of a training step (docs/memory.md).", {**trace.COMMANDS, "plan": plan.COMMAND}
+)

@@ -235,6 +235,8 @@ COMMAND = Command(
     "forecasts whether training fits; exit status 0 if it fits, 1 if not",
     PlanSettings,
     _print,
+    example="python -m bert_tf memory plan --bert_config_file=bert_config.json --gpu_memory_mb=5175 --train_batch_size=12",
+    first=("bert_config_file", "gpu_memory_mb", "max_seq_length", "train_batch_size", "precision"),
     own=(Setting("json", bool, False, "print one JSON object instead, sizes in bytes"),),
     log=False,
 )

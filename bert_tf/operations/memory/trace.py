@@ -168,7 +168,7 @@ def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _C
         raise
 
 
-def _command(title: str, settings: type, work: Callable[[Any], MemoryReport]) -> Command:
+def _command(title: str, settings: type, work: Callable[[Any], MemoryReport], example: str) -> Command:
     def run(call: Call) -> None:
         told, folder = work(call.settings), getattr(call.settings, "pictures", None)
         print(documents.to_json(told.structure, indent=2) + "\n" if call.own["json"] else told, end="")
@@ -176,7 +176,7 @@ def _command(title: str, settings: type, work: Callable[[Any], MemoryReport]) ->
             print(f"wrote {path}", file=sys.stderr)
 
     own = (Setting("json", bool, False, "print one JSON object instead"),)
-    return Command(title, settings, run, own=own, log=False)
+    return Command(title, settings, run, f"python -m bert_tf memory {example}", own=own, log=False)
 
 
 COMMANDS = {
@@ -184,11 +184,13 @@ COMMANDS = {
         "sums up a trace (written by --memory_trace_step) by allocator, phase, layer, scope and time",
         ReportSettings,
         report,
+        "report out/mrpc/memory_trace_step5.txt",
     ),
     "peak": _command(
-        "tensors alive at the peak memory of a step (--memory_trace_step writes live_memory_stepN.tsv)",
+        "lists the tensors alive at the peak memory of a step (--memory_trace_step writes live_memory_stepN.tsv)",
         PeakSettings,
         peak,
+        "peak out/mrpc/live_memory_step5.tsv",
     ),
-    "diff": _command("compares trace B with trace A", DiffSettings, diff),
+    "diff": _command("compares trace B with trace A", DiffSettings, diff, "diff before.txt after.txt"),
 }

@@ -152,9 +152,10 @@ def _print(call: Call) -> int:
 
 
 COMMAND = Command(
-    f"Repeats a published run and compares: python -m bert_tf reproduce {'|'.join(RUNS)}",
+    f"Repeats a published run ({', '.join(RUNS)}) and compares its figures with yours (docs/reproduce.md).",
     ReproduceSettings,
     _print,
+    example="python -m bert_tf reproduce gtx1060 --seeds=1-5",
     stopped="stopped at once; the same command continues from the last checkpoint",
     log=lambda _: (0, log_form.PUBLISHED),
     reports_to=lambda settings: settings.folder,

@@ -226,5 +226,9 @@ def _print(call: Call) -> None:
 
 
 COMMAND = Command(
-    "adds words to a model, by default the default checkpoint; each starts as the mean of its pieces", ExtendSettings, _print
+    "adds words to a model, by default the default checkpoint; each starts as the mean of its pieces",
+    ExtendSettings,
+    _print,
+    example="python -m bert_tf vocabulary extend --add=words.txt --output=out/extended",
+    first=("output", "add", "from", "top", "text"),
 )

@@ -115,4 +115,10 @@ def _print(call: Call) -> None:
     print(make(call.settings), end="")
 
 
-COMMAND = Command("builds a WordPiece vocabulary from text files, patterns, or - for a pipe", MakeSettings, _print)
+COMMAND = Command(
+    "builds a WordPiece vocabulary from text files, patterns, or - for a pipe",
+    MakeSettings,
+    _print,
+    example="python -m bert_tf vocabulary make 'texts/*.txt' --output=vocab.txt --size=30000",
+    first=("output", "size", "do_lower_case", "min_frequency", "input_format"),
+)

@@ -155,4 +155,9 @@ def _print(call: Call) -> None:
     print(show(call.settings), end="")
 
 
-COMMAND = Command("describes a vocab.txt and how well it fits a text", ShowSettings, _print)
+COMMAND = Command(
+    "describes a vocab.txt and how well it fits a text",
+    ShowSettings,
+    _print,
+    example="python -m bert_tf vocabulary show vocab.txt --text=texts.txt",
+)

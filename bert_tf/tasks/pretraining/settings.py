@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from bert_tf.corpus.settings import FORM, LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.settings import MOST_EXAMPLES, setting
@@ -11,6 +12,8 @@ from bert_tf.settings import MOST_EXAMPLES, setting
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(MaskedRowSettings, CorpusSettings):
     """Text, masking and the second phase."""
+
+    TITLE: ClassVar[str] = "Text to pre-train on (--task_name=Pretraining)"
 
     # Redeclared, since they differ from `pretraining-data`.
     input_file: str | None = setting(
