@@ -41,6 +41,7 @@ class Opening(NamedTuple):
     max_seq_length: int  # tokens per row
     output_dir: Path  # of the run; intermediate files go into a subfolder
     eval_batch_size: int | None = None  # None if not set
+    positions: int = 1 << 30  # most tokens that the model reads
 
 
 class Unopened(abc.ABC):

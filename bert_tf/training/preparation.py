@@ -144,9 +144,14 @@ def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTune
 def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:
     if not isinstance(examples, Unopened):
         return examples
-    output, eval_batch = settings.output.folder, settings.inference.eval_batch_size
     return examples.opened(
-        Opening(word_pieces(weights.tokenizer, "pre-training"), settings.data.max_seq_length, output, eval_batch)
+        Opening(
+            word_pieces(weights.tokenizer, "pre-training"),
+            settings.data.max_seq_length,
+            settings.output.folder,
+            settings.inference.eval_batch_size,
+            weights.config.max_position_embeddings,
+        )
     )
 
 

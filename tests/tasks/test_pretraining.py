@@ -92,6 +92,13 @@ def test_masks_of_the_second_phase_grow_with_its_length_and_are_rounded_up(given
     assert split.opened(Opening(TOKENIZER, LENGTH, tmp_path)).rows._masking.max_predictions_per_seq == masks
 
 
+def test_rows_of_the_second_phase_are_no_longer_than_the_positions_of_the_model(text, tmp_path):
+    settings = PretrainingSettings(input_file=str(text), phase2_num_train_steps=1)
+    split = SplitFiles("train_phase2", TRAIN, settings, second=True)
+    rows = split.opened(Opening(TOKENIZER, LENGTH, tmp_path, positions=24))
+    assert max(len(row.pieces) for row in rows) <= 24 < settings.phase2_max_seq_length
+
+
 # Shards
 
 

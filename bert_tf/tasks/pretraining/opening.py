@@ -45,7 +45,7 @@ class SplitFiles(Unopened):
         most = None
         if self.purpose == DEV:
             most = self.settings.max_eval_steps * (opening.eval_batch_size or _EVAL_BATCH)
-        length = self.settings.phase2_max_seq_length if self.second else opening.max_seq_length
+        length = min(self.settings.phase2_max_seq_length, opening.positions) if self.second else opening.max_seq_length
         make = functools.partial(self._made, opening, length)
         return TextRows(make, opening.tokenizer.vocabulary, self.name, length, most)
 
