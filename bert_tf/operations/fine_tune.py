@@ -262,7 +262,7 @@ COMMAND = command(
     FINE_TUNE,
     "Fine-tunes BERT on labelled texts, evaluates and predicts (docs/commands.md).",
     "python -m bert_tf fine-tune --task_name=custom --train_file=train.csv --dev_file=dev.csv --output_dir=out/mine",
-    "task_name train_file dev_file num_train_epochs output_dir",
+    "task_name train_file dev_file text_a label_column",
     "--task_name=XNLI measures each language and their mean; the published script's XNLI is XNLI-zh here.",
     SECTIONS,
     configured,

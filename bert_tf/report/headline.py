@@ -69,7 +69,7 @@ def state(run: Run) -> str:
     if last is None:
         return "Nothing is logged yet: training has not reached its first report."
     if total is not None and last >= total:
-        return f"Trained to the last step, {last}, and not evaluated: run the command again with --do_eval."
+        return f"Trained to the last step, {last}, and not evaluated (--do_eval, with labelled rows to evaluate on)."
     goes_on = "The same command continues from its last checkpoint."
     return f"Not finished: the last logged step is {last}{of}, and there is no result. {goes_on}"
 

@@ -244,7 +244,7 @@ class Leader:
     def _rest(self) -> str:
         """Estimates the time that is left, by the runs that were trained here."""
         left = [*self._waiting.values(), *(started.run for started in self._started.values())]
-        if not self._speeds or not left:
+        if not self._speeds or not left or len(self._results) >= self._total:
             return ""
         seconds = sum(run.cost for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
         seconds /= len(self._slots)

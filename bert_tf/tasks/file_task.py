@@ -54,7 +54,8 @@ class FileTask(Splits):
         if named:
             return Path(named)
         if not self.reads_folder:
-            raise FlagError(f"--{split}_file is required with --task_name={self.name}, where files are named")
+            apart = "; if there is one file, put every fifth row aside, or train with --folds=5" if split == DEV else ""
+            raise FlagError(f"--{split}_file is required with --task_name={self.name}, where files are named{apart}")
         folder, patterns = Path(data_dir), self._patterns[split]
         found = (sorted(folder.glob(pattern))[-1:] for pattern in patterns)
         return next((paths[0] for paths in found if paths), folder / patterns[0])

@@ -183,6 +183,9 @@ def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
     if temperature > calibration.EXTREME * 0.99:
         text = "decisions%s are hardly better than chance, or worse: the temperature is at its limit of %.0f"
         log.warning(text, name, calibration.EXTREME)
+    elif temperature < 1.01 / calibration.EXTREME:
+        text = "%d decisions%s do not determine the temperature: it is at its limit of %.2g; give more examples"
+        log.warning(text, len(part.labels), name, 1 / calibration.EXTREME)
     return temperature
 
 

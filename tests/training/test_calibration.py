@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import bert_tf
 from bert_tf import __main__ as front
 from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.metrics import probabilities
+from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks import families
 from bert_tf.training import calibration
 from tests import classifier
@@ -122,6 +124,15 @@ def test_a_temperature_without_an_optimum_is_said(caplog, logits, label, tempera
     found = calibrated("classification", ["x", "y"], logits, [label] * 20)
     assert found.temperatures == pytest.approx((temperature,), rel=1e-3)
     assert said in caplog.text
+
+
+def test_a_temperature_at_its_lower_limit_is_said(caplog):
+    """One mistake, of hardly any margin: the sharper, the better."""
+    logits = np.array([[0.2, 0.0]] * 19 + [[0.0, 1e-6]], np.float32)
+    part = LabelledLogits(logits, np.zeros(20, np.int64))
+    family = SimpleNamespace(kind="classification", labels=("x", "y"))
+    assert calibration._temperature(part, family, 0) == pytest.approx(0.05, rel=1e-3)
+    assert "20 decisions do not determine the temperature: it is at its limit of 0.05; give more examples" in caplog.text
 
 
 def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_path, caplog):
