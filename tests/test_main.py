@@ -154,7 +154,6 @@ READ_NOTHING = [
     "memory diff none/x none/y",
     "checkpoint inspect none/x",
     "checkpoint diff none/x none/y",
-    "checkpoint average none/x none/y --output=out",
     "report none/x",
     "profile none/x",
     "track none/x --tracker=mlflow",

@@ -106,13 +106,24 @@ def missing(path: StrPath) -> str | None:
 
 def refuse_missing(path: str) -> None:
     """Raises DataError if there is no file of this name; patterns and URLs are looked into when they are read."""
-    if path != PIPE and "://" not in path and not glob.has_magic(path) and not os.path.lexists(path):
+    if path != PIPE and not glob.has_magic(path) and _is_missing(path):
         raise DataError(NO_FILE, path)
 
 
 def refuse_missing_folder(path: str) -> None:
-    if "://" not in path and not os.path.lexists(path):
+    if _is_missing(path):
         raise DataError(NO_FOLDER, path)
+
+
+def _is_missing(path: str) -> bool:
+    """Whether nothing has this name; False for one that is too long or a URL, which its reader refuses or reads."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return "://" not in path
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def missing_folder(path: StrPath) -> str | None:

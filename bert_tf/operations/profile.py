@@ -26,7 +26,9 @@ TOP = 20  # operations listed in text output
 
 @dataclasses.dataclass(frozen=True)
 class ProfileSettings:
-    folder: str = setting(None, "output folder of a run", positional=True, required=True, refuse_missing=files.refuse_missing)
+    folder: str = setting(
+        None, "output folder of a run", positional=True, required=True, refuse_missing=files.refuse_missing_folder
+    )
     depth: int = setting(3, "depth of scopes: 3 for bert/encoder/layer_0", lowest=1)
     top: int | None = setting(None, f"number of operations to list; default: {TOP} as text, all of them otherwise", lowest=0)
     matmul_peak_gflops: float | None = setting(None, "peak to compare with instead of the measured one", lowest=1e-9)

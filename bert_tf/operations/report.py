@@ -29,7 +29,7 @@ _HEIGHT = 600  # pixels of a notebook
 @dataclasses.dataclass(frozen=True)
 class ReportSettings:
     folders: tuple[str, ...] = setting(
-        None, "output folder of one or several runs", positional=True, required=True, refuse_missing=files.refuse_missing
+        None, "output folder of one or several runs", positional=True, required=True, refuse_missing=files.refuse_missing_folder
     )
     output: str | None = setting(None, "file to write; default: DIR/report.html, or ./report.html for several DIRs")
     redact: bool = setting(

@@ -30,7 +30,7 @@ READERS = {
 # Folders that cannot be looked into are not called missing.
 FOLDERS = {
     "run": "classifier --task_name=MRPC --do_eval --output_dir={path}",
-    "predicted run": "predict --checkpoint={path} --task_name=MRPC --input=a.tsv --output=b.tsv",
+    "predicted run": "predict --checkpoint={path} --task_name=MRPC --input=- --output=-",
     "reported run": "report {path}",
     "profiled run": "profile {path}",
     "checked data": "data check {path} --task_name=MRPC",

@@ -279,7 +279,7 @@ def test_the_command_prints_colours_on_terminals(monkeypatch, capsys, value, col
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", value)
-    assert lines.run("explain", "run", row='{"text": "rain"}') == 0
+    assert lines.run("explain", ".", row='{"text": "rain"}') == 0
     assert capsys.readouterr().out == (FOUND.in_colours() if coloured else str(FOUND))
 
 

@@ -147,7 +147,7 @@ def test_a_run_that_lost_the_file_says_which_and_pretraining_is_refused(folder, 
     place = shutil.copytree(run, tmp_path / "run")
     for path in place.rglob("tokenizer.json"):
         path.unlink()
-    argv = ["predict", f"--checkpoint={place}", f"--input={place}/none.csv", f"--output={tmp_path}/out.csv"]
+    argv = ["predict", f"--checkpoint={place}", f"--input={__file__}", f"--output={tmp_path}/out.csv"]
     assert "tokenizer.json: no such file; name it with --vocab_file" in error(argv, capsys)
     (tmp_path / "text.txt").write_text("w1 w2\n\nw3\n" * 20)
     argv = ["pretrain", f"--init_checkpoint={folder}", f"--input_file={tmp_path}/text.txt", f"--output_dir={tmp_path}/out"]

@@ -178,6 +178,8 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
 )
 def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, project, arguments, message):
     monkeypatch.chdir(tmp_path)
+    for name in ("a", "a.npz"):
+        (tmp_path / name).write_text("rain")
     assert encode(project, *arguments) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1

@@ -44,8 +44,8 @@ def test_pages_of_several_runs_of_seeds_and_elsewhere(tmp_path, monkeypatch, cal
     example.write_json(tmp_path / "out/seeds.json", {})
     begun = example.begun(tmp_path / "run")
     for words, output, title in (
-        (seeds, "report.html", "RTE: 2 runs"),
-        (["out"], "out/report.html", "RTE: 2 seeds"),
+        (seeds, "report.html", "RTE, 2 runs"),
+        (["out"], "out/report.html", "out: RTE, 2 seeds"),
         (["--output=there.html", begun], "there.html", "Not finished"),
     ):
         assert call("report", *words) == (0, f"{output}\n", "")

@@ -258,7 +258,7 @@ def test_rows_of_each_family(task, columns, labels):
 
 def test_the_call_returns_the_runs(monkeypatch, tmp_path):
     results = tuple(folds.FoldResult(fold, f"fold-{fold}", 3, {"eval_accuracy": fold / 4}, None) for fold in (1, 2, 3))
-    series, configs = folds.Series(results, None, None, SENTENCES, SimpleNamespace(folder=tmp_path)), []
+    series, configs = folds.Series(results, None, None, SENTENCES, SimpleNamespace(data_dir=tmp_path)), []
     monkeypatch.setattr(folds, "fine_tune_folds", lambda config, **_: configs.append(config) or series)
     runs = bert_tf.fine_tune(SENTENCES, folds=3, output_dir=tmp_path)
     assert (configs[0].train.folds, configs[0].actions.do_train, configs[0].actions.do_eval) == (3, True, True)

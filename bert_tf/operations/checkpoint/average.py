@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, FlagError, unknown_name
 from bert_tf.estimator import evaluations, run_folder
 from bert_tf.io import documents, files
@@ -31,9 +30,7 @@ _SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
 
 @dataclasses.dataclass(frozen=True)
 class AverageSettings:
-    checkpoints: tuple[str, ...] = setting(
-        None, "several checkpoints, or one run", positional=True, required=True, refuse_missing=refuse_missing_model
-    )
+    checkpoints: tuple[str, ...] = setting(None, "several checkpoints, or one run", positional=True, required=True)
     output: str = same(StripSettings, "output")
     weights: str | None = setting(None, "weight of each checkpoint, such as 1,2,1; default: equal")
     last: int = setting(0, "average the newest N checkpoints of one run", lowest=0)
