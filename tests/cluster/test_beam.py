@@ -189,7 +189,7 @@ def test_an_input_without_rows_is_a_shard_with_a_header_whatever_shards_another_
     ("flags", "message"),
     [
         ({"input": "{0}/no-such-*.tsv"}, "{0}/no-such-*.tsv: no such file, or no match for the pattern"),
-        ({"input": "{0}/none.tsv"}, "{0}/none.tsv: cannot read the file: no such file"),
+        ({"input": "{0}/none.tsv"}, "{0}/none.tsv: no such file"),
         ({"input": "nowhere://x.tsv"}, "nowhere://x.tsv: Apache Beam knows no file system nowhere"),
         ({"checkpoint": "nowhere://run"}, "nowhere://run.index: Apache Beam knows no file system nowhere"),
         ({"checkpoint": "memory://run"}, "memory://run: no checkpoint or run of this name"),
