@@ -18,7 +18,6 @@ _OF_ABSL = ("flagfile", "undefok")  # absl reads them itself and ignores empty o
 # Names from the previous version, accepted until the next one.
 _RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
-_PIPE = "-"  # standard input instead of a file
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # start of absl's errors about numbers and switches without a value
 
 
@@ -102,7 +101,7 @@ def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str
 
 
 def _is_word(argument: str) -> bool:
-    return argument == _PIPE or not argument.startswith("-")
+    return argument == files.PIPE or not argument.startswith("-")
 
 
 def action_of(argv: Sequence[str], actions: Collection[str]) -> str:

@@ -30,7 +30,7 @@ class TrackSettings:
         "folder of a run, or of --seeds, --folds or a sweep",
         positional=True,
         required=True,
-        refuse_missing=files.refuse_missing,
+        refuse_missing=files.refuse_missing_folder,
     )
     tracker: str = setting(None, f"required: {', '.join(TRACKERS)}", choices=TRACKERS, required=True)
     register: str | None = setting(None, f"with {MLFLOW}: also upload the trained model, and register it by this name")

@@ -127,7 +127,7 @@ def _parsed(found: Any) -> SweepFile:
     fixed, grid, ranges = {}, {}, {}
     for name, value in values.items():
         if value is None and name not in _ROWS:  # {text_a: title,body} has the keys text_a and body
-            raise FlagError(f'settings: {name!r} has no value; one with a comma needs quotes, as text_a: "title,body"')
+            raise FlagError(f'settings: {name!r} has no value; in {{ }} one with a comma needs quotes, as text_a: "title,body"')
         row = _row(name)
         if isinstance(value, dict):
             ranges[row.name] = _range(row, value)

@@ -38,6 +38,7 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.job import Job, features
+from bert_tf.training.recipes import flags
 from bert_tf.training.settings import FEW_TEXTS, RECOMBINED
 
 UNLABELLED = "unlabelled"  # name of the split of --unlabelled
@@ -62,18 +63,20 @@ def with_recombined(settings: FineTuneConfig, family: Family, examples: Sequence
         raise FlagError(f"--recombine={asked.recombine}: is for tasks on pairs of texts; add other texts by --unlabelled")
     few = len(examples) < FEW_TEXTS and not asked.unlabelled
     count = (RECOMBINED if few and are_pairs else 0) if asked.recombine is None else asked.recombine
+    chosen = {
+        name: value for name, value in {"recombine": count, **(_RECIPE if count else {})}.items() if name not in settings.given
+    }
+    if settings.train.num_train_steps:
+        chosen.pop("num_train_epochs", None)
     if count:
-        log.info("the student also learns from %d pairs of the training texts (--recombine)", count * len(examples))
+        log.info("the student also learns from %d pairs of the training texts: %s", count * len(examples), flags(chosen))
     elif few:
         log.warning(
             "%d texts are few: a student may keep only nine tenths of its teacher's score; add texts without labels"
             " (--unlabelled=FILE)",
             len(examples),
         )
-    recipe = {name: value for name, value in (_RECIPE if count else {}).items() if name not in settings.given}
-    if settings.train.num_train_steps:
-        recipe.pop("num_train_epochs", None)
-    return settings.replaced({"recombine": count, **recipe})
+    return settings.replaced(chosen)
 
 
 def more_examples(settings: FineTuneConfig, teacher: Trained, examples: Sequence[Example]) -> list[Any]:

@@ -76,7 +76,8 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if teacher is not None:
         settings = distillation.with_recombined(settings, task.family, examples[splits[TRAIN][0]])
         more = distillation.more_examples(settings, teacher, examples[splits[TRAIN][0]])
-        examples.update({distillation.UNLABELLED: more} if more else {})
+        if more:
+            examples[distillation.UNLABELLED] = more
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
     _judge_few_labels(job)

@@ -8,9 +8,9 @@ from bert_tf.tasks import families
 from bert_tf.tasks.base import Family
 from bert_tf.training.fine_tune_config import DISTILL, FINE_TUNE, PRETRAIN, FineTuneConfig
 
-# The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (README,
-# "Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A checkpoint named by the
-# user gets the published defaults or those of the family. The bundled samples are small; families define their recipes.
+# The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC
+# (docs/speed.md) are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A checkpoint named by
+# the user gets the published defaults or those of the family. The bundled samples are small; families define their recipes.
 _RECIPES: Mapping[str, Mapping[str, float | str]] = {
     FINE_TUNE: {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
     PRETRAIN: {"adam_bias_correction": True},

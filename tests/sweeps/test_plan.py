@@ -81,7 +81,7 @@ def test_tasks_of_few_rows_start_from_the_model_of_mnli_with_the_same_settings(r
         ("tasks: MRPC\nsedes: 1", "unknown key 'sedes'; did you mean seeds"),
         ("tasks: MRPC\nseeds: 1,1", "a seed is named twice"),
         ("tasks: MRPC\nsettings: {lr: 1}", "unknown setting 'lr'; did you mean learning_rate"),
-        ("tasks: MRPC\nsettings: {text_a: a,b}", "settings: 'b' has no value; one with a comma needs quotes"),
+        ("tasks: MRPC\nsettings: {text_a: a,b}", "settings: 'b' has no value; in { } one with a comma needs quotes"),
         ("tasks: MRPC\nsettings: {seed: 1}", "settings: seed: write it under seeds"),
         ("tasks: MRPC\nsettings: {output_dir: x}", "settings: output_dir: the sweep names the folders"),
         ("tasks: MRPC\nsettings: {learning_rate: []}", "learning_rate: an empty list"),

@@ -176,7 +176,8 @@ def test_learns_from_texts_without_labels(made, tmp_path, counted):
 def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, caplog):
     assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", num_train_steps=2, student_layers=2) == 0
     assert sum(counted) == 40 + 5 * 40 + 13
-    assert "the student also learns from 200 pairs of the training texts (--recombine)" in caplog.text
+    said = "the student also learns from 200 pairs of the training texts: --recombine=5 --train_batch_size=8"
+    assert [message for message in caplog.messages if "also learns" in message] == [said]
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
     assert record["training"]["recombine"] == 5
     assert "--recombine=5" in record["command"]
