@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import errno
+import functools
 import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -90,18 +91,34 @@ class Setting(NamedTuple):
     default: Any  # None is allowed only if it is the default
     help: str
     lowest: float | None = None
+    above: float | None = None  # as `lowest`, but it is no value itself
+    below: float | None = None
     choices: tuple[str, ...] = ()  # of a string; empty for any
     may_be_empty: bool = False  # for strings
+    check: Callable[[Any], object] | None = None  # raises FlagError; may be what parses the value
     highest: float = LARGEST_SETTING
     required: bool = False
     positional: bool = False  # a word on the command line, not a flag
     in_memory: bool = False  # the library accepts rows instead of their file name
+    path: bool = False  # a command that repeats the run from another folder needs the absolute path
+    paths: bool = False  # the same, several with commas between them
     refuse_missing: Callable[[str], None] | None = None  # of a name that is read: called before TensorFlow is imported
+    determines: bool = False  # with another value, something else is learned: it is another run
+    exact: bool = False  # computes the same in another way, up to rounding; off in the published layout
+    added_later: bool = False  # records of runs leave out its default: runs of versions without the setting can resume
+    resolved: bool = False  # read before the run starts, for other settings or for how many runs there are: not recorded
+    of_training: bool = False  # has no effect if nothing is trained
+    of_labels: bool = False  # for labelled examples, which pre-training does not have
+    of_one_run: bool = False  # a trained model is not used with the value of its training
 
 
 def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (its usual name)
     """Returns a dataclass field for a `Setting` (`declared`: its fields); its annotation tells the kind, as `int | None`."""
     return dataclasses.field(default=default, metadata={_DECLARED: {"help": help, **declared}})
+
+
+training_setting = functools.partial(setting, of_training=True)
+learned_setting = functools.partial(setting, of_training=True, determines=True)
 
 
 def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
@@ -144,6 +161,16 @@ def settings_of(*kinds: type) -> Iterator[Setting]:
     return (row for kind in kinds for _, row in _titled(kind))
 
 
+def setting_names(*kinds: type, **attributes: Any) -> tuple[str, ...]:
+    """Names of settings in their order, or of those with such attributes as determines=True."""
+    rows = settings_of(*kinds)
+    return tuple(row.name for row in rows if all(getattr(row, name) == value for name, value in attributes.items()))
+
+
+def defaults(*kinds: type) -> dict[str, Any]:
+    return {row.name: row.default for row in settings_of(*kinds)}
+
+
 def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
     for field in dataclasses.fields(kind):
         if _DECLARED in field.metadata:
@@ -184,6 +211,17 @@ def _made(kind: type[T], given: Mapping[str, Any]) -> T:
     return kind(**fields)
 
 
+def values_of(made: Any) -> dict[str, Any]:
+    """Returns the values of settings by name, groups included."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(made):
+        if _GROUP in field.metadata:
+            values.update(values_of(getattr(made, field.name)))
+        elif _DECLARED in field.metadata:
+            values[field.name.rstrip("_")] = getattr(made, field.name)
+    return values
+
+
 def changed(made: Any) -> dict[str, Any]:
     """Returns settings that differ from their defaults, by name, groups included."""
     values: dict[str, Any] = {}
@@ -208,6 +246,12 @@ def check(row: Setting, value: object) -> None:
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
     if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
         raise FlagError(f"flag --{row.name}={value}: not a number up to {row.highest}")
+    if isinstance(value, (int, float)) and row.above is not None and value <= row.above:
+        raise FlagError(f"--{row.name}={value:g}: must be above {row.above:g}")
+    if isinstance(value, (int, float)) and row.below is not None and value >= row.below:
+        raise FlagError(f"--{row.name}={value:g}: must be below {row.below:g}")
+    if row.check is not None and value is not None:
+        row.check(value)
 
 
 def refuse_unusable_text(name: str, text: str) -> None:

@@ -69,16 +69,25 @@ class Rules(_Overrides):
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelOverrides:
-    """Settings that override those recorded in the checkpoint's folder."""
-
-    TITLE: ClassVar[str] = "Model and its texts"
-
+class ModelFiles:
     bert_config_file: str | None = setting(None, "model configuration; default: beside the checkpoint")
     vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the checkpoint")
+
+
+@dataclasses.dataclass(frozen=True)
+class TextOverrides:
+    """How texts are read, if not as in the training."""
+
     max_seq_length: int | None = setting(None, "maximum input length in word pieces; default: as trained", lowest=1)
     do_lower_case: bool | None = setting(None, "lower-case the text; default: as trained")
     long_text: str | None = setting(None, f"longer texts: {', '.join(CUTS)}; default: as trained", choices=tuple(CUTS))
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOverrides(TextOverrides, ModelFiles):
+    """Settings that override those recorded in the checkpoint's folder."""
+
+    TITLE: ClassVar[str] = "Model and its texts"
 
 
 def with_job(kind: type, values: Mapping[str, Any], *, lists: Mapping[str, Entry], without: tuple[str, ...]) -> dict[str, Any]:

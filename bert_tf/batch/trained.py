@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.job import ModelOverrides, TextOverrides
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
@@ -24,7 +24,7 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
-from bert_tf.settings import read
+from bert_tf.settings import read, setting_names
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
@@ -38,7 +38,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 PRETRAINED = "this is a pretrained model without a task head"
 
 _LENGTH = 128  # the default if the model has enough positions; as in the published script
-_RECORDED = ("max_seq_length", "do_lower_case", "long_text")
+_RECORDED = setting_names(TextOverrides)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,6 @@ from bert_tf.settings import setting
 
 LONGEST_ROW = 1 << 14  # tokens; blocks of padded rows are made in memory
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w+)*")
-FORM = ("input_format", "text_key", "language")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +40,13 @@ class CorpusSettings:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedRowSettings:
-    short_seq_prob: float = setting(0.1, "share of rows shortened to a random length", lowest=0, highest=1)
+    """What determines masked rows; `nsp`, which decides about the head too, is recorded with it."""
+
+    short_seq_prob: float = setting(0.1, "share of rows shortened to a random length", lowest=0, highest=1, determines=True)
     nsp: bool = setting(True, "sentence pairs, half of them consecutive; without it rows are full sentences of one document")
-    masked_lm_prob: float = setting(0.15, "share of a row's tokens to mask", lowest=0, highest=1)
+    masked_lm_prob: float = setting(0.15, "share of a row's tokens to mask", lowest=0, highest=1, determines=True)
     max_predictions_per_seq: int = setting(
-        20, "maximum masks per row: about max_seq_length * masked_lm_prob", lowest=1, highest=LONGEST_ROW
+        20, "maximum masks per row: about max_seq_length * masked_lm_prob", lowest=1, highest=LONGEST_ROW, determines=True
     )
-    do_whole_word_mask: bool = setting(False, "mask whole words")
-    random_seed: int = setting(12345, "random seed")
+    do_whole_word_mask: bool = setting(False, "mask whole words", determines=True)
+    random_seed: int = setting(12345, "random seed", determines=True)

@@ -13,7 +13,7 @@ from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.evaluate import TaskEntry, datasets_of
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
 from bert_tf.training.settings import MachineSettings, RuleSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -111,6 +111,6 @@ COMMAND = Command(
     CalibrateSettings,
     _run,
     example="python -m bert_tf calibrate out/mrpc --threshold=f1",
-    first=("data", "data_dir", "threshold", "abstain", "sets"),
+    first=("data", "data_dir", *setting_names(RuleSettings)),
     stopped="stopped; nothing was changed",
 )

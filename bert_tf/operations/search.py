@@ -16,7 +16,7 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import cell
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, Setting, group, read, setting
+from bert_tf.settings import MOST_EXAMPLES, Setting, group, read, setting, setting_names
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.training.settings import MachineSettings
@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.vectors.index import VectorIndex
     from bert_tf.vectors.text_encoder import TextEncoder
 
-_MODEL = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
 _DIGESTS = ("checkpoint_sha256", "bert_config_sha256", "vocabulary_sha256")
 _QUERIES = 256  # compared at a time
 
@@ -113,7 +112,7 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
 
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
     """Opens the model that made the vectors; raises BertError if it is missing or a different one."""
-    from bert_tf.batch.job import ModelOverrides
+    from bert_tf.batch.job import ModelOverrides, TextOverrides
     from bert_tf.training import sources
     from bert_tf.vectors.options import VectorOptions
     from bert_tf.vectors.text_encoder import TextEncoder
@@ -123,7 +122,7 @@ def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, envir
         raise DataError("these are vectors of tokens; encode the texts without --tokens", settings.index)
     if not record:
         log.warning("%s: origin of the vectors unknown; assuming means of the last layer", settings.index)
-    overrides = ModelOverrides(**{name: record.get(name) for name in _MODEL})
+    overrides = ModelOverrides(**{name: record.get(name) for name in setting_names(TextOverrides)})
     name = settings.checkpoint or record.get("checkpoint")
     model = sources.find(name, overrides, environment=environment, needs_head=False)
     for name in _DIGESTS:

@@ -35,14 +35,18 @@ class DeviceSettings:
     device: str | None = setting(None, "place the whole model on one device: /GPU:1, /CPU:0")
     place: str | None = setting(None, "place parts on devices: embeddings:/CPU:0,encoder/layer_6-11:/GPU:1")
     soft_placement: bool = setting(True, "fall back to another device if an operation has no kernel there; else fail")
-    log_device_placement: bool = setting(False, "write the device of each training operation to device_placement.tsv")
-    strategy: str | None = setting(None, f"{', '.join(STRATEGIES)}; default: by the visible devices", choices=STRATEGIES)
+    log_device_placement: bool = setting(
+        False, "write the device of each training operation to device_placement.tsv", of_training=True
+    )
+    strategy: str | None = setting(
+        None, f"{', '.join(STRATEGIES)}; default: by the visible devices", choices=STRATEGIES, of_training=True
+    )
     num_gpus: int | None = setting(None, "number of visible GPUs to use; 0 for the CPU", lowest=0)
     cross_device_ops: str | None = setting(
-        None, f"all-reduce between GPUs: {', '.join(CROSS_DEVICE_OPS)}", choices=CROSS_DEVICE_OPS
+        None, f"all-reduce between GPUs: {', '.join(CROSS_DEVICE_OPS)}", choices=CROSS_DEVICE_OPS, of_training=True
     )
     all_reduce_alg: str | None = setting(
-        None, f"all-reduce between machines: {', '.join(ALL_REDUCE_ALGS)}", choices=ALL_REDUCE_ALGS
+        None, f"all-reduce between machines: {', '.join(ALL_REDUCE_ALGS)}", choices=ALL_REDUCE_ALGS, of_training=True
     )
     deterministic: bool = setting(False, "bit-identical runs on GPUs too; slower")
     intra_op_threads: int | None = setting(
@@ -52,7 +56,14 @@ class DeviceSettings:
         None, "concurrent operations on the CPU; default: available cores", lowest=1, highest=_MOST_THREADS
     )
     keep_memory: bool = setting(True, "keep freed memory for the next step; else it goes back to the system, which takes time")
-    check_replicas_every_n_steps: int = setting(0, "steps between checks that replicas have equal weights; 0: off", lowest=0)
+    check_replicas_every_n_steps: int = setting(
+        0, "steps between checks that replicas have equal weights; 0: off", lowest=0, of_training=True
+    )
+
+    @property
+    def are_chosen(self) -> bool:
+        chosen = (self.visible_gpus, self.device, self.place, self.strategy, self.num_gpus)
+        return self.virtual_devices > 1 or any(value is not None for value in chosen)
 
     @property
     def asks_for_cpu(self) -> bool:

@@ -26,6 +26,7 @@ from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
+from bert_tf.settings import defaults
 from bert_tf.sweeps import fold_average, series
 from bert_tf.sweeps.leader import Slot
 from bert_tf.sweeps.plan import PlannedRun
@@ -39,20 +40,14 @@ from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.fold_task import FoldTask, Part, Whole, groups_of
+from bert_tf.training.settings import CalibrationSettings, FoldSettings, RowSettings, SeedSettings
 from bert_tf.training.sources import DataSource
 
 OUT_OF_FOLD = "out_of_fold.tsv"
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 
-_NO_FOLDS: Mapping[str, Any] = {
-    **dict.fromkeys(("folds", "group_column", "slots")),
-    **dict.fromkeys(("folds_only", "folds_average"), False),
-}
-# Settings that apply to all rows before they are divided, and to the final model.
-_OF_ALL_ROWS: Mapping[str, Any] = {
-    **dict.fromkeys(("max_train_examples", "exclude_rows", "relabel", "threshold", "abstain", "sets")),
-    "calibrate": False,
-}
+_NO_FOLDS = defaults(SeedSettings, FoldSettings)
+_NOT_OF_FOLDS = defaults(RowSettings, CalibrationSettings)  # for all rows before they are divided, and for the final model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +118,7 @@ class _Folds(NamedTuple):
 
     def run(self, fold: int) -> FineTuneConfig:
         folder = str(self.config.output.folder / _name(fold))
-        return self.config.replaced({**_NO_FOLDS, **_OF_ALL_ROWS, "do_predict": False, "output_dir": folder})
+        return self.config.replaced({**_NO_FOLDS, **_NOT_OF_FOLDS, "do_predict": False, "output_dir": folder})
 
     def task_of(self, fold: int) -> FoldTask:
         own = self.numbers[fold - 1]

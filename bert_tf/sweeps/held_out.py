@@ -14,12 +14,14 @@ import numpy as np
 from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Numbers
+from bert_tf.settings import defaults
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.fold_task import FoldTask, Part, Whole
+from bert_tf.training.settings import CalibrationSettings, RowSettings
 
 FOLDER = "held_out"  # in the run's folder
 
@@ -38,15 +40,14 @@ def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) 
         wholes[purpose] = Whole(split, examples, config.output.folder / run_layout.FEATURES)
     seen, unseen = divided(len(wholes[DEV].examples), share)
     trained_on = Part(wholes[TRAIN], np.arange(len(wholes[TRAIN].examples)))
-    single = config.replaced({"max_train_examples": None, "exclude_rows": None, "relabel": None})
+    single = config.replaced(defaults(RowSettings))
     tasks = [FoldTask(task, data, {TRAIN: trained_on, DEV: Part(wholes[DEV], numbers)}) for numbers in (seen, unseen)]
     done = fine_tune.fine_tune(single, environment=environment, task=tasks[0])
     if done.stopped_by is not None:
         return done, {}
     folder = config.output.folder
-    no_rules = {"calibrate": False, "threshold": None, "abstain": None, "sets": None}  # those of the run are followed
     evaluated = {
-        **no_rules,
+        **defaults(CalibrationSettings),  # the rules of the run are followed
         "init_checkpoint": str(folder),
         "output_dir": str(folder / FOLDER),
         "do_train": False,

@@ -14,6 +14,7 @@ from bert_tf.estimator import run, run_folder
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
+from bert_tf.settings import defaults
 from bert_tf.sweeps import series
 from bert_tf.sweeps.leader import Slot
 from bert_tf.sweeps.plan import PlannedRun
@@ -22,6 +23,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.settings import SeedSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,4 +102,4 @@ def _name(seed: int) -> str:
 
 def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
     folder = str(config.output.folder / _name(seed))
-    return config.replaced({"seed": seed, "seeds": None, "slots": None, "output_dir": folder})
+    return config.replaced({**defaults(SeedSettings), "seed": seed, "output_dir": folder})

@@ -12,14 +12,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from bert_tf.errors import TrainingError
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
-from bert_tf.settings import changed
 from bert_tf.sweeps import leader, table
 from bert_tf.sweeps.plan import PlannedRun
 from bert_tf.sweeps.table import Result
 from bert_tf.tasks.base import Task
 from bert_tf.training.fine_tune_config import FineTuneConfig
-
-_PLACED = {"visible_gpus", "virtual_devices", "device", "place", "strategy", "num_gpus"}  # flags
 
 
 class RunResult(Protocol):
@@ -57,11 +54,7 @@ def slots(config: FineTuneConfig, task: Task | None, environment: Mapping[str, s
 
     None for a task in memory, with flags that place a run on devices, or if only one run would fit.
     """
-    if (
-        task is not None
-        or not config.actions.do_train
-        or (config.train.slots is None and _PLACED & changed(config.devices).keys())
-    ):
+    if task is not None or not config.actions.do_train or (config.train.slots is None and config.devices.are_chosen):
         return ()
     found = leader.slots(config.train.slots, environment)
     return found if len(found) > 1 else ()

@@ -7,7 +7,7 @@ import dataclasses
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.io import files
-from bert_tf.settings import setting
+from bert_tf.settings import setting, setting_names
 from bert_tf.tasks import tables
 from bert_tf.tasks.sentence.example import KINDS
 
@@ -26,10 +26,11 @@ class CustomSettings:
     train_file: str | None = setting(
         None,
         "training file: TSV (no quoting), CSV, JSON lines or Parquet, by suffix; text also with .gz",
+        path=True,
         refuse_missing=files.refuse_missing,
     )
-    dev_file: str | None = setting(None, "evaluation file", refuse_missing=files.refuse_missing)
-    test_file: str | None = setting(None, "prediction file; needs no labels", refuse_missing=files.refuse_missing)
+    dev_file: str | None = setting(None, "evaluation file", path=True, refuse_missing=files.refuse_missing)
+    test_file: str | None = setting(None, "prediction file; needs no labels", path=True, refuse_missing=files.refuse_missing)
     text_a: str | None = setting(
         None, "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a + b, sentence1 + 2"
     )
@@ -42,13 +43,13 @@ class CustomSettings:
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
     problem: str = setting(CLASSIFICATION, f"kind of problem: {', '.join(PROBLEMS)} (docs/tasks.md)", choices=PROBLEMS)
     labels: str | None = setting(
-        None, "comma-separated labels in class order (F1 is of the second of two); default: those of training"
+        None, "comma-separated labels in class order (F1 is of the second of two); default: those of training", of_one_run=True
     )
     label_separator: str = setting(",", "separator of labels in a multi_label cell; JSON may have a list")
-    skip_bad_rows: bool = setting(False, "skip unusable rows (any task) instead of listing and rejecting them")
+    skip_bad_rows: bool = setting(False, "skip unusable rows (any task) instead of listing and rejecting them", of_one_run=True)
 
 
-FILES = ("train_file", "dev_file", "test_file")
+FILES = setting_names(CustomSettings, path=True)
 SKIP = "skip_bad_rows"
 
 
@@ -56,11 +57,11 @@ def listed_labels(settings: CustomSettings) -> list[str]:
     """Returns the labels of --labels, empty if not set; raises `FlagError` for duplicates or too few."""
     if settings.labels is None:
         return []
-    names = [name.strip() for name in settings.labels.split(",")]
+    listed = [name.strip() for name in settings.labels.split(",")]
     if settings.problem == REGRESSION:
         raise FlagError(f"--labels: with --problem={REGRESSION} labels are numbers, none are listed")
-    if "" in names or len(set(names)) < len(names):
+    if "" in listed or len(set(listed)) < len(listed):
         raise FlagError(f"--labels={settings.labels}: an empty or repeated name")
-    if settings.problem == CLASSIFICATION and len(names) < 2:
+    if settings.problem == CLASSIFICATION and len(listed) < 2:
         raise FlagError(f"--labels={settings.labels}: give at least two, with commas")
-    return names
+    return listed

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.io import files
-from bert_tf.settings import group, replaced, setting, settings_of
-from bert_tf.tasks.custom import FILES, NAME, SKIP, CustomSettings
-from bert_tf.tasks.pretraining import settings as pretraining
+from bert_tf.settings import group, replaced, setting, setting_names
+from bert_tf.tasks.custom import NAME, CustomSettings
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
 
 
@@ -18,7 +17,10 @@ class SpanSettings:
     """Settings of windows and of answer decoding."""
 
     predict_file: str | None = setting(
-        None, "sets both --dev_file and --test_file, as in the published script", refuse_missing=files.refuse_missing
+        None,
+        "sets both --dev_file and --test_file, as in the published script",
+        path=True,
+        refuse_missing=files.refuse_missing,
     )
     doc_stride: int = setting(128, "stride between windows of a long paragraph in word pieces", lowest=1)
     max_query_length: int = setting(64, "maximum question length in word pieces", lowest=1)
@@ -68,9 +70,9 @@ GROUPS: Mapping[str, type] = {
     "similarity": SimilaritySettings,
     "pretraining": PretrainingSettings,
 }
-NAMES = tuple(row.name for row in settings_of(TaskSettings))
-PATHS = (*FILES, "predict_file", *pretraining.PATHS)
-KEPT = tuple(name for name in NAMES if name not in (*PATHS, SKIP, "labels"))  # of its training, a model is used with those
+NAMES = setting_names(TaskSettings)
+PATHS = (*setting_names(TaskSettings, path=True), *setting_names(TaskSettings, paths=True))
+KEPT = setting_names(TaskSettings, path=False, paths=False, of_one_run=False)  # of its training, a model is used with those
 
 
 def of_record(record: Mapping[str, Any]) -> TaskSettings:

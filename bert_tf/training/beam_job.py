@@ -10,12 +10,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair
+from bert_tf.batch.job import ModelFiles
 from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.io.files import PIPE
+from bert_tf.settings import setting_names
 from bert_tf.training.settings import MachineSettings, with_threads
 
-_FILES = ("bert_config_file", "vocab_file")  # of `ModelOverrides`
+_FILES = setting_names(ModelFiles)
 
 T = TypeVar("T")  # a dataclass with `checkpoint` and `model`
 

@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, group, named, replaced, sections_of, settings_of
+from bert_tf.settings import Setting, group, named, replaced, sections_of, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.pretraining.family import TASK as TEXTS
@@ -25,15 +25,17 @@ from bert_tf.training.settings import (
     ActionSettings,
     DataSettings,
     DistillSettings,
+    FewLabelSettings,
+    FoldSettings,
     InferenceSettings,
     ModelSettings,
     OutputSettings,
     SpeedSettings,
+    TextSettings,
     TrainSettings,
 )
 
 FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
-OF_FOLDS = ("group_column", "folds_only", "folds_average")  # settings that need --folds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +60,8 @@ class FineTuneConfig:
 _NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
 SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-OF_ALL_TASKS = ("task_name", "max_seq_length", "do_lower_case", "long_text")  # settings that a student takes from its teacher
-_NOT_DISTILLED = ("folds", *OF_FOLDS, "contrastive_weight", "few_labels")  # rows without labels have no class
+OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
+_NOT_DISTILLED = setting_names(FoldSettings, FewLabelSettings)  # rows without labels have no class
 _HELP_OF_STUDENTS = {
     "task_name": f"task of the data: {', '.join(names_with_labels())}",
     "data_dir": "folder of the task's files; default: the teacher's",
@@ -109,18 +111,12 @@ def _refuse_for_objects(given: Collection[str]) -> None:
 
 def _check_training(config: FineTuneConfig) -> None:
     train, given = config.train, config.given
-    if not 0.0 < train.layer_decay <= 1.0:
-        raise FlagError(
-            f"--layer_decay={train.layer_decay}: must be above 0 and at most 1; --freeze keeps the weights of layers"
-        )
     if given >= {"num_train_steps", "num_train_epochs"}:
         raise FlagError("--num_train_steps and --num_train_epochs both set the training length: give one of them")
     if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
         raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
     if given >= {"num_warmup_steps", "warmup_proportion"}:
         raise FlagError("--num_warmup_steps and --warmup_proportion both set the warm-up: give one of them")
-    if train.warmup_proportion > 1.0:
-        raise FlagError(f"--warmup_proportion={train.warmup_proportion:g}: is a share of the steps, at most 1")
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
@@ -135,7 +131,7 @@ def _check_training(config: FineTuneConfig) -> None:
 def _check_folds(config: FineTuneConfig) -> None:
     train = config.train
     if train.folds is None:
-        for flag in OF_FOLDS:
+        for flag in setting_names(FoldSettings):
             if getattr(train, flag):
                 raise FlagError(f"--{flag} belongs to --folds, such as --folds=5")
         return
@@ -151,8 +147,6 @@ def _check_folds(config: FineTuneConfig) -> None:
 
 def _check_averages(config: FineTuneConfig) -> None:
     train, given = config.train, config.given
-    if train.ema is not None and not 0.0 < train.ema < 1.0:
-        raise FlagError(f"--ema={train.ema:g}: is a decay above 0 and below 1, as 0.999")
     if not train.average_last:
         return
     if train.average_last == 1:
@@ -167,7 +161,7 @@ def _check_averages(config: FineTuneConfig) -> None:
 
 def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
     values: dict[str, Any] = {"published_layout": False}
-    actions = dataclasses.asdict(config.actions)
+    actions = values_of(config.actions)
     if not any(actions.values()):
         if config.given & actions.keys():
             raise FlagError("nothing to do: at least one of --do_train, --do_eval and --do_predict must be true")
@@ -210,22 +204,7 @@ def configured_distillation(of_teacher: Mapping[str, Any], task: Task | None = N
     return _made(given, name, DISTILL)
 
 
-# Pre-training has the settings of training, with the defaults of run_pretraining.py, but none of these on labels.
-_OF_LABELS = {
-    "task_name",
-    "long_text",
-    "exclude_rows",
-    "relabel",
-    "max_train_examples",
-    "do_predict",
-    "class_weights",
-    "label_smoothing",
-    "contrastive_weight",
-    "few_labels",
-    *("folds", *OF_FOLDS),
-    "predict_batch_size",
-    "submission_zip",
-}
+# Pre-training has the settings of training, with the defaults of run_pretraining.py, but none on labels.
 _HELP = {
     "data_dir": "folder with train.txt and held_out.txt, without --input_file",
     "max_seq_length": "maximum row length in word pieces",
@@ -242,7 +221,7 @@ _DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tent
 
 
 def _pretrain_rows(*kinds: type) -> tuple[Setting, ...]:
-    rows = (row for row in settings_of(*kinds) if row.name not in _OF_LABELS)
+    rows = (row for row in settings_of(*kinds) if not row.of_labels)
     changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
 
@@ -277,8 +256,8 @@ def _check_pretraining(config: FineTuneConfig) -> None:
     phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
     if phase2 and not own.phase2_num_train_steps:
         raise FlagError(f"--{phase2[0]} belongs to a second phase: set its length with --phase2_num_train_steps=N")
-    named = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
-    if own.corpus(tuple(named.split(","))).is_cut:
+    files = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
+    if own.corpus(tuple(files.split(","))).is_cut:
         sentences.version()  # reports a missing package before TensorFlow is loaded
     if own.phase2_num_train_steps and "num_train_epochs" in given:
         raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

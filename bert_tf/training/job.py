@@ -270,9 +270,6 @@ def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
     for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
         if given and flag not in taken:
             raise FlagError(f"--{flag}={given}: not for {task.name}, whose kind is {task.family.kind}")
-    for flag in ("label_smoothing", "contrastive_weight"):
-        if getattr(train, flag) >= 1.0:
-            raise FlagError(f"--{flag}={getattr(train, flag)}: must be below 1")
     if train.class_weights == _BALANCED:
         return lambda features: LossOptions(task.family.class_weights(features), train.label_smoothing)
     options = LossOptions(_listed(train.class_weights, task), train.label_smoothing)

@@ -20,6 +20,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
+from bert_tf.settings import setting_names, values_of
 from bert_tf.tasks import corrections
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
 from bert_tf.tasks.custom import SKIP
@@ -33,13 +34,12 @@ from bert_tf.training.fine_tune_config import DISTILL, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
-from bert_tf.training.settings import TrainSettings
+from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
 
-_OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
+_OF_TEXTS = setting_names(TextSettings)
 _LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
-_ASKED_AFTERWARDS = {"seeds", "target_metric"}
-_OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
+_OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, of_training=True))
 _MANY_PER_CLASS = 500  # measured in docs/few_labels.md
 
 
@@ -70,8 +70,8 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         layers = settings.distillation.layers(teacher.config.num_hidden_layers)
         config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
         weights = dataclasses.replace(weights, config=config, folder=settings.output.folder)
-    read = (weights.max_seq_length, weights.lower_case, weights.long_text)
-    settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
+    read = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
+    settings = settings.replaced(read)
     examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
     if teacher is not None:
         settings = distillation.with_recombined(settings, task.family, examples[splits[TRAIN][0]])
@@ -135,7 +135,7 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Pa
 def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTuneConfig:
     """Limits rows to the model's positions unless a flag sets their length."""
     most = BertConfig.from_json_file(source.config).max_position_embeddings
-    lengths = {**dataclasses.asdict(settings.data), **dataclasses.asdict(settings.of_task.pretraining)}
+    lengths = {**values_of(settings.data), **values_of(settings.of_task.pretraining)}
     shorter = {name: most for name in _LENGTHS - settings.given if lengths[name] > most}
     if "max_seq_length" in shorter:
         log.info("--max_seq_length=%d: the model has no more positions", most)
@@ -185,11 +185,11 @@ def _purposes(settings: FineTuneConfig) -> list[str]:
 
 def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, Any]) -> FineTuneConfig:
     """Fills in data and model settings from the run of a trained model; `load_metadata` finds how it reads texts."""
-    idle = settings.given & (_OF_TRAINING - _ASKED_AFTERWARDS)
+    idle = settings.given & _OF_TRAINING
     if idle:
         log.warning("nothing is trained, so these have no effect: %s", ", ".join(f"--{name}" for name in sorted(idle)))
     learned = {name: record[name] for name in KEPT if name in record and name not in settings.given}
-    if record and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
+    if record and settings.given.isdisjoint(setting_names(ModelSettings)):
         learned["init_checkpoint"] = checkpoint
     return settings.replaced(learned)
 

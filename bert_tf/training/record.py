@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 import shlex
 from collections.abc import Iterable
@@ -16,16 +15,31 @@ from bert_tf import home, versions
 from bert_tf.batch.trained import Trained
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
+from bert_tf.settings import setting_names, settings_of, values_of
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
 from bert_tf.training.distillation import UNLABELLED
-from bert_tf.training.fine_tune_config import DISTILL, DISTILL_SETTINGS, FINE_TUNE, OF_FOLDS, PRETRAIN, PRETRAIN_SETTINGS
+from bert_tf.training.fine_tune_config import (
+    DISTILL,
+    DISTILL_SETTINGS,
+    FINE_TUNE,
+    PRETRAIN,
+    PRETRAIN_SETTINGS,
+    FineTuneConfig,
+)
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
-from bert_tf.training.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
+from bert_tf.training.settings import (
+    POLYNOMIAL,
+    DistillSettings,
+    RowSettings,
+    SpeedSettings,
+    TextSettings,
+    TrainSettings,
+)
 from bert_tf.training.sources import SAMPLE_NOTE
 
 _PROGRAMS = {
@@ -35,9 +49,10 @@ _PROGRAMS = {
 _ROWS = {PRETRAIN: PRETRAIN_SETTINGS, DISTILL: DISTILL_SETTINGS}
 _FLAGS = {program: frozenset(row.name for row in rows) for program, rows in _ROWS.items()}
 _SECOND = "phase2_"  # prefix of the settings of a second phase
-_CORRECTIONS = ("exclude_rows", "relabel")  # settings that name files
-# Other settings already have their effect.
-_RESOLVED = ("few_labels", "fit_memory", "check_memory", "seeds", "folds", *OF_FOLDS, "published_layout")
+_CORRECTIONS = setting_names(RowSettings, path=True)
+_DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, DistillSettings, determines=True))
+_RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True))  # they already have their effect
+_ADDED_LATER = {row.name: row.default for row in settings_of(TrainSettings, DistillSettings) if row.added_later}
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -71,14 +86,13 @@ def make_record(job: Job) -> dict[str, Any]:
 
 def _determining(job: Job) -> dict[str, Any]:
     settings = job.settings
+    trained = {**_effective(settings.train), **values_of(settings.speed)}
     determining = {
-        **_training(settings.train),
-        **_values(settings.speed),
+        **{name: value for name, value in trained.items() if name in _DETERMINING},
+        "freeze": sorted(map(str, settings.train.frozen)),
         "task_name": job.task.name,
         **job.task.family.record(),
-        "max_seq_length": settings.data.max_seq_length,
-        "do_lower_case": settings.data.do_lower_case,
-        "long_text": settings.data.long_text,
+        **_of_texts(settings),
         "bert_config": job.config.as_dict(),
         "vocabulary_sha256": job.vocabulary.fingerprint,
         "train_examples_sha256": job.digest(job.train_split),
@@ -94,22 +108,12 @@ def _determining(job: Job) -> dict[str, Any]:
             determining[f"{name}_sha256"] = files.digest(path)
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
-    saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
-    said = ("average_last", "log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
-    for name in (*saved, *said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
-        # They change what is kept and logged or how it is computed, not the result, except that dropout differs between the
-        # micro-batches of a batch, as between replicas.
-        del determining[name]
-    determining["freeze"] = sorted(map(str, settings.train.frozen))
     return determining
 
 
 def _distillation(job: Job, teacher: Trained) -> dict[str, Any]:
-    asked = dataclasses.asdict(job.settings.distillation)
-    for name in ("teacher", "student_layers", "unlabelled"):
-        del asked[name]
-    if not asked["recombine"]:
-        del asked["recombine"]
+    asked = values_of(job.settings.distillation)
+    asked = {name: value for name, value in asked.items() if name in _DETERMINING and _is_recorded(name, value)}
     more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
     return {**asked, "teacher_sha256": teacher.digest, "teacher_layers": list(job.layers), **more}
 
@@ -117,7 +121,7 @@ def _distillation(job: Job, teacher: Trained) -> dict[str, Any]:
 def command(job: Job) -> str:
     """Command that repeats the run from any working directory."""
     settings = job.settings
-    training = _training(settings.train)
+    training = _effective(settings.train)
     if "save_checkpoints_steps" not in settings.given:  # the default also saves by time
         del training["save_checkpoints_steps"]
     repeat = {
@@ -127,14 +131,14 @@ def command(job: Job) -> str:
         "init_checkpoint": None if job.source.from_scratch else str(Path(job.source.checkpoint).resolve()),
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
-        **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
+        **_of_texts(settings),
         **{name: _absolute(path, several=False) for name in _CORRECTIONS if (path := getattr(settings.data, name))},
         "max_train_examples": settings.data.max_train_examples,
         **training,
-        **_values(settings.speed),
-        **dataclasses.asdict(settings.actions),
+        **_unresolved(settings.speed),
+        **values_of(settings.actions),
         **_taught(job),
-        **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
+        **{name: value for name, value in values_of(settings.devices).items() if name in settings.given},
     }
     if job.layers:
         del repeat["init_checkpoint"], repeat["bert_config_file"], repeat["vocab_file"]
@@ -148,10 +152,9 @@ def _taught(job: Job) -> dict[str, Any]:
     """Settings of distillation, without the teacher, which is a word of the command."""
     if job.teacher is None:
         return {}
-    values = dataclasses.asdict(job.settings.distillation)
-    unlabelled = values["unlabelled"]
-    absolute = {"teacher": None, "unlabelled": _absolute(unlabelled, several=False) if unlabelled else None}
-    return {**values, **absolute}
+    values = {**values_of(job.settings.distillation), "teacher": None}
+    named = {name: values[name] for name in setting_names(DistillSettings, path=True) if values[name]}
+    return {**values, **{name: _absolute(path, several=False) for name, path in named.items()}}
 
 
 def _is_flag(name: str, job: Job) -> bool:
@@ -161,33 +164,35 @@ def _is_flag(name: str, job: Job) -> bool:
     return job.settings.program == FINE_TUNE or name in _FLAGS[job.settings.program]
 
 
-def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:
-    return {name: value for name, value in dataclasses.asdict(group).items() if name not in _RESOLVED}
+def _of_texts(settings: FineTuneConfig) -> dict[str, Any]:
+    return {name: getattr(settings.data, name) for name in setting_names(TextSettings)}
 
 
-def _training(train: TrainSettings) -> dict[str, Any]:
+def _unresolved(group: TrainSettings | SpeedSettings) -> dict[str, Any]:
+    return {name: value for name, value in values_of(group).items() if name not in _RESOLVED}
+
+
+def _is_recorded(name: str, value: Any) -> bool:
+    return name not in _ADDED_LATER or bool(value and value != _ADDED_LATER[name])
+
+
+def _effective(train: TrainSettings) -> dict[str, Any]:
     """Training settings without those that others disable."""
-    values = _values(train)
+    values = {name: value for name, value in _unresolved(train).items() if _is_recorded(name, value)}
     if train.num_train_steps:
         del values["num_train_epochs"]
     del values["warmup_proportion" if train.num_warmup_steps is not None else "num_warmup_steps"]
     if train.learning_rate_schedule != POLYNOMIAL:
         del values["polynomial_power"]
-    if train.optimizer == ADAMW:  # runs from before there was a choice can resume
-        del values["optimizer"]
-    for name in ("reinit_layers", "contrastive_weight"):
-        if not values[name]:
-            del values[name]
     return values
 
 
-def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
+def _of_task(job: Job, wanted: Iterable[str]) -> dict[str, Any]:
     """Settings the task takes, with absolute paths."""
-    groups = dataclasses.asdict(job.settings.of_task).values()
-    values = {name: value for group in groups for name, value in group.items()}
+    values = values_of(job.settings.of_task)
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
-    wanted = {name: values[name] for name in names if name in takes}
-    return {name: _absolute(v, several=name in LISTS) if v and name in PATHS else v for name, v in wanted.items()}
+    taken = {name: values[name] for name in wanted if name in takes}
+    return {name: _absolute(v, several=name in LISTS) if v and name in PATHS else v for name, v in taken.items()}
 
 
 def _absolute(path: str, *, several: bool) -> str:

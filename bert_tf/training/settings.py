@@ -21,7 +21,7 @@ from bert_tf.io.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
 from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import MOST_EXAMPLES, group, same, setting
+from bert_tf.settings import MOST_EXAMPLES, group, learned_setting, same, setting, setting_names, training_setting
 from bert_tf.tasks.registry import names_with_labels
 from bert_tf.tracking.trackers import TRACKERS
 
@@ -31,39 +31,61 @@ SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 _PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
-EXACT = (
-    *("pack_tokens", "last_layer_cls_only", "custom_gradients", "native_kernels", "fused_adam", "defer_embeddings"),
-    "pad_to_longest",
-)
-
 _MOST_SEEDS = 1000
+
 # Of distillation, measured in docs/distillation.md.
 FEW_TEXTS = 5000  # training rows below which a student needs more texts
 RECOMBINED = 5  # pairs made for each row
 
 
 @dataclasses.dataclass(frozen=True)
-class DataSettings:
-    task_name: str | None = setting(None, f"required: {', '.join(names_with_labels())}")
+class TaskAndFolder:
+    task_name: str | None = setting(None, f"required: {', '.join(names_with_labels())}", of_labels=True)
     data_dir: str | None = setting(
         None,
         "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample",
         refuse_missing=files.refuse_missing_folder,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class TextSettings:
+    """How a model reads texts, in training and afterwards."""
+
     max_seq_length: int = setting(128, "maximum input length in word pieces")
     long_text: str = setting(
-        "truncate", f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)", choices=LONG_TEXTS
+        "truncate",
+        f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)",
+        choices=LONG_TEXTS,
+        of_labels=True,
     )
     do_lower_case: bool = setting(True, "lower-case the text, as uncased models require")
-    max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class RowSettings:
+    """Which rows to train on, and with which labels."""
+
+    max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1, of_labels=True)
     exclude_rows: str | None = setting(
         None,
         "training rows to leave out: audit.csv of `data audit` as edited, or a file of ids, one per line",
+        path=True,
         refuse_missing=files.refuse_missing,
+        of_labels=True,
     )
     relabel: str | None = setting(
-        None, "other labels of training rows: audit.csv as edited, or lines of id,label", refuse_missing=files.refuse_missing
+        None,
+        "other labels of training rows: audit.csv as edited, or lines of id,label",
+        path=True,
+        refuse_missing=files.refuse_missing,
+        of_labels=True,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings(RowSettings, TextSettings, TaskAndFolder):
+    """Task, data, texts and rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,96 +107,172 @@ class ModelSettings:
 class ActionSettings:
     do_train: bool = setting(False, "train")
     do_eval: bool = setting(False, "evaluate on the dev split")
-    do_predict: bool = setting(False, "predict the test split")
+    do_predict: bool = setting(False, "predict the test split", of_labels=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainSettings:
-    train_batch_size: int = setting(32, "examples per step", lowest=1, highest=MOST_EXAMPLES)
-    learning_rate: float = setting(5e-5, "peak learning rate", lowest=0.0)
-    num_train_epochs: float = setting(3.0, "passes over the training data", lowest=0.0)
-    num_train_steps: int | None = setting(None, "training steps, instead of epochs", lowest=1)
-    warmup_proportion: float = setting(0.1, "fraction of steps with linear warm-up", lowest=0.0)
-    num_warmup_steps: int | None = setting(None, "warm-up steps, instead of a fraction", lowest=0)
-    learning_rate_schedule: str = setting("linear", f"decay after warm-up: {', '.join(SCHEDULES)}", choices=SCHEDULES)
-    polynomial_power: float = setting(2.0, "power of the polynomial schedule", lowest=0.0)
-    layer_decay: float = setting(
-        1.0, "learning rate of a layer relative to the layer above, at most 1; head and pooler use the full rate"
+class UpdateSettings:
+    """Steps, batches, learning rates and loss."""
+
+    train_batch_size: int = learned_setting(32, "examples per step", lowest=1, highest=MOST_EXAMPLES)
+    learning_rate: float = learned_setting(5e-5, "peak learning rate", lowest=0.0)
+    num_train_epochs: float = learned_setting(3.0, "passes over the training data", lowest=0.0)
+    num_train_steps: int | None = learned_setting(None, "training steps, instead of epochs", lowest=1)
+    warmup_proportion: float = learned_setting(0.1, "fraction of steps with linear warm-up", lowest=0.0, highest=1.0)
+    num_warmup_steps: int | None = learned_setting(None, "warm-up steps, instead of a fraction", lowest=0)
+    learning_rate_schedule: str = learned_setting("linear", f"decay after warm-up: {', '.join(SCHEDULES)}", choices=SCHEDULES)
+    polynomial_power: float = learned_setting(2.0, "power of the polynomial schedule", lowest=0.0)
+    layer_decay: float = learned_setting(
+        1.0,
+        "learning rate of a layer relative to the layer above, at most 1; head and pooler use the full rate",
+        above=0.0,
+        highest=1.0,
     )
-    freeze: str | None = setting(None, "parts not to train: embeddings,0-5,pooler (layers by number)")
-    reinit_layers: int = setting(
+    freeze: str | None = learned_setting(
+        None, "parts not to train: embeddings,0-5,pooler (layers by number)", check=parts.parse_frozen
+    )
+    reinit_layers: int = learned_setting(
         0,
         "top layers to reinitialize, together with the pooler; helps large models with few examples",
         lowest=0,
         highest=MOST_LAYERS,
+        added_later=True,
     )
-    few_labels: bool = setting(False, "recipe for 8 to 64 examples per class (docs/few_labels.md)")
-    gradient_accumulation_steps: int = setting(1, "micro-batches per step; memory use is that of one micro-batch", lowest=1)
-    fit_memory: bool = setting(False, "choose micro-batches that fit into GPU memory; same as --train_batch_size=auto")
-    check_memory: bool = setting(True, "reject a run that will not fit into GPU memory before the graph is built")
-    recompute: bool = setting(False, "recompute activations in the backward pass (gradient checkpointing); less memory, slower")
-    optimizer: str = setting(ADAMW, "adamw, or lamb for large batches (update scaled by the weight norm)", choices=OPTIMIZERS)
-    adam_bias_correction: bool = setting(False, "bias correction of Adam; off in published BERT")
-    class_weights: str | None = setting(None, "per-class loss weights: balanced, or one number per label, comma-separated")
-    label_smoothing: float = setting(0.0, "label smoothing factor", lowest=0.0)
-    contrastive_weight: float = setting(
-        0.0, "share of the loss that moves texts of a class together and others apart (Gunel et al., 2021), below 1", lowest=0.0
+    gradient_accumulation_steps: int = training_setting(
+        1, "micro-batches per step; memory use is that of one micro-batch", lowest=1
     )
-    seed: int = setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
-    seeds: str | None = setting(None, "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv")
-    slots: int | None = setting(
-        None,
-        "with --seeds or --folds: runs at a time; default: one for each GPU, or for each core with 4 GB of memory",
-        lowest=1,
-        highest=1000,
+    fit_memory: bool = training_setting(
+        False, "choose micro-batches that fit into GPU memory; same as --train_batch_size=auto", resolved=True
     )
-    folds: int | None = setting(
-        None, "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv", lowest=2, highest=100
+    check_memory: bool = training_setting(
+        True, "reject a run that will not fit into GPU memory before the graph is built", resolved=True
     )
-    group_column: str | None = setting(None, "with --folds: rows with the same value in this column stay in one fold")
-    folds_only: bool = setting(False, "with --folds: no final model of all rows")
-    folds_average: bool = setting(
-        False, "with --folds: instead of a final model, evaluate and predict with the mean of the outputs of the folds' models"
+    recompute: bool = training_setting(
+        False, "recompute activations in the backward pass (gradient checkpointing); less memory, slower"
     )
-    save_checkpoints_steps: int = setting(1000, "steps between checkpoints; by default also every ten minutes", lowest=1)
-    keep_checkpoint_max: int = setting(5, "checkpoints to keep; 0 for all", lowest=0)
-    keep_optimizer_slots: bool = setting(False, "keep optimizer state in every checkpoint, including the last")
-    log_every_n_steps: int | None = setting(
-        None, "steps between log lines (loss, rate, speed); default: 50, or 20 lines in total", lowest=1
+    optimizer: str = learned_setting(
+        ADAMW, "adamw, or lamb for large batches (update scaled by the weight norm)", choices=OPTIMIZERS, added_later=True
     )
-    ema: float | None = setting(
-        None,
-        "decay of an exponential moving average of the weights, such as 0.999; saved in OUTPUT_DIR/ema and evaluated too",
-        lowest=0.0,
+    adam_bias_correction: bool = learned_setting(False, "bias correction of Adam; off in published BERT")
+    class_weights: str | None = learned_setting(
+        None, "per-class loss weights: balanced, or one number per label, comma-separated", of_labels=True
     )
-    average_last: int = setting(
-        0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
-    )
-    eval_every_n_steps: int = setting(
-        0, "steps between evaluations on the dev split; the best checkpoint is kept; 0: off", lowest=0
-    )
-    best_metric: str | None = setting(
-        None, "metric that selects the best checkpoint (ties: lower loss), or loss; default: the first metric"
-    )
-    target_metric: str | None = setting(
-        None, "record when the dev split first reaches a value: accuracy:0.8, or loss:0.4 (at most)"
-    )
-    stop_at_target: bool = setting(False, "stop training at the target")
-    early_stopping_patience: int = setting(0, "stop after N evaluations without improvement; 0: off", lowest=0)
-
-    def __post_init__(self) -> None:
-        parts.parse_frozen(self.freeze)
-        if self.seeds is not None:
-            seed_numbers(self.seeds)
+    label_smoothing: float = learned_setting(0.0, "label smoothing factor", lowest=0.0, of_labels=True, below=1.0)
+    seed: int = learned_setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
 
     @functools.cached_property
     def frozen(self) -> frozenset[parts.Part]:
         return parts.parse_frozen(self.freeze)
 
+
+@dataclasses.dataclass(frozen=True)
+class FewLabelSettings:
+    few_labels: bool = training_setting(
+        False, "recipe for 8 to 64 examples per class (docs/few_labels.md)", resolved=True, of_labels=True
+    )
+    contrastive_weight: float = learned_setting(
+        0.0,
+        "share of the loss that moves texts of a class together and others apart (Gunel et al., 2021), below 1",
+        lowest=0.0,
+        added_later=True,
+        of_labels=True,
+        below=1.0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedSettings:
+    seeds: str | None = setting(
+        None,
+        "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv",
+        resolved=True,
+        check=lambda text: seed_numbers(text),
+    )
+    slots: int | None = training_setting(
+        None,
+        "with --seeds or --folds: runs at a time; default: one for each GPU, or for each core with 4 GB of memory",
+        lowest=1,
+        highest=1000,
+        resolved=True,
+    )
+
     @functools.cached_property
     def seed_numbers(self) -> tuple[int, ...]:
         """Parsed `seeds`; empty for a single seed."""
         return () if self.seeds is None else seed_numbers(self.seeds)
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldSettings:
+    folds: int | None = training_setting(
+        None,
+        "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv",
+        lowest=2,
+        highest=100,
+        resolved=True,
+        of_labels=True,
+    )
+    group_column: str | None = training_setting(
+        None, "with --folds: rows with the same value in this column stay in one fold", resolved=True, of_labels=True
+    )
+    folds_only: bool = training_setting(False, "with --folds: no final model of all rows", resolved=True, of_labels=True)
+    folds_average: bool = training_setting(
+        False,
+        "with --folds: instead of a final model, evaluate and predict with the mean of the outputs of the folds' models",
+        resolved=True,
+        of_labels=True,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SavingSettings:
+    """What is saved and logged; changes nothing that is learned."""
+
+    save_checkpoints_steps: int = training_setting(
+        1000, "steps between checkpoints; by default also every ten minutes", lowest=1
+    )
+    keep_checkpoint_max: int = training_setting(5, "checkpoints to keep; 0 for all", lowest=0)
+    keep_optimizer_slots: bool = training_setting(False, "keep optimizer state in every checkpoint, including the last")
+    log_every_n_steps: int | None = training_setting(
+        None, "steps between log lines (loss, rate, speed); default: 50, or 20 lines in total", lowest=1
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class AverageSettings:
+    ema: float | None = learned_setting(
+        None,
+        "decay of an exponential moving average of the weights, such as 0.999; saved in OUTPUT_DIR/ema and evaluated too",
+        above=0.0,
+        below=1.0,
+    )
+    average_last: int = training_setting(
+        0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class SelectionSettings:
+    """Evaluations during training, and what they decide."""
+
+    eval_every_n_steps: int = learned_setting(
+        0, "steps between evaluations on the dev split; the best checkpoint is kept; 0: off", lowest=0
+    )
+    best_metric: str | None = learned_setting(
+        None, "metric that selects the best checkpoint (ties: lower loss), or loss; default: the first metric"
+    )
+    target_metric: str | None = setting(
+        None, "record when the dev split first reaches a value: accuracy:0.8, or loss:0.4 (at most)"
+    )
+    stop_at_target: bool = training_setting(False, "stop training at the target")
+    early_stopping_patience: int = training_setting(0, "stop after N evaluations without improvement; 0: off", lowest=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSettings(
+    SelectionSettings, AverageSettings, SavingSettings, FewLabelSettings, FoldSettings, SeedSettings, UpdateSettings
+):
+    """All of a training; the fields are in the order of the bases, last first."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,24 +287,30 @@ class DistillSettings:
     student_layers: int | None = setting(
         None, "layers of the student; default: half of the teacher's", lowest=1, highest=MOST_LAYERS
     )
-    teacher_layers: str | None = setting(
+    teacher_layers: str | None = learned_setting(
         None, "layers of the teacher that the student starts from, such as 0,2,5; default: evenly spaced, with the last"
     )
     unlabelled: str | None = setting(
-        None, "file of more texts to learn from, as predict reads it; labels are not used", refuse_missing=files.refuse_missing
+        None,
+        "file of more texts to learn from, as predict reads it; labels are not used",
+        path=True,
+        refuse_missing=files.refuse_missing,
     )
-    recombine: int | None = setting(
+    recombine: int | None = learned_setting(
         None,
         "for tasks on pairs: pairs of the training texts in other combinations to learn from, for each row;"
         f" default: {RECOMBINED} for fewer than {FEW_TEXTS:,} rows without --unlabelled, else 0",
         lowest=0,
         highest=100,
+        added_later=True,
     )
-    distill_temperature: float = setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
-    output_weight: float = setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
-    label_weight: float = setting(0.0, "weight of the labels", lowest=0.0)
-    state_weight: float = setting(30.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
-    relation_weight: float = setting(0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0)
+    distill_temperature: float = learned_setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
+    output_weight: float = learned_setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
+    label_weight: float = learned_setting(0.0, "weight of the labels", lowest=0.0)
+    state_weight: float = learned_setting(30.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
+    relation_weight: float = learned_setting(
+        0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0
+    )
 
     @property
     def compares_states(self) -> bool:
@@ -240,14 +344,9 @@ class RuleSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class InferenceSettings:
-    eval_batch_size: int | None = setting(
-        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
-    )
-    predict_batch_size: int | None = setting(None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES)
+class CalibrationSettings:
     calibrate: bool = setting(False, "fit temperatures on half of the dev split, so that probabilities match accuracy")
     rules: RuleSettings = group(RuleSettings)
-    submission_zip: bool = setting(False, "write submission.zip for the GLUE server")
 
     @property
     def calibrates(self) -> bool:
@@ -256,23 +355,38 @@ class InferenceSettings:
 
 
 @dataclasses.dataclass(frozen=True)
+class BatchSettings:
+    eval_batch_size: int | None = setting(
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    predict_batch_size: int | None = setting(
+        None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES, of_labels=True
+    )
+    submission_zip: bool = setting(False, "write submission.zip for the GLUE server", of_labels=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class InferenceSettings(CalibrationSettings, BatchSettings):
+    """Evaluation, prediction and the rules for answers."""
+
+
+@dataclasses.dataclass(frozen=True)
 class SpeedSettings:
-    pack_tokens: bool = setting(True, "skip padding tokens")
-    last_layer_cls_only: bool = setting(True, "compute only [CLS] in the last layer if the head reads nothing else")
-    custom_gradients: bool = setting(True, "hand-written gradients for attention, GELU and LayerNorm")
-    native_kernels: bool = setting(True, "on CPUs with a C++ compiler: kernels compiled for this machine")
-    fused_adam: bool = setting(True, "one kernel per variable for the Adam update")
-    defer_embeddings: bool = setting(True, "defer updates of unused word embeddings until they are read")
-    pad_to_longest: bool = setting(True, "pad each batch to its longest example instead of --max_seq_length")
-    published_layout: bool = setting(False, "all of the above off, as in the published script; for comparison")
-    group_by_length: bool = setting(False, "batch training examples of similar length")
+    pack_tokens: bool = setting(True, "skip padding tokens", exact=True)
+    last_layer_cls_only: bool = setting(True, "compute only [CLS] in the last layer if the head reads nothing else", exact=True)
+    custom_gradients: bool = setting(True, "hand-written gradients for attention, GELU and LayerNorm", exact=True)
+    native_kernels: bool = setting(True, "on CPUs with a C++ compiler: kernels compiled for this machine", exact=True)
+    fused_adam: bool = setting(True, "one kernel per variable for the Adam update", exact=True)
+    defer_embeddings: bool = setting(True, "defer updates of unused word embeddings until they are read", exact=True)
+    pad_to_longest: bool = setting(True, "pad each batch to its longest example instead of --max_seq_length", exact=True)
+    published_layout: bool = setting(False, "all of the above off, as in the published script; for comparison", resolved=True)
+    group_by_length: bool = setting(False, "batch training examples of similar length", determines=True)
     xla: bool = setting(False, "compile with XLA; useful on GPUs; computes padding and updates all word embeddings")
-    precision: str = setting("default", _PRECISION, choices=PRECISIONS)
+    precision: str = setting("default", _PRECISION, choices=PRECISIONS, determines=True)
 
 
+EXACT = setting_names(SpeedSettings, exact=True)
 _ENGINE_PRECISION = f"{_PRECISION}; {INT8} with an --engine"
-# Device settings for training only.
-OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,7 +398,13 @@ class MachineSettings:
     precision: str = same(SpeedSettings, "precision", help=_ENGINE_PRECISION, choices=(*PRECISIONS, INT8))
     engine: str = setting(TENSORFLOW, f"inference engine: {', '.join(NAMES)} (by what is installed)", choices=NAMES)
     native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow
-    devices: DeviceSettings = group(DeviceSettings, without=OF_TRAINING)  # all visible devices compute
+    devices: DeviceSettings = group(
+        DeviceSettings, without=setting_names(DeviceSettings, of_training=True)
+    )  # all visible devices compute
+
+
+def _profiled(text: str) -> StepRange:
+    return StepRange.parse("profile_steps", text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,20 +412,19 @@ class OutputSettings:
     output_dir: str | None = setting(None, "folder for checkpoints and results; default: out/TASK")
     overwrite_output_dir: bool = setting(False, "replace a different run in the folder; the same run resumes")
     profile_steps: str | None = setting(
-        None, "steps to profile, such as 20-30; writes profile/ and NVTX ranges (docs/profiling.md)"
+        None,
+        "steps to profile, such as 20-30; writes profile/ and NVTX ranges (docs/profiling.md)",
+        check=_profiled,
+        of_training=True,
     )
     memory_trace_step: int | None = setting(
-        None, "step whose memory to trace: memory_trace_stepN.txt, live_memory_stepN.tsv", lowest=1
+        None, "step whose memory to trace: memory_trace_stepN.txt, live_memory_stepN.tsv", lowest=1, of_training=True
     )
     tracker: str | None = setting(
         None, f"report the training to an experiment tracker: {', '.join(TRACKERS)} (docs/tracking.md)", choices=TRACKERS
     )
     verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
     log_form: str = setting(SHORT, "short, or published (the log lines of the published script)", choices=FORMS)
-
-    def __post_init__(self) -> None:
-        if self.profile_steps:
-            StepRange.parse("profile_steps", self.profile_steps)
 
     @property
     def folder(self) -> Path:
@@ -314,7 +433,7 @@ class OutputSettings:
 
     @functools.cached_property
     def profiled(self) -> StepRange | None:
-        return StepRange.parse("profile_steps", self.profile_steps) if self.profile_steps else None
+        return _profiled(self.profile_steps) if self.profile_steps else None
 
 
 def layer_numbers(text: str, layers: int) -> tuple[int, ...]:

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import extras
-from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.batch.job import Columns, ModelOverrides, TextOverrides
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import POOLINGS
 from bert_tf.io import documents, files
-from bert_tf.settings import fields_of, read
+from bert_tf.settings import fields_of, read, setting_names
 from bert_tf.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.vectors.options import layer_numbers
 from bert_tf.vectors.texts import TextInputs
@@ -29,7 +29,6 @@ Row = Mapping[str, Any]
 
 _BLOCK = 1 << 13  # vectors that are compared at a time: they stay in the cache
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: bytes of its name and of its extra field
-_KEPT = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
 _LARGEST_ENCODING = 1 << 20  # bytes
 
 
@@ -103,7 +102,7 @@ def _encoding(said: Any) -> Mapping[str, Any]:
         return {}
     try:
         layer_numbers(said["layers"])
-        read(ModelOverrides, {name: said[name] for name in _KEPT if said.get(name) is not None})
+        read(ModelOverrides, {name: said[name] for name in setting_names(TextOverrides) if said.get(name) is not None})
         if said["pooling"] not in POOLINGS or not isinstance(said.get("checkpoint"), (str, type(None))):
             raise ValueError("pooling or checkpoint is unknown")
     except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:

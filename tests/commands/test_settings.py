@@ -142,10 +142,10 @@ OF_ANY_SIZE = set(
 )
 
 
-MAY_BE_NEGATIVE = {"layer_decay", "max_seq_length", "null_score_diff_threshold", "phase2_max_seq_length", "random_seed", "sets"}
+MAY_BE_NEGATIVE = {"max_seq_length", "null_score_diff_threshold", "phase2_max_seq_length", "random_seed", "sets"}
 MAY_BE_NEGATIVE |= {"tag_column", "verbosity", "word_column"}  # those above are looked at where they are used
 MAY_BE_ZERO = set(
-    """average_last best check_replicas_every_n_steps contrastive_weight early_stopping_patience ema eval_every_n_steps explain
+    """average_last best check_replicas_every_n_steps contrastive_weight early_stopping_patience eval_every_n_steps explain
     grace_s held_out_documents hold_out keep_checkpoint_max label_smoothing label_weight last learning_rate masked_lm_prob
     max_delay_ms max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps output_weight padding
     phase2_num_train_steps polynomial_power port random_seed recombine reinit_layers relation_weight sampled_softmax seed
@@ -162,7 +162,9 @@ WITH_CHOICES = set(
 
 def test_numbers_are_positive_but_for_a_few_with_a_bound_if_something_is_made_by_their_size():
     assert {row.name for rows in OPERATIONS.values() for row in rows if row.choices} == WITH_CHOICES
-    lowest = {(row.name, row.lowest) for rows in OPERATIONS.values() for row in rows if row.kind in (int, float)}
+    numbers = [row for rows in OPERATIONS.values() for row in rows if row.kind in (int, float)]
+    assert {row.name for row in numbers if row.above is not None} == {"ema", "layer_decay"}
+    lowest = {(row.name, row.lowest) for row in numbers if row.above is None}
     assert {name for name, bound in lowest if bound is None} == MAY_BE_NEGATIVE
     assert {name for name, bound in lowest if bound == 0} == MAY_BE_ZERO
     every = (rows for name, rows in OPERATIONS.items() if name != "serve")  # these are limits
