@@ -20,11 +20,20 @@ _problem = platform_problem(sys.version_info[:2], _tensorflow and _tensorflow[1]
 if _problem:
     raise ImportError(_problem, name=__name__)
 
+_HERE = Path(__file__).parent
+
+
+def _is_there(module):  # type: ignore[no-untyped-def]
+    """False for the module of an extension whose folder was deleted."""
+    _, *parts = module.split(".")
+    return parts[0] != "extensions" or (_HERE / parts[0] / parts[1]).is_dir()
+
+
 # The module of each public name.
 _MODULES = {
     alias.name: node.module
-    for node in ast.parse(Path(__file__).with_name("__init__.pyi").read_bytes()).body
-    if isinstance(node, ast.ImportFrom)
+    for node in ast.parse((_HERE / "__init__.pyi").read_bytes()).body
+    if isinstance(node, ast.ImportFrom) and _is_there(node.module)
     for alias in node.names
 }
 __all__ = sorted(_MODULES)

@@ -2,6 +2,7 @@
 
 from bert_tf.errors import BertError as BertError
 from bert_tf.explanations.explanation import Explanation as Explanation
+from bert_tf.extensions.track.command import track as track
 from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
@@ -50,7 +51,6 @@ from bert_tf.operations.search import search as search
 from bert_tf.operations.serve import serve as serve
 from bert_tf.operations.sweep import Sweep as Sweep
 from bert_tf.operations.sweep import sweep as sweep
-from bert_tf.operations.track import track as track
 from bert_tf.operations.vocabulary.extend import extend_vocabulary as extend_vocabulary
 from bert_tf.operations.vocabulary.make import make_vocabulary as make_vocabulary
 from bert_tf.operations.vocabulary.show import show_vocabulary as show_vocabulary

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bert_tf import home
+from bert_tf import extension, home
 from bert_tf.errors import BertError, unknown_name
 from bert_tf.runtime import noise, quick_import
 
 if TYPE_CHECKING:
     from bert_tf.operations.command import Actions, Command
 
-# Commands by group, each a module of `bert_tf.operations`, with its line in --help.
-GROUPS: Mapping[str, Mapping[str, str]] = {
+# Commands of the core by group, each a module of `bert_tf.operations`, with its line in --help.
+_OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
@@ -49,7 +49,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "checkpoint": "inspects, compares, averages, strips, converts and renames checkpoints",
         "report": "writes the HTML report of a run, or of several side by side",
         "profile": "shows where the time of profiled steps went",
-        "track": "sends runs to an experiment tracker: MLflow, Weights & Biases, TensorBoard",
     },
     "Compare": {
         "reproduce": "repeats a published run and compares its figures with yours",
@@ -66,6 +65,11 @@ _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
     {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
 )  # all use TensorFlow
+_OF_EXTENSIONS = extension.commands()
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    group: {**lines, **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group}}
+    for group, lines in _OF_CORE.items()
+}
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that set, or may set, what is printed
@@ -111,8 +115,11 @@ def main(argv: list[str]) -> int:
 
 
 def operation(name: str) -> Command | Actions:
-    """The declaration of a command, from its module in `bert_tf.operations`."""
-    return cast("Command | Actions", importlib.import_module(f"bert_tf.operations.{name.replace('-', '_')}").COMMAND)
+    """The declaration of a command, from its module in `bert_tf.operations`, or of an extension."""
+    module = f"bert_tf.operations.{name.replace('-', '_')}"
+    declaration = _OF_EXTENSIONS[name].declaration if name in _OF_EXTENSIONS else f"{module}:COMMAND"
+    place, _, attribute = declaration.partition(":")
+    return cast("Command | Actions", getattr(importlib.import_module(place), attribute))
 
 
 def _benchmark(argv: list[str]) -> int:

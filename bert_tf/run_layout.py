@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf import extension
 from bert_tf.errors import OutputError
 from bert_tf.io import atomic
 
@@ -29,7 +30,6 @@ PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
 MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
 TEACHER = "teacher.json"
-TRACKING = "tracking"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
@@ -61,8 +61,8 @@ OF_TRAINING = (
     Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
     Part((f"{FEATURES}/",), "cached features, and outputs of a teacher"),
     Part((TEACHER,), "sizes of teacher and student, metrics of the teacher (docs/distillation.md)"),
-    Part((f"{TRACKING}/",), "reported to experiment trackers, and their logs (docs/tracking.md)"),
     Part((PAGE,), "the report"),
+    *(Part((name,), holds) for one in extension.found().values() for name, holds in one.files.items()),
 )
 # Belongs to the pre-training text, not to the run: kept if the run is overwritten.
 OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its rows; kept by `--overwrite_output_dir`"),)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from bert_tf import __main__ as front
 from bert_tf.cli import command_line
 from bert_tf.operations.command import Call
 
 
 def command(name: str) -> Any:
-    return importlib.import_module(f"bert_tf.operations.{name.replace('-', '_')}").COMMAND
+    return front.operation(name)
 
 
 def run(name: str, *arguments: object, **flags: object) -> int:

@@ -17,7 +17,7 @@ PEERS = BENCHMARKS / "peers"  # scripts that run in other environments, without 
 # Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
 LAYERS = (
     ("errors", "versions"),
-    ("encoders", "extras"),
+    ("encoders", "extension", "extras"),
     ("io",),
     ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
     ("kinds",),
@@ -30,7 +30,7 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
-    ("card", "conversion", "tracking"),
+    ("card", "conversion"),
     ("engines",),
     ("vectors", "export", "audit"),
     ("filling", "explanations"),
@@ -40,6 +40,7 @@ LAYERS = (
     ("library",),
     ("service",),
     ("operations",),
+    ("extensions",),
     ("cli",),
     ("__main__",),
 )

@@ -40,7 +40,7 @@ def test_tests_run_with_the_versions_that_users_get():
     wanted = {Requirement(line).name: line for line in KNOWN}
     assert {name: line for name, line in wanted.items() if chosen.get(name) != line} == {
         "nvtx": "nvtx>=0.2,<1",
-        "mlflow-skinny": "mlflow-skinny>=2.15,<4",  # and wandb: tests/tracking has doubles
+        "mlflow-skinny": "mlflow-skinny>=2.15,<4",  # and wandb: tests/extensions/track has doubles
         "wandb": "wandb>=0.18,<1",
     }
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bert_tf import extension
 from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, group, named, replaced, sections_of, setting_names, settings_of, values_of
+from bert_tf.settings import Setting, changed, group, named, replaced, sections_of, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.pretraining.family import TASK as TEXTS
 from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tracking import trackers
 from bert_tf.training.settings import (
     EXACT,
     POLYNOMIAL,
@@ -35,7 +36,18 @@ from bert_tf.training.settings import (
     TrainSettings,
 )
 
+if TYPE_CHECKING:
+    from bert_tf.training.part import Part
+
 FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
+
+
+_OF_EXTENSIONS = {name: (one.settings, one.section) for name, one in extension.found().items() if one.settings}
+ExtensionSettings = dataclasses.make_dataclass(
+    "ExtensionSettings",
+    [(name, kind, group(kind, title)) for name, (kind, title) in _OF_EXTENSIONS.items()],
+    frozen=True,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +62,23 @@ class FineTuneConfig:
     devices: DeviceSettings = group(DeviceSettings, "Devices and distribution (docs/commands.md: which flags for my machine)")
     output: OutputSettings = group(OutputSettings, "Output")
     distillation: DistillSettings = group(DistillSettings)
+    extensions: Any = group(ExtensionSettings)
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
     program: str = FINE_TUNE  # or PRETRAIN, or DISTILL
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         return replaced(self, values)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """Settings of the extensions that are asked for, by name."""
+        every = {name: getattr(self.extensions, name) for name in _OF_EXTENSIONS}
+        return {name: settings for name, settings in every.items() if changed(settings)}
+
+    @functools.cached_property
+    def parts(self) -> tuple[Part, ...]:
+        of_extensions = {name: extension.found()[name].part for name in self.asked}
+        return tuple(extension.load(part)(self.asked[name]) for name, part in of_extensions.items() if part)
 
 
 _NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
@@ -124,8 +148,8 @@ def _check_training(config: FineTuneConfig) -> None:
     if train.seeds is not None and "seed" in given:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
     _check_folds(config)
-    if config.output.tracker:
-        trackers.require(config.output.tracker)
+    for asked in config.asked.values():
+        asked.check()
 
 
 def _check_folds(config: FineTuneConfig) -> None:
@@ -220,7 +244,9 @@ _HELP = {
 _DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tenth of them is warm-up
 
 
-def _pretrain_rows(*kinds: type) -> tuple[Setting, ...]:
+def _pretrain_rows(*kinds: type, also: str = "") -> tuple[Setting, ...]:
+    """Rows of kinds, and of extensions that are listed in the section `also`."""
+    kinds = (*kinds, *(kind for kind, title in _OF_EXTENSIONS.values() if title == also))
     rows = (row for row in settings_of(*kinds) if not row.of_labels)
     changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
@@ -230,10 +256,10 @@ PRETRAIN_SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "Text": _pretrain_rows(PretrainingSettings, DataSettings),
     "Model": _pretrain_rows(ModelSettings),
     "What to do (default: train and evaluate)": _pretrain_rows(ActionSettings),
-    "Training": _pretrain_rows(TrainSettings, InferenceSettings),
+    "Training": _pretrain_rows(TrainSettings, InferenceSettings, also="Training"),
     "Speed": _pretrain_rows(SpeedSettings),
-    "Devices and distribution": _pretrain_rows(DeviceSettings),
-    "Output": _pretrain_rows(OutputSettings),
+    "Devices and distribution": _pretrain_rows(DeviceSettings, also="Devices"),
+    "Output": _pretrain_rows(OutputSettings, also="Output"),
 }
 PRETRAIN_SETTINGS = tuple(row for rows in PRETRAIN_SECTIONS.values() for row in rows)
 

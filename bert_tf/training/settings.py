@@ -23,7 +23,6 @@ from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import MOST_EXAMPLES, group, learned_setting, same, setting, setting_names, training_setting
 from bert_tf.tasks.registry import names_with_labels
-from bert_tf.tracking.trackers import TRACKERS
 
 POLYNOMIAL = "polynomial"
 OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
@@ -419,9 +418,6 @@ class OutputSettings:
     )
     memory_trace_step: int | None = setting(
         None, "step whose memory to trace: memory_trace_stepN.txt, live_memory_stepN.tsv", lowest=1, of_training=True
-    )
-    tracker: str | None = setting(
-        None, f"report the training to an experiment tracker: {', '.join(TRACKERS)} (docs/tracking.md)", choices=TRACKERS
     )
     verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
     log_form: str = setting(SHORT, "short, or published (the log lines of the published script)", choices=FORMS)

@@ -155,10 +155,8 @@ def _claim(job: Job, record: Mapping[str, Any]) -> None:
     for name, text in job.vocabulary.files().items():
         atomic.write_text(job.output_dir / name, text)
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
-    if job.settings.output.tracker:
-        from bert_tf.tracking import follow  # few runs are reported
-
-        follow.start(job.output_dir, job.settings.output.tracker)
+    for part in job.settings.parts:
+        part.claimed(job)
 
 
 def _watchers(job: Job) -> list[run.Hook]:

@@ -14,20 +14,19 @@ from pathlib import Path
 import psutil
 
 from bert_tf.errors import BertError, OutputError
+from bert_tf.extensions.track import FOLDER, replay
+from bert_tf.extensions.track.trackers import RUNNING
 from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import log
-from bert_tf.run_layout import TRACKING
-from bert_tf.tracking import replay
-from bert_tf.tracking.trackers import RUNNING
 
-PACKAGES = Path(__file__).resolve().parents[2]  # the folder to import the package from
+PACKAGES = Path(__file__).resolve().parents[3]  # the folder to import the package from
 _LONGEST_PAUSE = 60.0  # seconds between tries
 
 
 def start(folder: Path, name: str) -> None:
     """Starts to report a run of this process; failure is only a warning."""
     folder = folder.resolve()
-    path = folder / TRACKING / f"{name}.log"
+    path = folder / FOLDER / f"{name}.log"
     found = os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": found, "CUDA_VISIBLE_DEVICES": "-1"}  # GPUs belong to training
     command = [sys.executable, "-m", "bert_tf", "track", str(folder), f"--tracker={name}", f"--follow_pid={os.getpid()}"]

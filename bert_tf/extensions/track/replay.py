@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from bert_tf.errors import BertError, OutputError
+from bert_tf.extensions.track import FOLDER, contents, state
+from bert_tf.extensions.track.contents import Contents
+from bert_tf.extensions.track.trackers import Tracker, connect
 from bert_tf.io import atomic, lock
 from bert_tf.io.redaction import redacted
 from bert_tf.report import run_files
-from bert_tf.run_layout import TRACKING
-from bert_tf.tracking import contents, state
-from bert_tf.tracking.contents import Contents
-from bert_tf.tracking.trackers import Tracker, connect
 
 T = TypeVar("T")
 
@@ -48,7 +47,7 @@ class Replay:
     def __init__(self, folder: Path, tracker: Tracker) -> None:
         """Reads the state that an earlier replay has left."""
         self.folder, self.tracker = folder, tracker
-        self._path = folder / TRACKING / f"{tracker.name}.json"
+        self._path = folder / FOLDER / f"{tracker.name}.json"
         run = run_files.read([folder])[0]
         self._state, self._is_open = state.load(self._path, contents.run_id(run), contents.settings_digest(run)), False
 
@@ -108,7 +107,7 @@ class Replay:
 @contextlib.contextmanager
 def opened(folder: Path, name: str, *, wait: bool = False) -> Iterator[Replay]:
     """Connects a run with a tracker; OutputError if another process sends it, unless `wait`."""
-    place = atomic.make_folder(folder / TRACKING, follows=False)
+    place = atomic.make_folder(folder / FOLDER, follows=False)
     atomic.refuse_link_out(place / name)
     with lock.claiming(place / name, wait=wait) as other:
         if other is not None:

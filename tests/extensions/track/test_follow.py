@@ -15,12 +15,12 @@ import psutil
 import pytest
 
 from bert_tf.errors import FlagError
-from bert_tf.tracking import follow, trackers
+from bert_tf.extensions.track import follow, trackers
 from bert_tf.training.fine_tune_config import configured
 from tests import classifier
+from tests.extensions.track.conftest import write_lines, write_results
 from tests.report import example
 from tests.tiny import held
-from tests.tracking.conftest import write_lines, write_results
 
 
 @pytest.fixture

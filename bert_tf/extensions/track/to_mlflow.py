@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.tracking.trackers import MLFLOW, RUNNING, Known, Marks, Point
+from bert_tf.extensions.track import MLFLOW
+from bert_tf.extensions.track.trackers import RUNNING, Known, Marks, Point
 
 TAG = "bert_tf.run"
 _MOST_POINTS, _MOST_PARAMETERS = 1000, 100  # of a request

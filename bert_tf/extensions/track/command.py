@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf.errors import FlagError
+from bert_tf.extensions.track import MLFLOW, TRACKERS, trackers
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
-from bert_tf.tracking import trackers
-from bert_tf.tracking.trackers import MLFLOW, TRACKERS
 
 if TYPE_CHECKING:
-    from bert_tf.tracking.replay import Replay, Sent
+    from bert_tf.extensions.track.replay import Replay, Sent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +54,8 @@ def track(run: str | os.PathLike[str], **settings: Any) -> tuple[Sent, ...]:
 
 def send(settings: TrackSettings) -> Iterator[Sent]:
     """Sends each run and registers its model, lazily."""
+    from bert_tf.extensions.track import replay
     from bert_tf.report import run_files
-    from bert_tf.tracking import replay
 
     if settings.register and settings.tracker != MLFLOW:
         raise FlagError(f"--register belongs to --tracker={MLFLOW}")
@@ -97,7 +96,7 @@ def _print(call: Call) -> None:
 def _run(call: Call) -> None:
     settings, pid = call.settings, call.own["follow_pid"]
     if pid is not None:
-        from bert_tf.tracking import follow
+        from bert_tf.extensions.track import follow
 
         follow.follow(Path(settings.run), settings.tracker, pid, say=_say)
         return

@@ -10,8 +10,8 @@ from typing import NamedTuple, Optional, Protocol, cast
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
+from bert_tf.extensions.track import MLFLOW, TENSORBOARD, WANDB
 
-TRACKERS = MLFLOW, WANDB, TENSORBOARD = ("mlflow", "wandb", "tensorboard")
 RUNNING, FINISHED, KILLED = "RUNNING", "FINISHED", "KILLED"  # status of a run, in MLflow's words
 
 _PACKAGES = {MLFLOW: ("mlflow", "pandas"), WANDB: ("wandb",), TENSORBOARD: ()}  # the last comes with TensorFlow
@@ -69,5 +69,5 @@ def require(name: str) -> None:
 def connect(name: str, folder: Path) -> Tracker:
     """Returns a tracker that keeps its local files in `folder`; imports its package."""
     require(name)
-    module = importlib.import_module(f"bert_tf.tracking.to_{name}")
+    module = importlib.import_module(f"bert_tf.extensions.track.to_{name}")
     return cast(Tracker, module.connect(folder))

@@ -15,11 +15,11 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.errors import OutputError
+from bert_tf.extensions.track import replay, to_tensorboard, to_wandb
 from bert_tf.library import mlflow_model
-from bert_tf.tracking import replay, to_tensorboard, to_wandb
 from tests.batch.runs import MRPC, write_run
+from tests.extensions.track.test_replay import POINTS
 from tests.report import example
-from tests.tracking.test_replay import POINTS
 
 ROWS = [("the old rain", "a storm came"), ("bread", "the wind")]
 

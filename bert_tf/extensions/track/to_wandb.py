@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf.extensions.track import WANDB
+from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Known, Marks, Point
 from bert_tf.io import documents
-from bert_tf.tracking.trackers import FINISHED, RUNNING, WANDB, Known, Marks, Point
 
 _SENT = "bert_tf_sent"  # in the summary: the last point of each metric, for a lost state
 

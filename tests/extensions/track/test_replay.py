@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 import bert_tf
-from bert_tf import run_layout
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.estimator import run_folder
+from bert_tf.extensions.track import FOLDER, trackers
 from bert_tf.io import lock
-from bert_tf.tracking import trackers
 from tests import lines
+from tests.extensions.track.conftest import write_lines, write_results
 from tests.report import example
-from tests.tracking.conftest import write_lines, write_results
 
 POINTS = len(example.METRICS) * (len(example.METRICS[0]) - 1) + 4  # and two evaluations of two metrics
 
@@ -125,12 +124,12 @@ def test_what_keeps_a_run_from_being_sent_is_one_line(folder, monkeypatch):
 
 def test_overwriting_a_run_deletes_its_state(tmp_path):
     run_folder.claim(tmp_path, {"training": {"seed": 1}}, overwrite=False)
-    (tmp_path / run_layout.TRACKING).mkdir()
-    (tmp_path / run_layout.TRACKING / "mlflow.json").write_text("{}")
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "mlflow.json").write_text("{}")
     run_folder.claim(tmp_path, {"training": {"seed": 1}}, overwrite=True)
-    assert (tmp_path / run_layout.TRACKING).is_dir()
+    assert (tmp_path / FOLDER).is_dir()
     run_folder.claim(tmp_path, {"training": {"seed": 2}}, overwrite=True)
-    assert not (tmp_path / run_layout.TRACKING).exists()
+    assert not (tmp_path / FOLDER).exists()
 
 
 @pytest.mark.parametrize("link", ["tracking", "tracking/mlflow", "tracking/mlflow.json"])

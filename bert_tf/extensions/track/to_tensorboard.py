@@ -10,8 +10,9 @@ from pathlib import Path
 import tensorflow as tf
 from google.protobuf import struct_pb2
 
+from bert_tf.extensions.track import TENSORBOARD
+from bert_tf.extensions.track.trackers import FINISHED, RUNNING, Known, Marks, Point
 from bert_tf.runtime import noise
-from bert_tf.tracking.trackers import FINISHED, RUNNING, TENSORBOARD, Known, Marks, Point
 
 tf1 = tf.compat.v1
 

@@ -1,0 +1,68 @@
+"""Extensions: features outside the core, which finds them by name and knows none of them (docs/extensions.md).
+
+An extension is a package in `bert_tf/extensions`, or an entry point of the group "bert_tf.extensions" of an installed
+package: a module with a constant EXTENSION. Each start imports these modules, so they import little; what an extension does
+is in other modules, named as "module:name" and imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Any, NamedTuple
+
+_GROUP = "bert_tf.extensions"
+
+
+class NewCommand(NamedTuple):
+    """A command of the command line."""
+
+    group: str  # in --help
+    line: str  # what it does, in --help
+    declaration: str  # module:name of an `operations.command.Command` or `Actions`
+
+
+class Settings:
+    """Base of an extension's dataclass of settings."""
+
+    def check(self) -> None:
+        """Raises FlagError; called before TensorFlow is imported, if a setting was given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Extension:
+    """What a feature adds; nothing by default."""
+
+    settings: type | None = None  # dataclass of its flags, derived from `Settings`
+    section: str = "Training"  # of --help, in which they are listed
+    part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
+    commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # what it writes to a run's folder, and what that holds
+
+
+@functools.cache
+def found() -> Mapping[str, Extension]:
+    """Extensions by name, in the order of names: ours, then those of other packages."""
+    ours = sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(_GROUP).__path__))
+    return {**{name: load(f"{_GROUP}.{name}:EXTENSION") for name in ours}, **dict(_of_others())}
+
+
+def _of_others() -> Iterator[tuple[str, Extension]]:
+    points: Any = metadata.entry_points()
+    # Python 3.9 returns a dictionary.
+    group = points.select(group=_GROUP) if hasattr(points, "select") else points.get(_GROUP, ())
+    return ((point.name, point.load().EXTENSION) for point in sorted(group, key=lambda point: str(point.name)))
+
+
+def commands() -> dict[str, NewCommand]:
+    return {name: command for one in found().values() for name, command in one.commands.items()}
+
+
+def load(name: str) -> Any:
+    """Imports module:name."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,1 +1,0 @@
-"""Sends the settings, metrics and files of runs to experiment trackers: MLflow, Weights & Biases, TensorBoard."""
