@@ -22,7 +22,7 @@ from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.predictions import delimited
-from bert_tf.tasks.pretraining.family import NO_LABELS
+from bert_tf.tasks.pretraining.settings import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import KEPT, of_values
 from bert_tf.tasks.text_lines import Kept

@@ -14,7 +14,7 @@ from bert_tf.errors import BertError
 from bert_tf.estimator import run_folder
 from bert_tf.head_spec import CHOICE, PRETRAINING, SPAN, TAGS
 from bert_tf.tasks.base import DEV, TRAIN
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 
 _LARGEST = 1 << 26  # bytes of a file: some formats are read whole
 _READ = 50  # rows to choose from

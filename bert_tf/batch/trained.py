@@ -29,7 +29,7 @@ from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION, Decision
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import KEPT, of_values
 from bert_tf.tokenization import casing, library
 from bert_tf.tokenization.tokenizer import WordTokenizer

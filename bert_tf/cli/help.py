@@ -101,10 +101,10 @@ def _of_command(name: str, command: Command, *, everything: bool) -> Iterator[st
         rows.update((row.name, row) for row in groups.pop(_GENERAL))
     if rows:
         yield ""
-        yield from flag_lines(rows.values(), command.defaults)
+        yield from flag_lines(rows.values(), command.defaults())
     rest = {title: [row for row in of_group if row.name not in rows] for title, of_group in groups.items()}
     rest = {title: of_group for title, of_group in rest.items() if of_group}
-    yield from _names(name, rest) if short else _in_groups(rest, command.defaults)
+    yield from _names(name, rest) if short else _in_groups(rest, command.defaults())
     yield from _notes(command, everything=not short)
 
 

@@ -11,8 +11,8 @@ import pyarrow
 from bert_tf.batch.session import Predictor
 from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
-from bert_tf.tasks import families
 from bert_tf.tasks.base import TEST
+from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import Hint, arrow_fields
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.text_encoder import TextEncoder
@@ -30,7 +30,7 @@ def _is_column(name: str, hint: Hint) -> bool:
 # Types of the columns of the objects that `Family.listed` returns, by name.
 _FIELDS: Mapping[str, Mapping[str, pyarrow.DataType]] = {
     kind: arrow_fields({name: hint for name, hint in hints.items() if _is_column(name, hint)})
-    for kind, hints in families.PREDICTIONS.items()
+    for kind, hints in PREDICTIONS.items()
 }
 
 Rows = Sequence[Mapping[str, Any]]

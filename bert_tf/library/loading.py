@@ -13,7 +13,7 @@ from bert_tf.library.model import Model
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.families import with_rules
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.training import batch_machine, sources
 from bert_tf.training.settings import MachineSettings
 

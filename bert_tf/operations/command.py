@@ -37,7 +37,7 @@ class Command:
     make: Callable[..., Any] | None = None  # from flags by name to the settings, with `sections`
     own: tuple[Setting, ...] = ()  # flags that say how to print
     note: str = ""  # last lines of --help=all
-    defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)  # in words, before those of the settings
+    defaults: Callable[[], Mapping[str, str]] = dict  # in words, before those of the settings
     recipe: str = ""  # what --help says of them
     rewrite: Callable[[Sequence[str]], list[str]] = list  # replaces other spellings of flags in a command line
     stopped: str = "stopped"  # printed after Ctrl-C

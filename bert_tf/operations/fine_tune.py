@@ -207,7 +207,7 @@ def command(
         make=make,
         own=TPU,
         note=f"{note}\n\nOf the published script, without effect, since there is no TPU here:\n  {published}",
-        defaults={**dict.fromkeys(recipes.names(program), "by recipe"), **(defaults or {})},
+        defaults=lambda: {**dict.fromkeys(recipes.names(program), "by recipe"), **(defaults or {})},
         recipe=recipes.told(program),
         rewrite=rewrite,
         stopped="stopped at once; the same command continues from the last checkpoint",
@@ -223,17 +223,21 @@ def run(call: Call) -> int:
     idle = [f"--{row.name}" for row in TPU if row.name in call.given]
     if idle:
         log.warning("there is no TPU here, so these have no effect: %s", ", ".join(idle))
-    from bert_tf.sweeps import folds, seeds, series
+    if call.settings.train.folds or call.settings.train.seed_numbers:
+        return _run_series(call.settings)
     from bert_tf.training import fine_tune
 
-    config = call.settings
+    return STOPPED if fine_tune.fine_tune(call.settings, environment=os.environ).stopped_by else 0
+
+
+def _run_series(config: FineTuneConfig) -> int:
+    from bert_tf.sweeps import folds, seeds, series
+
     if config.train.folds:
         cross_validation = folds.fine_tune_folds(config, environment=os.environ)
         if cross_validation.results and len(cross_validation.results) == config.train.folds:
             print("\n".join(series.summary(cross_validation.results)))
         return STOPPED if cross_validation.stopped_by else 0
-    if not config.train.seed_numbers:
-        return STOPPED if fine_tune.fine_tune(config, environment=os.environ).stopped_by else 0
     of_seeds = seeds.fine_tune_seeds(config, environment=os.environ)
     if of_seeds.stopped_by:
         return STOPPED

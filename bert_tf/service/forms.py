@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.tasks import families
+from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import json_schema, object_schema
 
 Schema = Mapping[str, Any]
@@ -123,7 +123,7 @@ _FORMS: Mapping[str, Form] = {
     CONTRASTIVE: _of_pairs("Scores the similarity of two texts and embeds texts."),
 }
 FORMS: Mapping[str, Form] = {
-    kind: dataclasses.replace(form, prediction=json_schema(families.PREDICTIONS[kind])) for kind, form in _FORMS.items()
+    kind: dataclasses.replace(form, prediction=json_schema(PREDICTIONS[kind])) for kind, form in _FORMS.items()
 }
 
 # For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.

@@ -13,7 +13,6 @@ from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, S
 from bert_tf.io import encodings, files, spreadsheets
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import TRAIN, Family
-from bert_tf.tasks.span.reader import Answer
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 
@@ -84,6 +83,8 @@ def _relabelled(example: Any, labels: Mapping[str, str], family: Family, path: s
             start = example.context.find(text)
             if start < 0:
                 raise tables.RowError(f"the answer {text!r:.80} is not in the context")
+            from bert_tf.tasks.span.reader import Answer
+
             return dataclasses.replace(example, answers=(Answer(text, start),))
         return dataclasses.replace(example, label=_label(text, example, family))
     except tables.RowError as error:

@@ -7,27 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.kinds import Registry
 from bert_tf.tasks.base import Family
-from bert_tf.tasks.choice import predictions as choice
 from bert_tf.tasks.decision import Decision
-from bert_tf.tasks.predictions import Hint, hints_of
-from bert_tf.tasks.sentence import predictions as sentence
-from bert_tf.tasks.similarity import predictions as similarity
-from bert_tf.tasks.span import predictions as span
-from bert_tf.tasks.tags import predictions as tags
 
 _FAMILIES = Registry[type[Family]]("family")
-
-# Fields of a prediction, by kind: those of `Family.listed`'s objects.
-PREDICTIONS: Mapping[str, Mapping[str, Hint]] = {
-    **{kind: hints_of(sentence.Prediction, **types) for kind, types in sentence.TYPES.items()},
-    **dict.fromkeys((SIMILARITY, CONTRASTIVE), hints_of(similarity.Prediction)),
-    SPAN: hints_of(span.Prediction),
-    TAGS: hints_of(tags.TagPrediction),
-    CHOICE: hints_of(choice.Prediction),
-}
 
 
 def register(kind: str, family: type[Family]) -> None:

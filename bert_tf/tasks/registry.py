@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Optional
@@ -13,16 +14,12 @@ from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.choice import family as choice
 from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.pretraining import family as pretraining
+from bert_tf.tasks.names import CONLL2003, PRETRAINING, SQUAD, SQUAD2, STS_B_VECTORS, SWAG
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
-from bert_tf.tasks.similarity import family as similarity
-from bert_tf.tasks.span import family as span
-from bert_tf.tasks.tags import family as tags
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names of tasks in files, leaderboards and papers, folded.
@@ -36,17 +33,27 @@ _ALIASES = {
 
 _registered: dict[str, Task] = {}
 
-_FOLDERS = {similarity.STS_B: "STS-B"}  # of tasks that read the files of another
+_FOLDERS = {STS_B_VECTORS: "STS-B"}  # of tasks that read the files of another
 
 Labels = Optional[Sequence[str]]  # of a trained model, if any
 
 
-# A task created from settings, and the names of those it accepts.
-_OfSettings = tuple[Callable[[TaskSettings, Labels], Task], frozenset[str]]
+# Makes a task by its name from settings, and the names of those that it takes.
+_OfSettings = tuple[Callable[[str, TaskSettings, Labels], Task], frozenset[str]]
 
 
 def _names(*groups: str) -> frozenset[str]:
     return frozenset(row.name for group in groups for row in settings_of(GROUPS[group]))
+
+
+def _of_family(name: str) -> Callable[[str, TaskSettings, Labels], Task]:
+    """A family is imported when one of its tasks is made."""
+
+    def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
+        made: Task = importlib.import_module(f"bert_tf.tasks.{name}.family").task(task, settings, labels)
+        return made
+
+    return make
 
 
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
@@ -56,29 +63,19 @@ _OF_SPANS = _FILES | _names("span") | {"file_format"}
 
 # Named tasks, and custom data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
-    span.SQUAD: (lambda settings, _: span.task(span.SQUAD, settings), _OF_SPANS),
-    span.SQUAD2: (lambda settings, _: span.task(span.SQUAD2, settings), _OF_SPANS),
-    tags.CONLL2003: (lambda settings, _: tags.task(tags.CONLL2003, settings.custom, settings.tags), _FILES | _names("tags")),
-    choice.SWAG: (lambda settings, _: choice.task(choice.SWAG, settings.custom), _FILES | {"id_column"}),
-    similarity.STS_B: (
-        lambda settings, _: dataclasses.replace(similarity.sts_b(), skip_bad_rows=settings.custom.skip_bad_rows),
-        _OF_GLUE,
-    ),
-    pretraining.PretrainingTask.name: (
-        lambda settings, _: pretraining.PretrainingTask(settings.pretraining),
-        _names("pretraining"),
-    ),
+    **dict.fromkeys((SQUAD, SQUAD2), (_of_family("span"), _OF_SPANS)),
+    CONLL2003: (_of_family("tags"), _FILES | _names("tags")),
+    SWAG: (_of_family("choice"), _FILES | {"id_column"}),
+    STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
+    PRETRAINING: (_of_family("pretraining"), _names("pretraining")),
 }
 _OWN: Mapping[str, _OfSettings] = {
-    **dict.fromkeys(KINDS, (lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
-    SPAN: (lambda settings, _: span.task(CUSTOM, settings), _OF_SPANS | {"problem", "id_column"}),
-    TAGS: (
-        lambda settings, labels: tags.task(CUSTOM, settings.custom, settings.tags, labels),
-        _FILES | {"problem", "labels", "file_format"} | _names("tags"),
-    ),
-    CHOICE: (lambda settings, _: choice.task(CUSTOM, settings.custom), choice.SETTINGS | _FILES),
-    SIMILARITY: (lambda settings, _: similarity.PairsTask(settings), _OF_PAIRS | {"highest_score"}),
-    CONTRASTIVE: (lambda settings, _: similarity.ContrastiveTask(settings), _OF_PAIRS | {"highest_score", "temperature"}),
+    **dict.fromkeys(KINDS, (lambda _, settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    SPAN: (_of_family("span"), _OF_SPANS | {"problem", "id_column"}),
+    TAGS: (_of_family("tags"), _FILES | {"problem", "labels", "file_format"} | _names("tags")),
+    CHOICE: (_of_family("choice"), _FILES | {"problem", "label_column", "id_column", "file_format"}),
+    SIMILARITY: (_of_family("similarity"), _OF_PAIRS | {"highest_score"}),
+    CONTRASTIVE: (_of_family("similarity"), _OF_PAIRS | {"highest_score", "temperature"}),
 }
 
 
@@ -96,7 +93,7 @@ def known_names() -> tuple[str, ...]:
 
 def names_with_labels() -> tuple[str, ...]:
     """Returns the names of the tasks to fine-tune on."""
-    return tuple(name for name in known_names() if name != pretraining.TASK)
+    return tuple(name for name in known_names() if name != PRETRAINING)
 
 
 def canonical_name(name: str) -> str:
@@ -121,7 +118,7 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
     canonical, settings = canonical_name(name), settings or TaskSettings()
     decided = _of_settings(canonical, settings.custom.problem)
     if decided is not None:
-        return decided[0](settings, labels)
+        return decided[0](canonical, settings, labels)
     if canonical in _registered:
         return _registered[canonical]
     skip = settings.custom.skip_bad_rows

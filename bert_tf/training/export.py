@@ -21,7 +21,7 @@ from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.tables import usable
 
 RECORD = "export.json"  # identifies an export and its model

@@ -10,13 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
-from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, changed, group, named, replaced, sections_of, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.pretraining.family import TASK as TEXTS
+from bert_tf.tasks.names import PRETRAINING as TEXTS
 from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
@@ -284,6 +283,8 @@ def _check_pretraining(config: FineTuneConfig) -> None:
         raise FlagError(f"--{phase2[0]} belongs to a second phase: set its length with --phase2_num_train_steps=N")
     files = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
     if own.corpus(tuple(files.split(","))).is_cut:
+        from bert_tf.corpus import sentences
+
         sentences.version()  # reports a missing package before TensorFlow is loaded
     if own.phase2_num_train_steps and "num_train_epochs" in given:
         raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

@@ -21,7 +21,7 @@ from bert_tf.export.huggingface import writer
 from bert_tf.export.options import ExportOptions
 from bert_tf.filling import WordFiller
 from bert_tf.tasks import families
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from tests.batch.runs import inference
 from tests.conformance import peers
 

@@ -10,7 +10,7 @@ from bert_tf.export.exported import Exported
 from bert_tf.export.options import ExportOptions
 from bert_tf.settings import read
 from bert_tf.tasks import families
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from tests.engines.models import trained
 
 RECORDS = {

@@ -15,7 +15,7 @@ from bert_tf.estimator import run_folder
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks import families
 from bert_tf.tasks import registry as tasks
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from tests import classifier, toy_tags
 from tests.integration import families as families_of_tests
 from tests.training import reading

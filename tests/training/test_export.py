@@ -16,7 +16,7 @@ from bert_tf.export.formats import FORMATS, OPENERS, Format, Target
 from bert_tf.operations import export as operation
 from bert_tf.operations.export import ExportSettings
 from bert_tf.settings import read
-from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.training import export, sources
 from tests import pretrained
 from tests.export import runs

@@ -27,16 +27,14 @@ from bert_tf.tasks.choice.predictions import (
     most_confident_mistakes,
 )
 from bert_tf.tasks.choice.reader import ChoiceExample, read, read_rows
-from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.names import SWAG
 from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.tables import FORMATS
 from bert_tf.tokenization.tokenizer import Tokenizer
-
-SWAG = "SWAG"
-SETTINGS = frozenset(("problem", "label_column", "id_column", "file_format"))  # of custom questions, besides files
 
 _PATTERNS = {TRAIN: ("train.csv",), DEV: ("val.csv", "dev.csv"), TEST: ("test.csv",)}
 
@@ -105,6 +103,8 @@ class ChoiceFamily(Family):
         return TextLayout(COLUMNS, cells, form)
 
 
-def task(name: str, settings: CustomSettings) -> FileTask:
+def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     """SWAG (Zellers et al., 2018) in its published columns, or custom questions."""
-    return FileTask(name, ChoiceFamily, functools.partial(read, settings), settings, _PATTERNS if name == SWAG else {})
+    del labels
+    custom = settings.custom
+    return FileTask(name, ChoiceFamily, functools.partial(read, custom), custom, _PATTERNS if name == SWAG else {})

@@ -15,6 +15,7 @@ from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
 from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.names import PRETRAINING as NAME
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.pretraining import evaluation
 from bert_tf.tasks.pretraining.evaluation import (
@@ -26,17 +27,13 @@ from bert_tf.tasks.pretraining.evaluation import (
 )
 from bert_tf.tasks.pretraining.opening import SplitFiles
 from bert_tf.tasks.pretraining.rows import FIELDS, TextRows
-from bert_tf.tasks.pretraining.settings import OF_ROWS, PretrainingSettings
+from bert_tf.tasks.pretraining.settings import NO_LABELS, OF_ROWS, PretrainingSettings
+from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.tokenizer import Tokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _HELD_OUT = "held_out_documents"
-TASK = "Pretraining"
-NO_LABELS = (
-    "masked words were learned, no labels; python -m bert_tf fill-mask predicts them,"
-    " python -m bert_tf pretrain --do_eval measures them on held-out text"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,13 +84,13 @@ class PretrainingFamily(Family):
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
         del rows, split, labelled
-        raise DataError(NO_LABELS, TASK)
+        raise DataError(NO_LABELS, NAME)
 
     def features(self, examples: Sequence[Any], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Returns the rows for evaluation; raises `DataError` if they are not rows of files."""
         del tokenizer, limits
         if not isinstance(examples, OnDisk):
-            raise DataError(NO_LABELS, TASK)
+            raise DataError(NO_LABELS, NAME)
         return examples.features()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> MaskedPredictions:
@@ -113,7 +110,7 @@ class PretrainingFamily(Family):
 
     def layout(self, form: str = JSONL) -> Any:
         del form
-        raise DataError(NO_LABELS, TASK)
+        raise DataError(NO_LABELS, NAME)
 
     def record(self) -> dict[str, Any]:
         return {
@@ -126,7 +123,7 @@ class PretrainingFamily(Family):
 
 def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
     if not isinstance(examples, TextRows):
-        raise DataError(NO_LABELS, TASK)
+        raise DataError(NO_LABELS, NAME)
     return examples.vocabulary
 
 
@@ -137,7 +134,7 @@ _SECOND = "phase2"
 class PretrainingTask(Splits):
     """Pre-training on text; a second phase adds a second split for both training and evaluation."""
 
-    name: str = TASK
+    name: str = NAME
     named_by = "--input_file"  # its files without a folder
 
     def __init__(self, settings: PretrainingSettings) -> None:
@@ -151,7 +148,7 @@ class PretrainingTask(Splits):
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         del data_dir
         if purpose not in (TRAIN, DEV):
-            raise DataError(f"no split {purpose}: {NO_LABELS}", TASK)
+            raise DataError(f"no split {purpose}: {NO_LABELS}", NAME)
         return (purpose, f"{purpose}_{_SECOND}") if self._settings.phase2_num_train_steps else (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
@@ -174,3 +171,8 @@ class PretrainingTask(Splits):
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         del split, report
         raise DataError("pre-training reads text and shards as a whole: python -m bert_tf pretrain", source)
+
+
+def task(name: str, settings: TaskSettings, labels: object = None) -> PretrainingTask:
+    del name, labels
+    return PretrainingTask(settings.pretraining)

@@ -16,6 +16,7 @@ from bert_tf.fields import Field
 from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
 from bert_tf.tasks import glue, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, Family, Limits, Outputs, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.predictions import TextLayout
@@ -155,9 +156,6 @@ class ContrastiveFamily(SimilarityFamily):
         return {**Family.record(self), "temperature": self.temperature}
 
 
-STS_B = "STS-B-vectors"
-
-
 class StsTask(GlueTask):
     """STS-B files for sentence embeddings."""
 
@@ -166,10 +164,14 @@ class StsTask(GlueTask):
         return SimilarityFamily(SIMILARITIES[1])
 
 
-def sts_b() -> StsTask:
-    """STS-B (Cer et al., 2017) for sentence embeddings."""
+def task(name: str, settings: TaskSettings, labels: object = None) -> Task:
+    """STS-B (Cer et al., 2017) for sentence embeddings, or custom pairs."""
+    del labels
+    if name == CUSTOM:
+        return (PairsTask if settings.custom.problem == SIMILARITY else ContrastiveTask)(settings)
     # The server accepts only predictions of STS-B.
-    return StsTask(**{**vars(glue.TASKS["STS-B"]), "name": STS_B, "metrics": (), "submissions": {}})
+    own = {"name": name, "metrics": (), "submissions": {}, "skip_bad_rows": settings.custom.skip_bad_rows}
+    return StsTask(**{**vars(glue.TASKS["STS-B"]), **own})
 
 
 class PairsTask(CustomTask):

@@ -16,6 +16,7 @@ from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.names import SQUAD, SQUAD2
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.settings import SpanSettings, TaskSettings
 from bert_tf.tasks.span import evaluation
@@ -146,14 +147,12 @@ def _loss(logits: Floats, features: Features) -> float:
     return float(losses[counted].mean() / 2)
 
 
-SQUAD: str = "SQuAD"
-SQUAD2: str = "SQuAD2"
-
 _VERSIONS = {SQUAD: 1, SQUAD2: 2}
 
 
-def task(name: str, settings: TaskSettings) -> FileTask:
+def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     """SQuAD 1.1 (2.0 if the published flag allows questions without an answer), SQuAD 2.0, or custom questions."""
+    del labels
     custom, span = settings.custom, settings.span
     if name == SQUAD2:
         span = dataclasses.replace(span, version_2_with_negative=True)

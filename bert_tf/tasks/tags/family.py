@@ -21,12 +21,13 @@ from bert_tf.head_spec import TAGS, HeadSpec
 from bert_tf.metrics.calibration import LabelledLogits
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.custom import CustomSettings, listed_labels
+from bert_tf.tasks.custom import listed_labels
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.names import CONLL2003
 from bert_tf.tasks.sentence.scores import balanced_weights
-from bert_tf.tasks.settings import TagSettings
+from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.tables import JSONL, PARQUET, TSV
 from bert_tf.tasks.tags import predictions, schemes, spelling
 from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
@@ -106,7 +107,6 @@ class TagFamily(Family):
         return TagLayout(self.labels, self.constrained_decoding, form)
 
 
-CONLL2003 = "CoNLL2003"
 _OF_CONLL2003 = schemes.labels_of(f"B-{name}" for name in ("LOC", "MISC", "ORG", "PER"))
 _PATTERNS = {  # names of the shared task, then other common ones
     TRAIN: ("eng.train", "train.txt", "train.conll", "train.jsonl"),
@@ -115,11 +115,12 @@ _PATTERNS = {  # names of the shared task, then other common ones
 }
 
 
-def task(name: str, custom: CustomSettings, settings: TagSettings, labels: Sequence[str] | None = None) -> FileTask:
+def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = None) -> FileTask:
     """CoNLL-2003 (Tjong Kim Sang and De Meulder, 2003): persons, places, organizations and others; or custom data.
 
     Labels of custom data come from a trained model, else from the settings, else from the training file.
     """
+    custom, settings = task_settings.custom, task_settings.tags
     listed = tuple(listed_labels(custom)) if name != CONLL2003 else ()
     if labels and listed and set(listed) != set(labels):
         raise FlagError(f"--labels={custom.labels}: the model was trained on {', '.join(labels)}")
