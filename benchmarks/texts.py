@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
 from bert_tf.tasks.choice.reader import ChoiceExample
-from bert_tf.tasks.pretraining.family import TASK as PRETRAINING_TASK
+from bert_tf.tasks.names import PRETRAINING as PRETRAINING_TASK
+from bert_tf.tasks.names import STS_B_VECTORS
 from bert_tf.tasks.pretraining.rows import RANDOM, PretrainingExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.similarity.family import STS_B, SimilarityFamily
+from bert_tf.tasks.similarity.family import SimilarityFamily
 from bert_tf.tasks.span.reader import SpanExample
 from bert_tf.tasks.tags.columns import TagExample
 
@@ -142,7 +143,7 @@ TEXTS: Mapping[str, Kind] = {
     "questions": Kind(_train, SQUAD, _articles, ".json"),
     "words": Kind(_train, CONLL2003, _word_lines),
     "options": Kind(_train, SWAG, _option_lines),
-    "scored pairs": Kind(_train, STS_B, _scored_lines),
+    "scored pairs": Kind(_train, STS_B_VECTORS, _scored_lines),
     "pieces": Kind(_train, PRETRAINING_TASK, _piece_lines),
 }
 TASKS = tuple(dict.fromkeys(kind.task for kind in TEXTS.values()))

@@ -2,6 +2,10 @@
 
 from bert_tf.errors import BertError as BertError
 from bert_tf.explanations.explanation import Explanation as Explanation
+from bert_tf.extensions.memory_trace.command import memory_diff as memory_diff
+from bert_tf.extensions.memory_trace.command import memory_peak as memory_peak
+from bert_tf.extensions.memory_trace.command import memory_report as memory_report
+from bert_tf.extensions.profile.command import profile as profile
 from bert_tf.extensions.track.command import track as track
 from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
@@ -36,13 +40,9 @@ from bert_tf.operations.frames import encode_frame as encode_frame
 from bert_tf.operations.frames import evaluate_frame as evaluate_frame
 from bert_tf.operations.frames import predict_frame as predict_frame
 from bert_tf.operations.memory.plan import memory_plan as memory_plan
-from bert_tf.operations.memory.trace import memory_diff as memory_diff
-from bert_tf.operations.memory.trace import memory_peak as memory_peak
-from bert_tf.operations.memory.trace import memory_report as memory_report
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.pretrain import pretrain as pretrain
 from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
-from bert_tf.operations.profile import profile as profile
 from bert_tf.operations.report import Page as Page
 from bert_tf.operations.report import write_report as write_report
 from bert_tf.operations.reproduce import Reproduction as Reproduction

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf import extension, home
 from bert_tf.errors import BertError, unknown_name
@@ -48,7 +49,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Look at runs": {
         "checkpoint": "inspects, compares, averages, strips, converts and renames checkpoints",
         "report": "writes the HTML report of a run, or of several side by side",
-        "profile": "shows where the time of profiled steps went",
     },
     "Compare": {
         "reproduce": "repeats a published run and compares its figures with yours",
@@ -118,8 +118,18 @@ def operation(name: str) -> Command | Actions:
     """The declaration of a command, from its module in `bert_tf.operations`, or of an extension."""
     module = f"bert_tf.operations.{name.replace('-', '_')}"
     declaration = _OF_EXTENSIONS[name].declaration if name in _OF_EXTENSIONS else f"{module}:COMMAND"
-    place, _, attribute = declaration.partition(":")
-    return cast("Command | Actions", getattr(importlib.import_module(place), attribute))
+    found = cast("Command | Actions", _load(declaration))
+    more = {key.partition(" ")[2]: one for key, one in _OF_EXTENSIONS.items() if key.startswith(f"{name} ")}
+    if not more:
+        return found
+    actions = cast("Actions", found)
+    added = {key: _load(one.declaration) for key, one in more.items()}
+    return dataclasses.replace(actions, actions={**added, **actions.actions})
+
+
+def _load(declaration: str) -> Any:
+    place, _, name = declaration.partition(":")
+    return getattr(importlib.import_module(place), name)
 
 
 def _benchmark(argv: list[str]) -> int:

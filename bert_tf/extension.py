@@ -19,11 +19,11 @@ _GROUP = "bert_tf.extensions"
 
 
 class NewCommand(NamedTuple):
-    """A command of the command line."""
+    """A command of the command line, or, by a name of two words, an action of one."""
 
-    group: str  # in --help
-    line: str  # what it does, in --help
     declaration: str  # module:name of an `operations.command.Command` or `Actions`
+    group: str = ""  # in --help
+    line: str = ""  # what it does, in --help
 
 
 class Settings:
@@ -40,8 +40,9 @@ class Extension:
     settings: type | None = None  # dataclass of its flags, derived from `Settings`
     section: str = "Training"  # of --help, in which they are listed
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
+    panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)  # what it writes to a run's folder, and what that holds
+    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
 
 
 @functools.cache

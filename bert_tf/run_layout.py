@@ -25,9 +25,7 @@ VOCABULARY, TOKENIZER, CONFIG = "vocab.txt", "tokenizer.json", "bert_config.json
 TEXT_RULES = "tokenizer_config.json"  # if the published rules do not suffice
 METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
-TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
-PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
-MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
+TIMING = "timing.json"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
 TEACHER = "teacher.json"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
@@ -56,13 +54,10 @@ OF_TRAINING = (
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
     Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "evaluations during training, and when; the same for TensorBoard"),
     Part((TIMING,), "step time, bottleneck, breakdown of the command's wall time"),
-    Part((f"{PROFILE}/",), "recorded steps (docs/profiling.md)"),
-    Part((PLACEMENT,), "device of each operation (docs/devices.md)"),
-    Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
     Part((f"{FEATURES}/",), "cached features, and outputs of a teacher"),
     Part((TEACHER,), "sizes of teacher and student, metrics of the teacher (docs/distillation.md)"),
     Part((PAGE,), "the report"),
-    *(Part((name,), holds) for one in extension.found().values() for name, holds in one.files.items()),
+    *(Part(files, holds) for one in extension.found().values() for files, holds in one.files.items()),
 )
 # Belongs to the pre-training text, not to the run: kept if the run is overwritten.
 OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its rows; kept by `--overwrite_output_dir`"),)

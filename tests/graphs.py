@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.extensions.memory_trace.live_memory import LiveMemory, in_order, live_memory
 from bert_tf.modeling.encoder import Encoded
-from bert_tf.profiling.memory.live_memory import LiveMemory, in_order, live_memory
 
 tf1 = tf.compat.v1
 

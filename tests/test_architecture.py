@@ -52,7 +52,7 @@ TOUCHES_MACHINE = {"runtime"}
 PRIVATE = {
     "inputs/autotune.py",
     "estimator/saver.py",
-    "profiling/operations/step_stats.py",
+    "extensions/profile/step_stats.py",
     "runtime/devices.py",
     "checkpoints/saved.py",
     "variables.py",
@@ -67,7 +67,7 @@ KEPT_FROM = {
 # What the benchmark sees of the package, beside its own contenders: those run what is measured.
 SEEN_BY_BENCHMARKS = {
     *("__version__", "io", "errors", "config", "checkpoints", "features", "tasks", "tokenization"),
-    *("cli", "head_spec", "operations", "training", "metrics", "profiling"),
+    *("cli", "extensions", "head_spec", "operations", "training", "metrics", "profiling"),
 }
 OWN_CONTENDERS = {"worker.py"}
 

@@ -56,7 +56,7 @@ def test_every_command_is_a_module_and_none_is_left_out():
     folder = ROOT / "bert_tf" / "operations"
     paths = [path for path in (*folder.glob("*.py"), *folder.glob("*/__init__.py")) if "\nCOMMAND = " in path.read_text()]
     found = {path.stem.replace("__init__", path.parent.name) for path in paths}
-    found |= {name.replace("-", "_") for name in extension.commands()}
+    found |= {name.replace("-", "_") for name in extension.commands() if " " not in name}
     assert {name.replace("-", "_") for name in front.COMMANDS.keys() - {"benchmark"}} == found
 
 

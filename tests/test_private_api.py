@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.saver import save_only
+from bert_tf.extensions.profile import step_stats
 from bert_tf.inputs import autotune
-from bert_tf.profiling.operations import step_stats
 from bert_tf.runtime import devices
 
 pytestmark = pytest.mark.versions

@@ -35,6 +35,8 @@ def test_every_file_of_the_documentation_is_a_part_or_of_a_family():
 
 def test_no_other_module_names_a_file_by_itself():
     for path in (ROOT / "bert_tf").rglob("*.py"):
+        if path.parts[-3] == "extensions":  # each names its own
+            continue
         text = path.read_text()
         if path.name != "run_layout.py" and any(name in text for name in OWNED):
             assert not OWNED & {node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}, path
@@ -43,4 +45,4 @@ def test_no_other_module_names_a_file_by_itself():
 def test_no_file_is_in_two_parts_and_a_pattern_has_a_name_for_a_step():
     names = [*run_layout.names(OF_TRAINING), *run_layout.names(OF_RESULTS)]
     assert sorted(set(names)) == sorted(names)
-    assert run_layout.of_step(run_layout.MEMORY_TRACE, 12) == "memory_trace_step12.txt"
+    assert run_layout.of_step("memory_trace_step*.txt", 12) == "memory_trace_step12.txt"

@@ -171,7 +171,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
 
 def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting) -> None:
     summary = timing.timer.summary()
-    diagnosis = diagnose(summary, setting, idle=timing.idle, account=WALL.account())
+    diagnosis = diagnose(summary, setting, account=WALL.account())
     log.info("%s", diagnosis.text)
     if folder is not None and (diagnosis.kind != TOO_SHORT or not timing_file.exists(folder)):
         try:

@@ -1,4 +1,4 @@
-"""Times every training step, and traces a few of them for the device's idle time."""
+"""Times every training step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import tensorflow as tf
 from bert_tf.estimator import stamps
 from bert_tf.estimator.model_fn import TOKENS
 from bert_tf.optimization import replicas
-from bert_tf.profiling.operations import step_stats
 from bert_tf.profiling.timing.diagnosis import Setting
 from bert_tf.profiling.timing.step_timer import WARM_UP_STEPS, StepTimer, StepTimes
 from bert_tf.profiling.timing.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, STEPS, WALL
@@ -20,28 +19,16 @@ from bert_tf.profiling.timing.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, S
 tf1 = tf.compat.v1
 
 _STAMPS = (stamps.BATCH, stamps.LAUNCHED, stamps.GRADIENTS, stamps.SUMS)
-# Steps of a session to trace until the time suffices; the quietest counts. Other programs on the same cores now and then
-# stretch an operation from a microsecond to milliseconds, so a few short steps are not enough.
-_TRACED, _TRACED_SECONDS = frozenset(range(8, 42, 3)), 0.5
 
 
 class StepTimingHook(tf1.train.SessionRunHook):
-    """Measures batch_cost from a step's call to its results, and its parts by the graph's stamps; must be the first hook.
-
-    `idle` is the share of a step in which no operation was computed or waited for the batch; None if not measured.
-    """
+    """Measures batch_cost from a step's call to its results, and its parts by the graph's stamps; must be the first hook."""
 
     def __init__(self, timer: StepTimer, setting: Setting) -> None:
-        """Traces a few steps for `idle`, only on the CPU of a single machine: the host's trace does not cover a GPU.
-
-        Gradients are timed only if a GPU may be behind its host or replicas wait for each other.
-        """
+        """Gradients are timed only if a GPU may be behind its host or replicas wait for each other."""
         self.timer = timer
-        self.idle: float | None = None
         self._watches_gradients = setting.gpu or setting.replicas > 1
         self._waits = not setting.gpu  # which would stall for its host
-        self._left = 0.0 if setting.gpu or setting.machines > 1 else _TRACED_SECONDS  # left to trace
-        self._quietest = float("inf")
 
     def begin(self) -> None:
         (tokens, *_) = replicas.local_tensors(TOKENS)  # equal on all replicas
@@ -60,9 +47,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
         self._step += 1
         WALL.enter(FIRST_STEPS if self._step <= WARM_UP_STEPS else STEPS)
         self._began, self._called, self._used = time.monotonic(), time.time(), resource.getrusage(resource.RUSAGE_SELF)
-        self._looks_into = self._left > 0.0 and self._step in _TRACED
-        options = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE) if self._looks_into else None
-        return tf1.train.SessionRunArgs(self._fetched, options=options)
+        return tf1.train.SessionRunArgs(self._fetched)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         batch, moments = time.monotonic() - self._began, run_values.results
@@ -82,18 +67,10 @@ class StepTimingHook(tf1.train.SessionRunHook):
         )
         traced = run_values.options.trace_level != tf1.RunOptions.NO_TRACE  # if any hook asked for it
         self.timer.add(times, traced=traced)
-        if self._looks_into:
-            self._look_into(times, run_values.run_metadata)
 
     def end(self, session: tf1.Session) -> None:
         """Separates the end of training from its steps in the wall-time account."""
         WALL.rename(CLOSING)
-
-    def _look_into(self, times: StepTimes, metadata: tf1.RunMetadata) -> None:
-        self._left -= times.batch
-        if times.batch < self._quietest:
-            self._quietest = times.batch
-            self.idle = max(1.0 - (step_stats.computing_seconds(metadata.step_stats) + times.reader) / times.batch, 0.0)
 
 
 def _between(moments: Mapping[str, float], earlier: str, later: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +14,9 @@ from bert_tf.report import (
     charts,
     costs,
     curves,
-    drawing,
     headline,
     outcome,
+    panels,
     reliability,
     run_files,
     scripts,
@@ -30,12 +29,11 @@ from bert_tf.report import (
 from bert_tf.report.run_files import Group, Run
 
 if TYPE_CHECKING:
-    import jinja2
+    pass
 
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
-_TRACED = 4  # runs whose traced and recorded steps are shown: their pictures and tables are large
 _COSTED = 12  # runs whose time tables are shown
 _DASHES = ("solid", "dashed", "dotted")  # CSS names of `charts.DASHES`
 
@@ -48,37 +46,7 @@ def write(path: Path, runs: Sequence[Run], *, follows: bool = False) -> None:
 
 
 def render(runs: Sequence[Run]) -> str:
-    return _template().render({**_contents(runs), **_scripts()})
-
-
-@functools.cache
-def _template() -> jinja2.Template:
-    import jinja2  # imported only to make a page
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        number=wording.number,
-        value=wording.value,
-        duration=wording.duration,
-        metric=wording.metric,
-        task=wording.task,
-        shortened=wording.shortened,
-        flags=wording.flags,
-        svg=_svg,
-    )
-    return environment.get_template("page.html.j2")
-
-
-def _svg(chart: charts.Spec) -> str:
-    import markupsafe
-
-    return markupsafe.Markup(drawing.svg(chart))  # Vega escapes the texts in it
+    return panels.environment().get_template("page.html.j2").render({**_contents(runs), **_scripts()})
 
 
 def _scripts() -> dict[str, Any]:
@@ -97,9 +65,8 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
     sweeps = trials.folders(runs)
     compared = _best_first(runs, scores)[:_COMPARED]
-    recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := costs.operations(run.folder)) is not None]
     speed = curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn)
-    times = [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs[:_COSTED])]
+    times = [costs.of(run) for run in runs[:_COSTED]]
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,
@@ -124,8 +91,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "columns": {name: unit for of_run in figures for name, (_, unit) in of_run.items()},
         "seconds": [curves.training_seconds(run) for run in runs],
         "costs": times,
-        "not_traced": max(len(runs) - _TRACED, 0),
-        "operations": recorded,
+        "panels": panels.of_extensions(runs),
         "details": _details(compared),
         "rules": [rule for run in compared if (rule := reliability.of(run)) is not None],
         "teachers": [pair for run in compared if (pair := teacher.of(run)) is not None],

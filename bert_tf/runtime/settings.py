@@ -35,9 +35,6 @@ class DeviceSettings:
     device: str | None = setting(None, "place the whole model on one device: /GPU:1, /CPU:0")
     place: str | None = setting(None, "place parts on devices: embeddings:/CPU:0,encoder/layer_6-11:/GPU:1")
     soft_placement: bool = setting(True, "fall back to another device if an operation has no kernel there; else fail")
-    log_device_placement: bool = setting(
-        False, "write the device of each training operation to device_placement.tsv", of_training=True
-    )
     strategy: str | None = setting(
         None, f"{', '.join(STRATEGIES)}; default: by the visible devices", choices=STRATEGIES, of_training=True
     )

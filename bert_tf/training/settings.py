@@ -19,7 +19,6 @@ from bert_tf.io import files
 from bert_tf.io.documents import LARGEST_SETTING
 from bert_tf.io.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
-from bert_tf.profiling.timing.ranges import StepRange
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import MOST_EXAMPLES, group, learned_setting, same, setting, setting_names, training_setting
 from bert_tf.tasks.registry import names_with_labels
@@ -402,23 +401,10 @@ class MachineSettings:
     )  # all visible devices compute
 
 
-def _profiled(text: str) -> StepRange:
-    return StepRange.parse("profile_steps", text)
-
-
 @dataclasses.dataclass(frozen=True)
 class OutputSettings:
     output_dir: str | None = setting(None, "folder for checkpoints and results; default: out/TASK")
     overwrite_output_dir: bool = setting(False, "replace a different run in the folder; the same run resumes")
-    profile_steps: str | None = setting(
-        None,
-        "steps to profile, such as 20-30; writes profile/ and NVTX ranges (docs/profiling.md)",
-        check=_profiled,
-        of_training=True,
-    )
-    memory_trace_step: int | None = setting(
-        None, "step whose memory to trace: memory_trace_stepN.txt, live_memory_stepN.tsv", lowest=1, of_training=True
-    )
     verbosity: int = setting(0, "-1: warnings, 0: log, 1: TensorFlow's messages too")
     log_form: str = setting(SHORT, "short, or published (the log lines of the published script)", choices=FORMS)
 
@@ -426,10 +412,6 @@ class OutputSettings:
     def folder(self) -> Path:
         """`output_dir`, which `configured` always sets."""
         return Path(self.output_dir or "")
-
-    @functools.cached_property
-    def profiled(self) -> StepRange | None:
-        return _profiled(self.profile_steps) if self.profile_steps else None
 
 
 def layer_numbers(text: str, layers: int) -> tuple[int, ...]:

@@ -18,7 +18,6 @@ from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.progress_hook import RatesHook, log_interval
-from bert_tf.estimator.trace_hooks import MemoryTraceHook, PlacementHook, ProfileHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.inputs.pipeline import Phase, Schedule
@@ -95,7 +94,8 @@ def train(
         at_end,
         begin,
     )
-    watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
+    asked = [hook for part in job.settings.parts for hook in part.hooks(job)]
+    watchers = [*asked, describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
     watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) if plan.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
@@ -157,18 +157,6 @@ def _claim(job: Job, record: Mapping[str, Any]) -> None:
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
     for part in job.settings.parts:
         part.claimed(job)
-
-
-def _watchers(job: Job) -> list[run.Hook]:
-    asked = job.settings.output
-    hooks: list[run.Hook] = []
-    if job.settings.devices.log_device_placement:
-        hooks.append(PlacementHook(job.output_dir))
-    if asked.profiled:
-        hooks.append(ProfileHook(job.output_dir, asked.profiled, copies=_setting(job).gpu))
-    if asked.memory_trace_step:
-        hooks.append(MemoryTraceHook(job.output_dir, asked.memory_trace_step))
-    return hooks
 
 
 def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import bert_tf
 from bert_tf.config import BertConfig
-from bert_tf.profiling.operations import operations_file
+from bert_tf.extensions.profile import operations_file
 from tests.profiling import recorded
 from tests.profiling.excerpt import REQUESTED, TRACE
 from tests.report import example

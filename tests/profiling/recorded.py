@@ -24,8 +24,8 @@ import tensorflow as tf
 from tensorflow.core.framework import step_stats_pb2
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from bert_tf.profiling.operations import step_stats
-from bert_tf.profiling.operations.operations_file import Record
+from bert_tf.extensions.profile import step_stats
+from bert_tf.extensions.profile.operations_file import Record
 
 DENSE = "bert/pooler/dense"
 KERNEL, READ, ROWS = f"{DENSE}/kernel", f"{DENSE}/MatMul/ReadVariableOp", "bert/pooler/strided_slice"

@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
+from bert_tf.extensions.memory_trace.live_memory import LiveMemory
 from bert_tf.features.columns import Features
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
@@ -20,7 +21,6 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
-from bert_tf.profiling.memory.live_memory import LiveMemory
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks import families

@@ -251,7 +251,7 @@ def test_more_runs_than_can_be_told_apart(tmp_path):
     runs = run_files.read([example.finished(tmp_path / f"seed-{seed}", seed=seed) for seed in range(26)])
     text = page.render(runs)
     assert "2 more are in the tables" in text
-    assert "Traced steps of 22 more runs" in text
+    assert "22 more runs have their own reports" in text
     assert size(text) < 2_000_000
 
 

@@ -29,10 +29,10 @@ EXTENSION = Extension(
     part=f"{__name__}.part:Tracked",
     commands={
         "track": NewCommand(
+            f"{__name__}.command:COMMAND",
             "Look at runs",
             "sends runs to an experiment tracker: MLflow, Weights & Biases, TensorBoard",
-            f"{__name__}.command:COMMAND",
         )
     },
-    files={f"{FOLDER}/": "reported to experiment trackers, and their logs (docs/tracking.md)"},
+    files={(f"{FOLDER}/",): "reported to experiment trackers, and their logs (docs/tracking.md)"},
 )

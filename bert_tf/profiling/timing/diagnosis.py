@@ -15,7 +15,6 @@ _BATCH_SIZE, _PARTS_FLAG = "--train_batch_size", "--gradient_accumulation_steps"
 _HIERARCHICAL = "--cross_device_ops=hierarchical"
 _LEAST_STEPS = 20
 _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
-_IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
 _KERNEL = 0.1  # share of the CPU time that is worth a word
 _FAULTS = 1000  # page faults of a step, 4 MB of new memory, from which on memory is what the kernel is busy with
@@ -55,7 +54,7 @@ class Diagnosis:
     """The bottleneck of a run."""
 
     kind: str  # one of the five names above
-    shares: Mapping[str, float]  # of batch_cost: reader, communication, idle if measured
+    shares: Mapping[str, float]  # of batch_cost: reader, communication
     flag: str | None  # to try next; None if no flag helps
     text: str  # one paragraph for people
 
@@ -103,8 +102,7 @@ def _in_half(seconds: float) -> str:
     )
 
 
-def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, account: Account | None = None) -> Diagnosis:
-    """Names the bottleneck; `idle` is the share of a step without any operation running, except waits for the batch."""
+def diagnose(summary: Summary, setting: Setting, *, account: Account | None = None) -> Diagnosis:
     if summary.steps < _LEAST_STEPS:
         first = f" {summary.first_steps} first steps took {_time(summary.first_seconds)}." if summary.first_steps else ""
         text = f"The run was {TOO_SHORT}: {summary.steps} after the first steps, {_LEAST_STEPS} are needed.{first}"
@@ -112,7 +110,6 @@ def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, a
     shares = {
         "reader": summary.reader.mean / summary.batch.mean,
         "communication": summary.communication.mean / summary.batch.mean,
-        **({} if idle is None else {"idle": idle}),
     }
     kind, steps = _kind(summary, setting, shares), summary.steps * summary.batch.mean
     flag, why = next(((flag, why) for applies, flag, why in _hints(setting, steps)[kind] if applies), (None, ""))
@@ -148,13 +145,9 @@ def _outside(account: Account) -> list[str]:
 
 def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:
     """Returns the largest cause of waiting if it is large enough, else the device."""
-    waits = {
-        INPUT_BOUND: shares["reader"] / _LARGE,
-        COMMUNICATION_BOUND: shares["communication"] / _LARGE,
-        HOST_BOUND: shares.get("idle", 0.0) / _IDLE,
-    }
+    waits = {INPUT_BOUND: shares["reader"], COMMUNICATION_BOUND: shares["communication"]}
     kind = max(waits, key=waits.__getitem__)
-    if waits[kind] >= 1.0:
+    if waits[kind] >= _LARGE:
         return kind
     return HOST_BOUND if setting.gpu and summary.lead.mean < _AHEAD * summary.batch.mean else COMPUTE_BOUND
 
@@ -166,13 +159,10 @@ def _reason(kind: str, summary: Summary, setting: Setting, shares: Mapping[str, 
         others = "the other machines" if setting.machines > 1 else "the sum of the replicas' gradients"
         return f"{shares['communication']:.0%} of a step was waiting for {others}"
     ahead = f"the host was {_time(summary.lead.mean)} ahead of the GPU ({summary.lead.mean / summary.batch.mean:.0%} of a step)"
-    if kind == HOST_BOUND:
-        return ahead if setting.gpu else f"in {shares['idle']:.0%} of a step no operation was being computed"
     if setting.gpu:
         return ahead
-    if "idle" in shares:
-        return f"operations were being computed in {1 - shares['reader'] - shares['idle']:.0%} of a step"
-    return "little of a step was waiting (how much of it the device computed was not measured)"
+    waited = shares["reader"] + shares["communication"]
+    return f"{waited:.0%} of a step was waiting (--profile_steps shows what computed in the rest)"
 
 
 def _evidence(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:

@@ -21,35 +21,32 @@ def run_of(steps=40, **times):
 
 
 @pytest.mark.parametrize(
-    ("times", "idle", "setting", "kind"),
+    ("times", "setting", "kind"),
     [
-        ({"reader": 0.03}, 0.05, CPU, "input-bound"),
-        ({"reader": 0.01}, 0.05, CPU, "compute-bound"),
-        ({"reader": 0.01}, 0.6, CPU, "host-bound"),
-        ({"reader": 0.03}, 0.6, CPU, "host-bound"),  # the larger one, as a multiple of what is large
-        ({"reader": 0.06}, 0.3, CPU, "input-bound"),
-        ({"communication": 0.04}, 0.05, Setting(replicas=2), "communication-bound"),
-        ({"communication": 0.04, "reader": 0.05}, 0.05, Setting(replicas=2), "input-bound"),
-        ({"lead": 0.001}, None, GPU, "host-bound"),
-        ({"lead": 0.04}, None, GPU, "compute-bound"),
-        ({"lead": 0.001, "reader": 0.05}, None, GPU, "input-bound"),
-        ({}, None, Setting(machines=2, replicas=2), "compute-bound"),
+        ({"reader": 0.03}, CPU, "input-bound"),
+        ({"reader": 0.01}, CPU, "compute-bound"),
+        ({"communication": 0.04}, Setting(replicas=2), "communication-bound"),
+        ({"communication": 0.04, "reader": 0.05}, Setting(replicas=2), "input-bound"),
+        ({"lead": 0.001}, GPU, "host-bound"),
+        ({"lead": 0.04}, GPU, "compute-bound"),
+        ({"lead": 0.001, "reader": 0.05}, GPU, "input-bound"),
+        ({}, Setting(machines=2, replicas=2), "compute-bound"),
     ],
 )
-def test_the_verdict_is_what_holds_the_run_up_most(times, idle, setting, kind):
-    diagnosis = diagnose(run_of(**times), setting, idle=idle)
+def test_the_verdict_is_what_holds_the_run_up_most(times, setting, kind):
+    diagnosis = diagnose(run_of(**times), setting)
     assert diagnosis.kind == kind
     assert diagnosis.text.startswith(f"The run was {kind}: ")
 
 
 def test_a_few_steps_are_too_short_to_tell():
-    assert diagnose(run_of(19), CPU, idle=0.9).kind == "too short to tell"
-    assert diagnose(run_of(20), CPU, idle=0.9).kind == "host-bound"
+    assert diagnose(run_of(19), CPU).kind == "too short to tell"
+    assert diagnose(run_of(20), CPU).kind == "compute-bound"
 
 
 def test_the_evidence_is_given_with_the_ratio_of_the_costs():
-    diagnosis = diagnose(run_of(reader=0.05), CPU, idle=0.0)
-    assert diagnosis.shares == {"reader": 0.5, "communication": 0.0, "idle": 0.0}
+    diagnosis = diagnose(run_of(reader=0.05), CPU)
+    assert diagnosis.shares == {"reader": 0.5, "communication": 0.0}
     assert diagnosis.text == (
         "The run was input-bound: 50% of a step was waiting for the next batch. Mean of 40 steps: batch_cost 100.00 ms"
         " (p50 100.00 ms, p90 100.00 ms, p99 100.00 ms), reader_cost 50.00 ms (reader_cost / batch_cost = 0.5000); 80.0"
@@ -69,7 +66,7 @@ def test_the_evidence_is_given_with_the_ratio_of_the_costs():
 )
 def test_time_in_the_kernel_is_mentioned_where_it_is_much_with_its_cause(kernel, faults, keep_memory, said):
     steps = run_of(cpu=0.2, kernel=kernel, page_faults=faults)
-    text = diagnose(steps, Setting(keep_memory=keep_memory), idle=0.0).text
+    text = diagnose(steps, Setting(keep_memory=keep_memory)).text
     assert ("The operating system" in text) is (said is not None)
     assert (said or "") in text
 
@@ -77,12 +74,12 @@ def test_time_in_the_kernel_is_mentioned_where_it_is_much_with_its_cause(kernel,
 def test_time_between_steps_is_mentioned_where_it_is_much():
     # 216 s of training, 102 s of them in two evaluations, the last of which follows the last step.
     parts = {"graph": 9.0, "first_steps": 4.0, "steps": 105.8, "saves": 4.0, "evaluations": 102.0, "log": 0.2}
-    text = diagnose(run_of(), CPU, idle=0.0, account=Account(225.0, parts, {"steps", "evaluations"})).text
+    text = diagnose(run_of(), CPU, account=Account(225.0, parts, {"steps", "evaluations"})).text
     between = "saving checkpoints 4.00 s, evaluating while training 102.00 s"
     assert f"49% of training passed between steps ({between}); evaluations are rarer with a larger --eval_every" in text
-    assert "rarer" not in diagnose(run_of(), CPU, idle=0.0, account=Account(225.0, parts)).text  # one of each
+    assert "rarer" not in diagnose(run_of(), CPU, account=Account(225.0, parts)).text  # one of each
     few = Account(120.0, {**parts, "evaluations": 1.0})
-    assert "between steps" not in diagnose(run_of(), CPU, idle=0.0, account=few).text
+    assert "between steps" not in diagnose(run_of(), CPU, account=few).text
 
 
 READER, LEAD, COMMUNICATION = ({name: 0.05} for name in ("reader", "lead", "communication"))
@@ -92,43 +89,42 @@ BFLOAT16 = {"half_precision": "bfloat16"}
 
 
 @pytest.mark.parametrize(
-    ("times", "idle", "setting", "flag"),
+    ("times", "setting", "flag"),
     [
         # A reader is offered a core where none is left to it yet.
-        (READER, 0.0, {}, "--intra_op_threads"),
-        (READER, 0.0, {"intra_op_threads": 1}, "--train_batch_size"),
-        (READER, 0.0, {"gpu": True}, "--train_batch_size"),
-        ({}, 0.0, {}, "--group_by_length"),
-        ({}, 0.0, {"group_by_length": True}, None),
-        ({}, 0.5, {}, "--train_batch_size"),
+        (READER, {}, "--intra_op_threads"),
+        (READER, {"intra_op_threads": 1}, "--train_batch_size"),
+        (READER, {"gpu": True}, "--train_batch_size"),
+        ({}, {}, "--group_by_length"),
+        ({}, {"group_by_length": True}, None),
         # A CPU that is busy is offered its own instructions first.
-        ({}, 0.0, BFLOAT16, "--precision=bfloat16"),
-        ({}, 0.0, {**BFLOAT16, "precision": "bfloat16"}, "--group_by_length"),
-        ({}, 0.5, {"accumulation_steps": 4}, "--gradient_accumulation_steps"),
+        ({}, BFLOAT16, "--precision=bfloat16"),
+        ({}, {**BFLOAT16, "precision": "bfloat16"}, "--group_by_length"),
+        ({}, {"gpu": True, "accumulation_steps": 4}, "--gradient_accumulation_steps"),  # the host is not ahead of it
         # A GPU that is busy is offered half precision first.
-        (LEAD, None, {"gpu": True, **BFLOAT16}, "--precision=bfloat16"),
-        (LEAD, None, {"gpu": True, "half_precision": "float16"}, "--precision=float16"),  # a GPU from before bfloat16
-        (LEAD, None, {"gpu": True}, "--xla"),
-        (LEAD, None, HALF, "--xla"),
-        (LEAD, None, {**HALF, "xla": True, "group_by_length": True}, None),
+        (LEAD, {"gpu": True, **BFLOAT16}, "--precision=bfloat16"),
+        (LEAD, {"gpu": True, "half_precision": "float16"}, "--precision=float16"),  # a GPU from before bfloat16
+        (LEAD, {"gpu": True}, "--xla"),
+        (LEAD, HALF, "--xla"),
+        (LEAD, {**HALF, "xla": True, "group_by_length": True}, None),
         # Replicas that wait for each other are offered another way to add up.
-        (COMMUNICATION, None, TWO, "--train_batch_size"),
-        (COMMUNICATION, None, {"gpu": True, "replicas": 3}, "--train_batch_size"),
-        (COMMUNICATION, None, FOUR, "--cross_device_ops=hierarchical"),  # which adds up among neighbours first
-        (COMMUNICATION, None, {**FOUR, "cross_device_ops": "hierarchical"}, "--train_batch_size"),
-        (COMMUNICATION, None, {**TWO, "strategy": "central_storage"}, "--train_batch_size"),  # which adds up on the host
-        (COMMUNICATION, None, {**TWO, "machines": 2}, "--all_reduce_alg=nccl"),
-        (COMMUNICATION, None, {"replicas": 2}, "--train_batch_size"),
+        (COMMUNICATION, TWO, "--train_batch_size"),
+        (COMMUNICATION, {"gpu": True, "replicas": 3}, "--train_batch_size"),
+        (COMMUNICATION, FOUR, "--cross_device_ops=hierarchical"),  # which adds up among neighbours first
+        (COMMUNICATION, {**FOUR, "cross_device_ops": "hierarchical"}, "--train_batch_size"),
+        (COMMUNICATION, {**TWO, "strategy": "central_storage"}, "--train_batch_size"),  # which adds up on the host
+        (COMMUNICATION, {**TWO, "machines": 2}, "--all_reduce_alg=nccl"),
+        (COMMUNICATION, {"replicas": 2}, "--train_batch_size"),
     ],
 )
-def test_the_flag_to_try_is_one_that_is_not_in_use(times, idle, setting, flag):
-    diagnosis = diagnose(run_of(**times), Setting(**setting), idle=idle)
+def test_the_flag_to_try_is_one_that_is_not_in_use(times, setting, flag):
+    diagnosis = diagnose(run_of(**times), Setting(**setting))
     assert diagnosis.flag == flag
     assert (flag or "No flag") in diagnosis.text
 
 
 def test_unused_bfloat16_of_a_cpu_comes_with_its_time():
-    text = diagnose(run_of(), Setting(half_precision="bfloat16"), idle=0.0).text
+    text = diagnose(run_of(), Setting(half_precision="bfloat16")).text
     assert "these steps would take 2.40 s to 3.00 s instead of 4.00 s" in text
 
 

@@ -1,0 +1,106 @@
+"""The memory of a traced step on the page of runs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bert_tf.errors import BertError
+from bert_tf.extensions.memory_trace import LIVE, TRACE, live_memory, peak_report, trace_file, trace_report
+from bert_tf.extensions.memory_trace.peak_report import BEFORE, PARTS
+from bert_tf.profiling.op_names import PHASES
+from bert_tf.report import charts, panels
+from bert_tf.report.panels import Panel
+from bert_tf.report.run_files import Run
+from bert_tf.report.wording import number
+
+_INTERVALS = 120
+_MIB = 1 << 20
+_THINNEST_SHARE = 0.002  # of a visible layer
+_COLOURS = {BEFORE: charts.GREY, **dict(zip(PHASES, charts.COLOURS))}
+
+_Contents = TypeVar("_Contents")
+
+
+def of_runs(runs: Sequence[Run]) -> Panel | None:
+    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, _of_run)
+    return Panel("memory", "Memory of a step", html) if html else None
+
+
+def _of_run(run: Run) -> dict[str, Any] | None:
+    found = {"live": live(run.folder), "put_out": put_out(run.folder)}
+    return found if any(found.values()) else None
+
+
+def live(folder: Path) -> dict[str, Any] | None:
+    """Live memory of the last traced step; None if there is no readable trace."""
+    found = _newest(folder, LIVE, lambda path: peak_report.make_peak(live_memory.read(path), intervals=_INTERVALS))
+    if found is None or found[1].moment.live <= 0:
+        return None
+    step, peak = found
+    least = _THINNEST_SHARE * peak.moment.live
+    parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
+    sizes = {part: [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
+    milliseconds, mib = peak.moment.us / 1000, peak.moment.live / _MIB
+    own = peak.agreement[peak.allocator]
+    return {
+        "step": step,
+        "chart": _chart(
+            [moment.us / 1000 for moment in peak.timeline],
+            sizes,
+            "milliseconds since the first allocation",
+            marked=(milliseconds, mib, f"peak {mib:.4g}"),
+        ),
+        "allocator": peak.allocator,
+        "mib": mib,
+        "seconds": peak.moment.us / 1e6,  # since the first allocation
+        "agreement": _agreement(own["allocator_peak_bytes"], own["difference_percent"]),
+        "phases": [_phase(part, peak.moment.by_phase.get(part, 0)) for part in parts],  # alive at the peak, lowest layer first
+    }
+
+
+def _chart(times: Sequence[float], sizes: Mapping[str, Sequence[float]], x_title: str, **marked: Any) -> charts.Spec:
+    layers = {peak_report.phrase(part): values for part, values in sizes.items()}
+    return charts.stacked_chart(times, layers, x_title=x_title, colours=[_COLOURS[part] for part in sizes], **marked)
+
+
+def _phase(part: str, size: int) -> dict[str, Any]:
+    return {"name": peak_report.phrase(part), "colour": _COLOURS[part], "mib": size / _MIB}
+
+
+def _agreement(own: int, difference: float | None) -> str:
+    if difference is None:
+        return "the allocator keeps no count of its own"
+    return f"the allocator counted a peak of {number(own / _MIB)} MiB, a difference of {abs(difference):.1f} %"
+
+
+def put_out(folder: Path) -> dict[str, Any] | None:
+    """Outputs of the last traced step; None if there is no readable trace."""
+    found = _newest(folder, TRACE, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
+    if found is None or not found[1].outputs:
+        return None
+    step, report = found
+    so_far = {
+        name: [0.0, *itertools.accumulate(interval["requested_bytes"][name] / _MIB for interval in report.timeline)]
+        for name in report.by_phase
+    }
+    times = [*(interval["start_us"] / 1000 for interval in report.timeline), (report.duration_us + 1) / 1000]
+    phases = [
+        {**_phase(name, total["requested_bytes"]), "outputs": total["outputs"]} for name, total in report.by_phase.items()
+    ]
+    return {"step": step, "chart": _chart(times, so_far, "milliseconds since the first output"), "phases": phases}
+
+
+def _newest(folder: Path, pattern: str, read: Callable[[Path], _Contents]) -> tuple[int, _Contents] | None:
+    """Highest step with a file, and its contents; None if it cannot be read."""
+    paths = {int(found[1]): path for path in folder.glob(pattern) if (found := re.search(r"step(\d+)\.\w+$", path.name))}
+    if not paths:
+        return None
+    step = max(paths)
+    try:
+        return step, read(paths[step])
+    except (BertError, OSError):
+        return None

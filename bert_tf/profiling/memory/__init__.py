@@ -1,1 +1,0 @@
-"""Memory of one step: traces of outputs, and live memory over time."""

@@ -1,1 +1,0 @@
-"""Operations of recorded steps, and tables of their time."""

@@ -1,0 +1,81 @@
+"""Panels: sections of the page that extensions add."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bert_tf import extension
+from bert_tf.extension import Extension
+from bert_tf.report import charts, drawing, wording
+from bert_tf.report.run_files import Run
+
+if TYPE_CHECKING:
+    import jinja2
+
+_MOST = 4  # runs that `of_each` shows: pictures and tables of one step are large
+
+
+class Panel(NamedTuple):
+    anchor: str  # of a link to it
+    title: str
+    html: str  # marked as safe, as a template returns it
+
+
+def of_extensions(runs: Sequence[Run]) -> list[Panel]:
+    """Panels of the extensions that have written to the folder of a run; the others are not imported."""
+    return [panel for one in extension.found().values() if _wrote(one, runs) if (panel := extension.load(one.panel)(runs))]
+
+
+def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
+    return bool(one.panel) and any(
+        any(run.folder.glob(name.rstrip("/"))) for run in runs for names in one.files for name in names
+    )
+
+
+def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
+    """Renders a template with what `of_run` returns for the first runs; empty if that is nothing."""
+    import markupsafe
+
+    shown = list(_known(runs[:_MOST], of_run))
+    if not shown:
+        return ""
+    made = environment().from_string(template.read_text(encoding="utf-8"))
+    return markupsafe.Markup(made.render(runs=shown, others=len(runs) > 1, left_out=len(runs[_MOST:])))
+
+
+def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((run.name, found) for run in runs if (found := of_run(run)))
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """Templates with the filters of the page, and the macros in macros.html.j2."""
+    import jinja2  # imported only to make a page
+
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        number=wording.number,
+        value=wording.value,
+        duration=wording.duration,
+        metric=wording.metric,
+        task=wording.task,
+        shortened=wording.shortened,
+        flags=wording.flags,
+        svg=_svg,
+    )
+    return made
+
+
+def _svg(chart: charts.Spec) -> str:
+    import markupsafe
+
+    return markupsafe.Markup(drawing.svg(chart))  # Vega escapes the texts in it

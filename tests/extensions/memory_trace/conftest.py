@@ -1,0 +1,1 @@
+from tests.estimator.conftest import pretrained as pretrained
