@@ -39,6 +39,7 @@ class Extension:
 
     settings: type | None = None  # dataclass of its flags, derived from `Settings`
     section: str = "Training"  # of --help, in which they are listed
+    programs: tuple[str, ...] = ("fine-tune", "pretrain", "distill")  # training commands that take them
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)

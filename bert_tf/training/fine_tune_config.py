@@ -7,7 +7,7 @@ import functools
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf import extension
 from bert_tf.errors import FlagError
@@ -25,7 +25,6 @@ from bert_tf.training.settings import (
     ActionSettings,
     DataSettings,
     DistillSettings,
-    FewLabelSettings,
     FoldSettings,
     InferenceSettings,
     ModelSettings,
@@ -41,10 +40,10 @@ if TYPE_CHECKING:
 FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
 
 
-_OF_EXTENSIONS = {name: (one.settings, one.section) for name, one in extension.found().items() if one.settings}
+_OF_EXTENSIONS = {name: one for name, one in extension.found().items() if one.settings}
 ExtensionSettings = dataclasses.make_dataclass(
     "ExtensionSettings",
-    [(name, kind, group(kind, title)) for name, (kind, title) in _OF_EXTENSIONS.items()],
+    [(name, Any, group(cast(type, one.settings), one.section)) for name, one in _OF_EXTENSIONS.items()],
     frozen=True,
 )
 
@@ -76,15 +75,22 @@ class FineTuneConfig:
 
     @functools.cached_property
     def parts(self) -> tuple[Part, ...]:
-        of_extensions = {name: extension.found()[name].part for name in self.asked}
-        return tuple(extension.load(part)(self.asked[name]) for name, part in of_extensions.items() if part)
+        parts = {name: _OF_EXTENSIONS[name].part for name in self.asked}
+        return tuple(extension.load(part)(self.asked[name]) for name, part in parts.items() if part)
+
+
+def _foreign(program: str) -> frozenset[str]:
+    """Settings of extensions that a program does not take."""
+    kinds = [cast(type, one.settings) for one in _OF_EXTENSIONS.values() if program not in one.programs]
+    return frozenset(setting_names(*kinds))
 
 
 _NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
-SECTIONS = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
+_EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
+SECTIONS = {title: [row for row in rows if row.name not in _foreign(FINE_TUNE)] for title, rows in _EVERY.items()}
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
-_NOT_DISTILLED = setting_names(FoldSettings, FewLabelSettings)  # rows without labels have no class
+_NOT_DISTILLED = {*setting_names(FoldSettings), *_foreign(DISTILL)}  # rows without labels have no class
 _HELP_OF_STUDENTS = {
     "task_name": f"task of the data: {', '.join(names_with_labels())}",
     "data_dir": "folder of the task's files; default: the teacher's",
@@ -94,7 +100,7 @@ DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
     "Teacher and student": tuple(settings_of(DistillSettings)),
     **{
         title: [row._replace(help=_HELP_OF_STUDENTS.get(row.name, row.help)) for row in rows if row.name not in _NOT_DISTILLED]
-        for title, rows in SECTIONS.items()
+        for title, rows in _EVERY.items()
     },
 }
 DISTILL_SETTINGS = tuple(row for rows in DISTILL_SECTIONS.values() for row in rows)
@@ -245,8 +251,8 @@ _DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tent
 
 def _pretrain_rows(*kinds: type, also: str = "") -> tuple[Setting, ...]:
     """Rows of kinds, and of extensions that are listed in the section `also`."""
-    kinds = (*kinds, *(kind for kind, title in _OF_EXTENSIONS.values() if title == also))
-    rows = (row for row in settings_of(*kinds) if not row.of_labels)
+    kinds = (*kinds, *(cast(type, one.settings) for one in _OF_EXTENSIONS.values() if one.section == also))
+    rows = (row for row in settings_of(*kinds) if not row.of_labels and row.name not in _foreign(PRETRAIN))
     changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
 

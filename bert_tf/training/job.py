@@ -19,7 +19,6 @@ from bert_tf.estimator import describe, run_folder
 from bert_tf.estimator.evaluations import Target
 from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
-from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.io.log_form import log, published
@@ -263,10 +262,6 @@ def find_target(train: TrainSettings, task: Task) -> Target | None:
 def find_loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
     """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
     taken = heads.of(task.family.head).loss_options
-    contrasts = f"contrastive_weight={train.contrastive_weight}" if train.contrastive_weight else ""
-    if contrasts and task.family.kind != CLASSIFICATION:
-        named = "few_labels" if train.few_labels else contrasts
-        raise FlagError(f"--{named}: not for {task.name}, whose kind is {task.family.kind}")
     for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
         if given and flag not in taken:
             raise FlagError(f"--{flag}={given}: not for {task.name}, whose kind is {task.family.kind}")

@@ -40,7 +40,6 @@ from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, check
 _OF_TEXTS = setting_names(TextSettings)
 _LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
 _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, of_training=True))
-_MANY_PER_CLASS = 500  # measured in docs/few_labels.md
 
 
 @WALL.span(DATA)
@@ -80,18 +79,11 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
             examples[distillation.UNLABELLED] = more
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
-    _judge_few_labels(job)
+    for part in settings.parts:
+        part.check(job)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
-
-
-def _judge_few_labels(job: Job) -> None:
-    """Warns where plain fine-tuning is better, as docs/few_labels.md measures."""
-    if job.settings.train.few_labels and TRAIN in job.splits:
-        per_class = len(job.examples[job.train_split]) / max(len(job.task.family.labels), 1)
-        if per_class > _MANY_PER_CLASS:
-            log.warning("--few_labels: %d examples per class; with this many, plain fine-tuning is better", per_class)
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
@@ -166,7 +158,8 @@ def _log_origins(
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
         default = "of distillation" if settings.program == DISTILL else "for the default checkpoint"
-        log.info("recipe %s: %s", "of --few_labels" if settings.train.few_labels else default, flags(chosen))
+        of_parts = [name for name, part in zip(settings.asked, settings.parts) if part.recipe(task.family) is not None]
+        log.info("recipe %s: %s", f"of --{of_parts[0]}" if of_parts else default, flags(chosen))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
     dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
     if dropped:

@@ -1,4 +1,4 @@
-"""Recipes: defaults of training for the default checkpoint, the bundled samples, few labels, and families of tasks."""
+"""Recipes: defaults of training for the default checkpoint, the bundled samples, and families of tasks."""
 
 from __future__ import annotations
 
@@ -16,21 +16,12 @@ _RECIPES: Mapping[str, Mapping[str, float | str]] = {
     PRETRAIN: {"adam_bias_correction": True},
     DISTILL: {"learning_rate": 4e-4, "num_train_epochs": 8.0, "adam_bias_correction": True},
 }
-# Of --few_labels, for any checkpoint; measured in docs/few_labels.md.
-_FEW_LABELS: Mapping[str, float | str] = {
-    "contrastive_weight": 0.9,  # Gunel et al. (2021)
-    "reinit_layers": 1,  # this, bias correction and longer training: Zhang et al. (2021)
-    "adam_bias_correction": True,
-    "num_train_steps": 100,
-    "train_batch_size": 16,
-    "learning_rate": 5e-5,
-}
 
 
 def names(program: str) -> frozenset[str]:
     """Settings that some recipe of a program sets."""
     of_families = families.recipes(pretraining=program == PRETRAIN)
-    return frozenset().union(_RECIPES[program], *of_families, _FEW_LABELS if program == FINE_TUNE else ())
+    return frozenset().union(_RECIPES[program], *of_families)
 
 
 def told(program: str) -> str:
@@ -52,8 +43,9 @@ def with_recipe(
         recipe.update(_RECIPES[settings.program])
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
-    if settings.train.few_labels:
-        recipe = {**family.usual_settings, **_FEW_LABELS}
+    for part in settings.parts:
+        own = part.recipe(family)
+        recipe = recipe if own is None else dict(own)
     chosen = _left_open(settings, recipe)
     return settings.replaced(chosen), chosen
 

@@ -28,6 +28,7 @@ from bert_tf.training.fine_tune_config import (
     FINE_TUNE,
     PRETRAIN,
     PRETRAIN_SETTINGS,
+    ExtensionSettings,
     FineTuneConfig,
 )
 from bert_tf.training.fold_task import FoldTask
@@ -50,9 +51,11 @@ _ROWS = {PRETRAIN: PRETRAIN_SETTINGS, DISTILL: DISTILL_SETTINGS}
 _FLAGS = {program: frozenset(row.name for row in rows) for program, rows in _ROWS.items()}
 _SECOND = "phase2_"  # prefix of the settings of a second phase
 _CORRECTIONS = setting_names(RowSettings, path=True)
-_DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, DistillSettings, determines=True))
+_DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, DistillSettings, ExtensionSettings, determines=True))
 _RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True))  # they already have their effect
-_ADDED_LATER = {row.name: row.default for row in settings_of(TrainSettings, DistillSettings) if row.added_later}
+_ADDED_LATER = {
+    row.name: row.default for row in settings_of(TrainSettings, DistillSettings, ExtensionSettings) if row.added_later
+}
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def make_record(job: Job) -> dict[str, Any]:
 
 def _determining(job: Job) -> dict[str, Any]:
     settings = job.settings
-    trained = {**_effective(settings.train), **values_of(settings.speed)}
+    trained = {**_effective(settings.train), **_of_extensions(settings), **values_of(settings.speed)}
     determining = {
         **{name: value for name, value in trained.items() if name in _DETERMINING},
         "freeze": sorted(map(str, settings.train.frozen)),
@@ -135,6 +138,7 @@ def command(job: Job) -> str:
         **{name: _absolute(path, several=False) for name in _CORRECTIONS if (path := getattr(settings.data, name))},
         "max_train_examples": settings.data.max_train_examples,
         **training,
+        **{name: value for name, value in _of_extensions(settings).items() if name in _DETERMINING},
         **_unresolved(settings.speed),
         **values_of(settings.actions),
         **_taught(job),
@@ -162,6 +166,10 @@ def _is_flag(name: str, job: Job) -> bool:
     if name.startswith(_SECOND) and len(job.phases) == 1:
         return False
     return job.settings.program == FINE_TUNE or name in _FLAGS[job.settings.program]
+
+
+def _of_extensions(settings: FineTuneConfig) -> dict[str, Any]:
+    return {name: value for name, value in values_of(settings.extensions).items() if _is_recorded(name, value)}
 
 
 def _of_texts(settings: FineTuneConfig) -> dict[str, Any]:

@@ -164,21 +164,6 @@ class UpdateSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class FewLabelSettings:
-    few_labels: bool = training_setting(
-        False, "recipe for 8 to 64 examples per class (docs/few_labels.md)", resolved=True, of_labels=True
-    )
-    contrastive_weight: float = learned_setting(
-        0.0,
-        "share of the loss that moves texts of a class together and others apart (Gunel et al., 2021), below 1",
-        lowest=0.0,
-        added_later=True,
-        of_labels=True,
-        below=1.0,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class SeedSettings:
     seeds: str | None = setting(
         None,
@@ -267,9 +252,7 @@ class SelectionSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainSettings(
-    SelectionSettings, AverageSettings, SavingSettings, FewLabelSettings, FoldSettings, SeedSettings, UpdateSettings
-):
+class TrainSettings(SelectionSettings, AverageSettings, SavingSettings, FoldSettings, SeedSettings, UpdateSettings):
     """All of a training; the fields are in the order of the bases, last first."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,7 +23,6 @@ from bert_tf.inputs.pipeline import Phase, Schedule
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads.base import Head, LossOptions
-from bert_tf.modeling.heads.sentence import ContrastedHead
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -104,11 +102,10 @@ def train(
 
 
 def _around(job: Job, labelled: TrainingRows) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
-    """Returns rows to train on, and what a teacher or --contrastive_weight adds to the head."""
-    share = job.settings.train.contrastive_weight
+    """Returns rows to train on, and what a teacher or an extension adds to the head."""
     if job.teacher is not None and isinstance(labelled, Features):
         return distillation.taught(job, job.teacher, labelled)
-    return labelled, functools.partial(ContrastedHead, share=share) if share else None
+    return labelled, next((around for part in job.settings.parts if (around := part.head()) is not None), None)
 
 
 def _then(job: Job) -> tuple[Phase, ...]:

@@ -111,5 +111,5 @@ def test_defaults_are_those_that_apply():
 @pytest.mark.parametrize("task", ["MRPC", "SQuAD", "CoNLL2003", "SWAG", "STS-B-vectors"])
 def test_what_a_recipe_sets_is_by_recipe(task):
     family = get_task(task).family
-    assert recipes.names("fine-tune") >= {*family.usual_settings, *family.sample_settings, "contrastive_weight"}
+    assert recipes.names("fine-tune") >= {*family.usual_settings, *family.sample_settings}
     assert "eval_every_n_steps" in recipes.names("pretrain") - recipes.names("fine-tune")

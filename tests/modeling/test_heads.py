@@ -45,31 +45,6 @@ HOT = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]], np.float32)
 WEIGHTS = (0.5, 1.0, 3.0)
 
 
-def test_the_contrastive_loss_tells_class_mates_from_other_rows():
-    """Rows 0 and 2 are alike, 1 is at a right angle to both, and 3 is alone in its class."""
-    vectors, classes = [[2.0, 0.0], [0.0, 1.0], [3.0, 0.0], [-1.0, 0.0]], [0, 0, 0, 1]
-    losses = evaluate(lambda: heads.supervised_contrastive_loss(tf.constant(vectors), tf.constant(classes), temperature=0.5))
-    e = math.exp
-    of_first = math.log(e(2) + e(0) + e(-2)) - (2 + 0) / 2  # cosines 1 and 0 to its mates, -1 to the other
-    of_second = math.log(3 * e(0))
-    np.testing.assert_allclose(losses, [of_first, of_second, of_first, 0.0], rtol=1e-6)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.25])
-def test_the_contrastive_weight_is_a_share_of_the_loss(share):
-    def losses():
-        outputs = {"logits": tf.constant(LOGITS), "pooled": tf.constant(LOGITS)}
-        head = heads.ContrastedHead(heads.ClassificationHead(3), share=share)
-        return (
-            head.losses(outputs, {"label_ids": tf.constant(CLASSES)}, LossOptions()),
-            heads.classification_loss(outputs["logits"], tf.constant(CLASSES)),
-            heads.supervised_contrastive_loss(outputs["pooled"], tf.constant(CLASSES)),
-        )
-
-    found, of_classes, contrastive = evaluate(losses)
-    np.testing.assert_allclose(found, (1 - share) * of_classes + share * contrastive, rtol=1e-6)
-
-
 def test_the_loss_of_a_number_is_its_squared_error():
     losses = evaluate(lambda: heads.regression_loss(tf.constant([[2.5], [-1.0]]), tf.constant([4.0, -1.0])))
     np.testing.assert_array_equal(losses, [2.25, 0.0])

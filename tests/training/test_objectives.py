@@ -67,8 +67,6 @@ WEIGHTS = "give balanced, or 2 positive numbers with commas, one for each of 0, 
         ),
         (find_loss_options, "--class_weights=balanced", NUMBERS, "--class_weights=balanced: not for things, whose kind is"),
         (find_loss_options, "--label_smoothing=0.1", NUMBERS, "--label_smoothing=0.1: not for things, whose kind is"),
-        (find_loss_options, "--contrastive_weight=0.1", LETTERS, "--contrastive_weight=0.1: not for things, whose kind is"),
-        (find_loss_options, "--few_labels --contrastive_weight=0.9", LETTERS, "--few_labels: not for things, whose kind is"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(find, flags, task, problem):

@@ -44,21 +44,6 @@ def test_the_default_checkpoint_fills_in_what_no_flag_decides(flags, sample, exp
     assert after == before.replaced(expected)
 
 
-FEW_LABELS = {
-    "contrastive_weight": 0.9, "reinit_layers": 1, "adam_bias_correction": True, "num_train_steps": 100, "train_batch_size": 16,
-    "learning_rate": 5e-5,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("default", [True, False])
-@pytest.mark.parametrize("sample_data", [True, False])
-def test_few_labels_are_trained_on_by_a_recipe_of_their_own(default, sample_data):
-    before = mrpc("--few_labels", "--learning_rate=1e-4", "--num_train_epochs=9")
-    _, chosen = preparation.with_recipe(before, FAMILY, default_checkpoint=default, sample_data=sample_data)
-    assert chosen == {name: FEW_LABELS[name] for name in FEW_LABELS if name not in ("learning_rate", "num_train_steps")}
-    assert preparation.with_recipe(mrpc("--few_labels"), FAMILY, default_checkpoint=default, sample_data=True)[1] == FEW_LABELS
-
-
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [

@@ -17,13 +17,12 @@ from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.base import SCOPE, Around, Features, Head, LossOptions, Outputs, divergence
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs, divergence
 
 tf1 = tf.compat.v1
 
 PUBLISHED_WEIGHTS, _BIAS = "output_weights", "output_bias"
-_LOGITS, _LABELS, _IS_ANSWER = "logits", "label_ids", "is_answer"  # names of output and targets
-_POOLED = "pooled"  # name of the vectors that the contrastive loss compares
+_LOGITS, LABELS, _IS_ANSWER = "logits", "label_ids", "is_answer"  # names of output and targets
 _MASKED = -1e9
 _DROPOUT_RATE = 0.1  # the published classifier's rate, whatever the configuration
 
@@ -35,7 +34,7 @@ class _SentenceHead(Head):
     num_labels: int
     temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
 
-    targets = (_LABELS,)
+    targets = (LABELS,)
     reads_pooled = True
     memory = OF_POOLED
     loss_options = frozenset({"class_weights", "label_smoothing"})
@@ -58,7 +57,7 @@ class ClassificationHead(_SentenceHead):
     """One of several classes."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return classification_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
+        return classification_loss(outputs[_LOGITS], features[LABELS], **dataclasses.asdict(options))
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features
@@ -68,29 +67,12 @@ class ClassificationHead(_SentenceHead):
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
 
 
-@dataclasses.dataclass(frozen=True)
-class ContrastedHead(Around):
-    """A classification that also learns from which rows of a batch are of one class (Gunel et al., 2021)."""
-
-    share: float  # of the loss
-
-    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        return self.head.variables(config)
-
-    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        return {**self.head.compute(encoded, features, config, execution), _POOLED: encoded.pooled}
-
-    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        contrasted = supervised_contrastive_loss(outputs[_POOLED], features[_LABELS])
-        return (1.0 - self.share) * self.head.losses(outputs, features, options) + self.share * contrasted
-
-
 class RegressionHead(_SentenceHead):
     loss_options = frozenset()
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         del options
-        return regression_loss(outputs[_LOGITS], features[_LABELS])
+        return regression_loss(outputs[_LOGITS], features[LABELS])
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features, temperature
@@ -104,7 +86,7 @@ class MultiLabelHead(_SentenceHead):
     """Any of several labels."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return multi_label_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
+        return multi_label_loss(outputs[_LOGITS], features[LABELS], **dataclasses.asdict(options))
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features
@@ -129,21 +111,6 @@ def classification_loss(
             everywhere = -tf.reduce_mean(tf.nn.log_softmax(logits), axis=-1)
             losses = (1.0 - label_smoothing) * losses + label_smoothing * everywhere
         return losses * tf.gather(tf.constant(class_weights, tf.float32), label_ids) if class_weights else losses
-
-
-def supervised_contrastive_loss(vectors: tf.Tensor, label_ids: tf.Tensor, temperature: float = 0.3) -> tf.Tensor:
-    """Cross-entropy in nats of telling each row's class mates from all other rows: [B, D] and classes [B] to [B].
-
-    The mean over its class mates; 0 for a row without any. Similarities are cosines, divided by `temperature` (Khosla et al.,
-    2020; for fine-tuning Gunel et al., 2021, arXiv 2011.01403, who use 0.3 with few labels).
-    """
-    with tf1.name_scope(SCOPE):
-        directions = tf.nn.l2_normalize(vectors, axis=-1)
-        itself = tf.eye(tf.shape(vectors)[0])  # [B, B]
-        similarities = tf.matmul(directions, directions, transpose_b=True) / temperature + _MASKED * itself
-        mates = tf.cast(tf.equal(label_ids[:, None], label_ids[None, :]), tf.float32) - itself
-        losses = -tf.reduce_sum(mates * tf.nn.log_softmax(similarities), axis=-1)
-        return losses / tf.maximum(tf.reduce_sum(mates, axis=-1), 1.0)
 
 
 def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:

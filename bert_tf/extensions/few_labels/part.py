@@ -1,0 +1,45 @@
+"""A run with few labels: its recipe, its loss, and a warning where plain fine-tuning is better."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+from bert_tf.errors import FlagError
+from bert_tf.extensions.few_labels.head import ContrastedHead
+from bert_tf.head_spec import CLASSIFICATION
+from bert_tf.io.log_form import log
+from bert_tf.modeling.heads.base import Head
+from bert_tf.tasks.base import TRAIN, Family
+from bert_tf.training.job import Job
+from bert_tf.training.part import Part
+
+# For any checkpoint; measured in docs/few_labels.md.
+_RECIPE: Mapping[str, float | str] = {
+    "contrastive_weight": 0.9,  # Gunel et al. (2021)
+    "reinit_layers": 1,  # this, bias correction and longer training: Zhang et al. (2021)
+    "adam_bias_correction": True,
+    "num_train_steps": 100,
+    "train_batch_size": 16,
+    "learning_rate": 5e-5,
+}
+_MANY_PER_CLASS = 500  # measured in docs/few_labels.md
+
+
+class FewLabels(Part):
+    def recipe(self, family: Family) -> Mapping[str, float | str] | None:
+        return {**family.usual_settings, **_RECIPE} if self.settings.few_labels else None
+
+    def check(self, job: Job) -> None:
+        family = job.task.family
+        if self.settings.contrastive_weight and family.kind != CLASSIFICATION:
+            name = "few_labels" if self.settings.few_labels else f"contrastive_weight={self.settings.contrastive_weight}"
+            raise FlagError(f"--{name}: not for {job.task.name}, whose kind is {family.kind}")
+        if self.settings.few_labels and TRAIN in job.splits:
+            per_class = len(job.examples[job.train_split]) / max(len(family.labels), 1)
+            if per_class > _MANY_PER_CLASS:
+                log.warning("--few_labels: %d examples per class; with this many, plain fine-tuning is better", per_class)
+
+    def head(self) -> Callable[[Head], Head] | None:
+        share = self.settings.contrastive_weight
+        return functools.partial(ContrastedHead, share=share) if share else None
