@@ -174,7 +174,7 @@ def defaults(*kinds: type) -> dict[str, Any]:
 def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
     for field in dataclasses.fields(kind):
         if _DECLARED in field.metadata:
-            words = str(field.type).partition(" ")
+            words = (field.type.__name__ if isinstance(field.type, type) else str(field.type)).partition(" ")
             yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
         elif _GROUP in field.metadata:
             inner, own_title, without, changed = field.metadata[_GROUP]

@@ -21,7 +21,7 @@ _MOST = 4  # runs that `of_each` shows: pictures and tables of one step are larg
 class Panel(NamedTuple):
     anchor: str  # of a link to it
     title: str
-    html: str  # marked as safe, as a template returns it
+    html: str  # as it goes into the page: texts of others must be escaped, as `of_each` does
 
 
 def of_extensions(runs: Sequence[Run]) -> list[Panel]:
@@ -37,13 +37,11 @@ def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
     """Renders a template with what `of_run` returns for the first runs; empty if that is nothing."""
-    import markupsafe
-
     shown = list(_known(runs[:_MOST], of_run))
     if not shown:
         return ""
     made = environment().from_string(template.read_text(encoding="utf-8"))
-    return markupsafe.Markup(made.render(runs=shown, others=len(runs) > 1, left_out=len(runs[_MOST:])))
+    return made.render(runs=shown, others=len(runs) > 1, left_out=len(runs[_MOST:]))
 
 
 def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:

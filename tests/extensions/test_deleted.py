@@ -1,0 +1,57 @@
+"""A copy of the package without an extension's folder does all that does not need it, with the same bytes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bert_tf import extension
+from bert_tf.settings import settings_of
+from tests import tiny
+from tests.extensions import copies
+
+PACKAGE = copies.ROOT / "bert_tf"
+OURS = sorted(path.parent.name for path in (PACKAGE / "extensions").glob("*/__init__.py"))
+FILES = ("model.ckpt-4.data-00000-of-00001", "eval_results.json", "submission/MRPC.tsv")
+
+
+def train(folder: Path, package: Path) -> dict[str, object]:
+    """What a run of MRPC leaves: weights, metrics, predictions, and the headings of its page."""
+    project = tiny.write_project(folder / "project")
+    flags = project.flags(folder / "out", do_train=True, do_eval=True, do_predict=True, num_train_steps=4)
+    done = copies.run(package, "fine-tune", *flags)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    return {**{name: (folder / "out" / name).read_bytes() for name in FILES}, "headings": re.findall("<h2>.*?</h2>", page)}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("whole"), copies.ROOT)
+
+
+@pytest.mark.several_machines
+@pytest.mark.parametrize("name", OURS)
+def test_nothing_else_changes_without_it(name, expected, tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "bert_tf", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(tmp_path / "bert_tf" / "extensions" / name)
+    assert train(tmp_path, tmp_path) == expected
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "bert_tf", ignore=shutil.ignore_patterns("__pycache__", "sample"))
+    shutil.rmtree(tmp_path / "bert_tf" / "extensions" / name)
+    one = extension.found()[name]
+    told = copies.run(tmp_path, "fine-tune", "--help=all").stdout
+    assert "--task_name" in told
+    for row in settings_of(*filter(None, [one.settings])):
+        assert f"--{row.name}" not in told
+        assert f"--[no]{row.name}" not in told
+    for command in one.commands:
+        done = copies.run(tmp_path, *command.split(), "x")
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,54 @@
+"""The extension on docs/extensions.md, installed: a flag, a loss, a hook, a panel and a command."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import processes, tiny
+from tests.extensions import copies
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extensions.md"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("outside")
+    [code] = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert code.count("\n") < 80
+    installed = folder / "site-packages"
+    information = installed / "confident-1.dist-info"
+    information.mkdir(parents=True)
+    (installed / "confident.py").write_text(code, encoding="utf-8")
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: confident\nVersion: 1\n", encoding="utf-8")
+    (information / "entry_points.txt").write_text("[bert_tf.extensions]\nconfident = confident\n", encoding="utf-8")
+    project = tiny.write_project(folder / "project")
+    flags = project.flags(folder / "out", do_train=True, do_eval=True, num_train_steps=4, confidence_penalty=0.5)
+    return installed, folder / "out", copies.run(installed, "fine-tune", *flags)
+
+
+def test_a_run_with_it_has_its_loss_in_the_record_its_file_and_its_panel(trained):
+    _, out, done = trained
+    assert done.returncode == 0, done.stderr
+    assert '"confidence_penalty": 0.5' in (out / "run_config.json").read_text()
+    assert "--confidence_penalty=0.5" in (out / "run_config.json").read_text()
+    norms = (out / "class_norms.tsv").read_text()
+    assert [line.split("\t")[0] for line in norms.splitlines()] == ["0", "1"]
+    assert f"<pre>{norms}</pre>" in (out / "report.html").read_text()
+
+
+def test_its_command_and_its_flag_are_among_the_others(trained):
+    installed, out, _ = trained
+    assert copies.run(installed, "norms", out).stdout == (out / "class_norms.tsv").read_text()
+    assert "norms" in copies.run(installed, "--help").stdout
+    assert "--confidence_penalty" in copies.run(installed, "fine-tune", "--help=all").stdout
+
+
+def test_a_run_with_it_is_refused_without_it(trained):
+    _, out, _ = trained
+    flags = tiny.write_project(out.parent / "again").flags(out, do_train=True, num_train_steps=4)
+    done = processes.run(["-m", "bert_tf", "fine-tune", *flags])
+    assert done.returncode == 2
+    assert "confidence_penalty was 0.5, now None" in done.stderr
