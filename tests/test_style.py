@@ -19,7 +19,7 @@ EXTENDED = {
     "batch/session.py": {"Session"},
     "tasks/base.py": {"Splits", "Task", "Family"},
     "tasks/families.py": {"register"},
-    "tasks/in_memory.py": {"RowsTask"},
+    "tasks/rows_task.py": {"RowsTask"},
     "modeling/heads/base.py": {"Head"},
     "modeling/heads/registry.py": {"register"},
 }
