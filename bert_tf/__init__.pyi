@@ -2,11 +2,18 @@
 
 from bert_tf.errors import BertError as BertError
 from bert_tf.explanations.explanation import Explanation as Explanation
+from bert_tf.extensions.audit.command import audit_data as audit_data
 from bert_tf.extensions.memory_trace.command import memory_diff as memory_diff
 from bert_tf.extensions.memory_trace.command import memory_peak as memory_peak
 from bert_tf.extensions.memory_trace.command import memory_report as memory_report
 from bert_tf.extensions.profile.command import profile as profile
+from bert_tf.extensions.reproduce.command import Reproduction as Reproduction
+from bert_tf.extensions.reproduce.command import reproduce as reproduce
+from bert_tf.extensions.search.command import search as search
 from bert_tf.extensions.track.command import track as track
+from bert_tf.extensions.vocabulary.extend import extend_vocabulary as extend_vocabulary
+from bert_tf.extensions.vocabulary.make import make_vocabulary as make_vocabulary
+from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabulary
 from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
@@ -21,7 +28,6 @@ from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_
 from bert_tf.operations.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
 from bert_tf.operations.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
 from bert_tf.operations.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
-from bert_tf.operations.data.audit import audit_data as audit_data
 from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
@@ -45,15 +51,9 @@ from bert_tf.operations.pretrain import pretrain as pretrain
 from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.report import Page as Page
 from bert_tf.operations.report import write_report as write_report
-from bert_tf.operations.reproduce import Reproduction as Reproduction
-from bert_tf.operations.reproduce import reproduce as reproduce
-from bert_tf.operations.search import search as search
 from bert_tf.operations.serve import serve as serve
 from bert_tf.operations.sweep import Sweep as Sweep
 from bert_tf.operations.sweep import sweep as sweep
-from bert_tf.operations.vocabulary.extend import extend_vocabulary as extend_vocabulary
-from bert_tf.operations.vocabulary.make import make_vocabulary as make_vocabulary
-from bert_tf.operations.vocabulary.show import show_vocabulary as show_vocabulary
 from bert_tf.tasks.in_memory import ChoiceTask as ChoiceTask
 from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask

@@ -33,14 +33,12 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
     },
     "Vectors of texts": {
         "encode": "embeds texts from files or pipes of any length",
-        "search": "finds the nearest texts by cosine in vectors written by encode",
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
         "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
-        "vocabulary": "builds a vocabulary from a corpus, adds words to a model, shows how well it fits a text",
         "pretraining-data": "makes masked pre-training rows from your own text",
         "data": "downloads published data sets; checks and audits your own data",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
@@ -51,7 +49,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "report": "writes the HTML report of a run, or of several side by side",
     },
     "Compare": {
-        "reproduce": "repeats a published run and compares its figures with yours",
         "benchmark": "compares speed and memory with other libraries",
     },
 }

@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from bert_tf.audit import findings
 from bert_tf.errors import DataError
+from bert_tf.extensions.audit import findings
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks import corrections
 from bert_tf.tasks.choice.family import ChoiceFamily

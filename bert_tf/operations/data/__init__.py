@@ -1,10 +1,10 @@
-"""Downloads published data sets; checks and audits any data."""
+"""Downloads published data sets; checks any data."""
 
 from bert_tf.operations.command import Actions
-from bert_tf.operations.data import audit, check, fetch
+from bert_tf.operations.data import check, fetch
 
 COMMAND = Actions(
     "Downloads published data sets, checks and audits data (docs/tasks.md).",
-    {"fetch": fetch.COMMAND, "check": check.COMMAND, "audit": audit.COMMAND},
+    {"fetch": fetch.COMMAND, "check": check.COMMAND},
     stopped="stopped; run the same command again",
 )

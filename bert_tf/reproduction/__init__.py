@@ -1,1 +1,0 @@
-"""Compares a published run's figures with your own run's."""

@@ -1,0 +1,148 @@
+"""Which labels are called wrong, by probabilities of the classes; which rows are duplicates, by their words and letters."""
+
+import numpy as np
+import pytest
+
+from bert_tf.extensions.audit import duplicates, findings, labels
+from bert_tf.extensions.audit.findings import row_of
+from bert_tf.head_spec import REGRESSION
+from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.choice.reader import ChoiceExample
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.span.reader import Answer, SpanExample
+from bert_tf.tasks.tags.columns import TagExample
+from bert_tf.tasks.tags.family import TagFamily
+
+
+def test_a_label_is_wrong_if_another_class_is_surely_as_probable_as_for_its_own_rows():
+    given = np.array([0, 0, 0, 1, 1, 1])
+    first = np.array(
+        [0.9, 0.8, 0.1, 0.2, 0.45, 0.7]
+    )  # thresholds: 0.6 of the first, (0.8 + 0.55 + 0.3) / 3 = 0.55 of the other
+    assert labels.flagged(given, np.stack([first, 1 - first], axis=1)).tolist() == [False, False, True, False, False, True]
+    given = np.array([0, 0, 1, 1])
+    first = np.array([0.9, 0.45, 0.1, 0.1])  # the second leans to a class whose threshold is 0.9
+    assert not labels.flagged(given, np.stack([first, 1 - first], axis=1)).any()
+    applies = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
+    probabilities = np.array([[0.9, 0.1], [0.9, 0.9], [0.1, 0.9], [0.95, 0.1]])
+    # Thresholds of the first label: 0.9 if it applies, (0.9 + 0.05) / 2 if not.
+    assert labels.multi_label_issues(applies, probabilities, ("a", "b"), "|") == [labels.Issue(3, pytest.approx(0.05), "a")]
+
+
+def test_a_number_far_from_its_prediction_a_sentence_by_its_worst_word_and_answers_by_disagreement():
+    given = np.arange(20.0)
+    predicted = given + np.tile([0.1, -0.1], 10)
+    predicted[7] = 1.0
+    (issue,) = labels.number_issues(given, predicted)
+    assert (issue.row, issue.suggested) == (7, "1")
+    probabilities = np.array([0.2, 0.8])
+    assert labels.option_issues([0, 1], [probabilities, probabilities]) == [labels.Issue(0, 0.2, "1")]
+    answered = [SpanExample(str(n), "q", "a red fox", (Answer(text, 2),)) for n, text in enumerate(("red", "Red Fox"))]
+    cells = {"answer": "red fox", "probability": "0.75"}
+    assert labels.answer_issues(answered, [cells, cells]) == [labels.Issue(0, 0.25, "red fox")]
+    rows = [TagExample("1", ("a", "b"), ("O", "X")), TagExample("2", ("c", "d"), ("X", "O"))]
+    predicted = [{"tags": "O X", "scores": "0.9 0.8"}, {"tags": ["O", "O"], "scores": [0.95, 0.9]}]
+    # The mean of O is 0.9 (twice 0.9, as the 0.95 is of an X), that of X (0.8 + 0.05) / 2.
+    assert labels.tag_issues(rows, predicted) == [labels.Issue(1, pytest.approx(0.05), "O O")]
+
+
+def test_outputs_of_several_runs_are_averaged_but_tags_refused():
+    options = [ChoiceExample("1", "c", "q", ("x", "y"), 0)]
+    runs = [[{"probabilities": "0.4 0.6"}], [{"probabilities": [0.3, 0.7]}]]
+    assert labels.from_predictions(ChoiceFamily(), options, runs) == [labels.Issue(0, pytest.approx(0.35), "1")]
+    numbers = [SentenceExample(str(n), "t", None, float(n)) for n in range(9)]
+    runs = [[{"score": n + error * (n % 3) + 5 * (n == 4)} for n in range(9)] for error in (0.1, 0.3)]
+    (issue,) = labels.from_predictions(SentenceFamily((), kind=REGRESSION), numbers, runs)
+    assert (issue.row, issue.suggested) == (4, "9.2")
+    with pytest.raises(ValueError, match="only those of one run"):
+        labels.from_predictions(TagFamily(("O", "X")), [], [[], []])
+
+
+def test_a_linear_model_finds_flipped_labels_without_having_seen_the_row():
+    vectors = np.random.default_rng(0).normal(size=(100, 4)) * 0.01 + np.repeat([[1.0], [-1.0]], 50, axis=0)
+    given = ["a"] * 50 + ["b"] * 50
+    given[3], given[70] = "b", "a"
+    rows = [SentenceExample(str(n), "t", None, label) for n, label in enumerate(given)]
+    found = labels.from_vectors(SentenceFamily(("a", "b", "never")), rows, np.stack([vectors, 0 * vectors], axis=1))
+    assert [(issue.row, issue.suggested) for issue in found] == [(3, "a"), (70, "b")]
+    from sklearn.linear_model import Ridge
+
+    random = np.random.default_rng(0)
+    inputs, targets = random.normal(size=(12, 3)), random.normal(size=(12, 2))
+    others = np.arange(12) != 5
+    expected = Ridge(alpha=labels._RIDGE).fit(inputs[others], targets[others]).predict(inputs[5:6])[0]
+    assert labels.without_row(inputs, targets)[5] == pytest.approx(expected)
+
+
+def rows(*given):
+    """Rows of (split, text, label), named by their number."""
+    return [
+        row_of(split, SentenceExample(str(n), text, None, label), is_train=split == "train")
+        for n, (split, text, label) in enumerate(given)
+    ]
+
+
+def exact(*given):
+    found = rows(*given)
+    return [(one.problem, one.row.name, one.other) for one in duplicates.exact(found, duplicates.keys(found))]
+
+
+@pytest.mark.parametrize("text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...'])
+def test_case_punctuation_blanks_and_forms_do_not_count(text):
+    assert duplicates.normalized(text) == "he left"
+    assert duplicates.normalized(":-)") != duplicates.normalized(":-(")
+
+
+def test_duplicates_contradictions_and_leaks():
+    found = exact(
+        ("train", "one", "a"), ("train", "One.", "a"), ("train", "one", "b"), ("train", "two", "a"), ("dev", "Two", "b")
+    )
+    assert found == [
+        ("duplicate", "train:1", "train:0"),
+        ("contradiction", "train:2", "train:0"),
+        ("leak", "train:3", "dev:4"),
+        ("contradiction", "dev:4", "train:3"),
+    ]
+    assert exact(("train", "one", "a"), ("test", "one", None)) == [("leak", "train:0", "test:1")]
+
+
+def share(one, other):
+    return [share for _, _, share in duplicates.similar([one, other], 0.01)]
+
+
+def test_overlap_of_words_or_letters_of_the_text_that_shares_less():
+    assert share(("aa b c d e f", ""), ("aa b c d e x", "")) == [pytest.approx(5 / 7)]
+    assert share(("one two three", ""), ("three one two", "")) == [1.0]
+    assert share(("abcdefghijkl", ""), ("abcdefghijklm", "")) == [pytest.approx(11 / 14)]
+    assert share(("one two three", "abcdefghijkl"), ("one two three", "abcdefghijklm")) == [pytest.approx(11 / 14)]
+    assert share(("one two three", ""), ("one two three", "left")) == []
+    assert share(("a thriller", "so dull a story"), ("no thriller", "so dull a story")) == []
+    assert share(("a thriller", "so dull a story"), ("a thriller", "so dull a tale")) == [pytest.approx(3 / 5)]
+
+
+def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypatch):
+    found = rows(
+        ("train", "the old man went home at six", "a"),
+        ("train", "the old man went home at seven", "a"),
+        ("train", "nothing of the kind", "b"),
+        ("dev", "at six the old man went home", "a"),
+    )
+    near = duplicates.near(found, duplicates.keys(found), 0.65)
+    assert sorted((one.problem, one.row.name, one.other) for one in near) == [
+        ("near_duplicate", "train:1", "train:0"),
+        ("near_leak", "train:0", "dev:3"),
+    ]
+    texts = [(f"row {n % 7} of {n % 5} texts", "") for n in range(30)]
+    whole = list(duplicates.similar(texts, 0.5))
+    monkeypatch.setattr(duplicates, "_BLOCK", 100)
+    assert len(whole) > 30
+    assert list(duplicates.similar(texts, 0.5)) == whole
+
+
+def test_a_row_unlike_the_others_is_an_outlier():
+    vectors = np.random.default_rng(0).normal(size=(60, 8)) * 0.2 + np.eye(8)[0]
+    vectors[20] = -np.eye(8)[0]
+    found = rows(*(("train", f"{n:b} {n * n}", "a") for n in range(60)))
+    outliers = findings.ranked(duplicates.outliers(found, duplicates.keys(found), vectors))
+    assert (outliers[0].problem, outliers[0].row.name) == ("outlier", "train:20")

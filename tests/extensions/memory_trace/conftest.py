@@ -1,1 +1,0 @@
-from tests.estimator.conftest import pretrained as pretrained
