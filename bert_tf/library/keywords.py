@@ -9,12 +9,14 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
 
 from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.settings import Setting, path_of, settings_of
-from bert_tf.training.beam_job import Beam
+
+if TYPE_CHECKING:
+    from bert_tf.training.beam_job import Beam
 
 F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False without Beam
@@ -71,6 +73,8 @@ def runner(beam: Arguments) -> Beam | None:
     """Returns how Beam runs a job, None if it does not; raises FlagError if the arguments are a single string."""
     if isinstance(beam, str):
         raise FlagError(f"--beam={beam!r}: expected a list of arguments")
+    from bert_tf.training.beam_job import Beam
+
     return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
 
 

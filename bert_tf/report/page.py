@@ -22,7 +22,6 @@ from bert_tf.report import (
     scripts,
     settings,
     teacher,
-    trial_charts,
     trials,
     wording,
 )
@@ -83,7 +82,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "sampled": bool(samples),
         "has_majority": any(row.majority for rows in scores.values() for row in rows),
         "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
-        "searched": [part for path in sweeps for part in trial_charts.sections(path, named=len(sweeps) > 1)],
+        "searched": _searched(sweeps),
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": speed,
         "has_speed": bool(speed) or any(found["is_known"] for found in times),
@@ -100,6 +99,14 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "tables": [settings.tables(run) for run in runs],
         "environments": [settings.environment(run) for run in runs],
     }
+
+
+def _searched(sweeps: Sequence[Path]) -> list[dict[str, Any]]:
+    if not sweeps:
+        return []
+    from bert_tf.report import trial_charts
+
+    return [part for path in sweeps for part in trial_charts.sections(path, named=len(sweeps) > 1)]
 
 
 def _title(found: Sequence[Group]) -> str:

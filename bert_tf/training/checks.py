@@ -18,7 +18,6 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime import placement
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.on_disk import OnDisk
-from bert_tf.training import calibration, distillation
 from bert_tf.training.job import Job, find_loss_options, find_metric, find_target
 
 _NAMED = 3  # ids in a warning
@@ -34,6 +33,8 @@ def check(job: Job) -> RestorePlan:
     find_target(job.settings.train, job.task)  # before the folder is claimed
     problems = job.weights.problems(trains=TRAIN in job.splits)
     if job.teacher is not None:
+        from bert_tf.training import distillation
+
         problems += distillation.problems(job, job.teacher)
     if TRAIN in job.splits:
         find_metric(job.settings.train, job.task)
@@ -53,6 +54,8 @@ def check(job: Job) -> RestorePlan:
 
 
 def _check_calibration(job: Job) -> None:
+    from bert_tf.training import calibration
+
     splits = job.splits[DEV]
     examples = sum(len(job.examples[split]) for split in splits)
     calibration.check(job.family, examples, data=", ".join(splits), rules=job.settings.inference.rules)

@@ -37,11 +37,9 @@ from bert_tf.tasks.evaluation import summarize
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.job import Job, features
+from bert_tf.training.job import UNLABELLED, Job, features
 from bert_tf.training.recipes import flags
 from bert_tf.training.settings import FEW_TEXTS, RECOMBINED
-
-UNLABELLED = "unlabelled"  # name of the split of --unlabelled
 
 _RECIPE: Mapping[str, Any] = {"train_batch_size": 8, "num_train_epochs": 4.0}  # with recombined pairs (docs/distillation.md)
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)

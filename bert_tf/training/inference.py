@@ -22,7 +22,7 @@ from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST
 from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.training import calibration, results, speed, training
+from bert_tf.training import results, speed, training
 from bert_tf.training.job import Job, features
 from bert_tf.training.sources import SAMPLE_NOTE
 
@@ -124,6 +124,8 @@ class Inference:
     @WALL.span(EVALUATION)
     def calibrate(self) -> Decision:
         """Fits temperatures to the dev splits, and writes them beside the weights."""
+        from bert_tf.training import calibration
+
         job = self._job
         self._load()
         examples = [example for split in job.splits[DEV] for example in job.examples[split]]

@@ -39,6 +39,8 @@ from bert_tf.training.sources import DataSource, ModelSource
 
 MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the training split, to balance its classes
 
+UNLABELLED = "unlabelled"  # name of the split of --unlabelled
+
 _LOSS = "loss"
 _BALANCED = "balanced"
 _NAMED = 5  # examples in a message

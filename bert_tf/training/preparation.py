@@ -29,10 +29,9 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
-from bert_tf.training import distillation
 from bert_tf.training.fine_tune_config import DISTILL, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
-from bert_tf.training.job import Job
+from bert_tf.training.job import UNLABELLED, Job
 from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
@@ -51,8 +50,11 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         record = run_folder.trained(found[1])
         settings = _as_trained(settings, found[0], record)
     distills = settings.program == DISTILL and settings.actions.do_train
-    teacher = distillation.find_teacher(settings, environment) if distills else None
-    if teacher is not None:
+    teacher = None
+    if distills:
+        from bert_tf.training import distillation
+
+        teacher = distillation.find_teacher(settings, environment)
         record = teacher.record
         settings = settings.replaced({"init_checkpoint": settings.model.init_checkpoint or teacher.prefix})
     task, data = find_task(settings, task, record, environment)
@@ -76,7 +78,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         settings = distillation.with_recombined(settings, task.family, examples[splits[TRAIN][0]])
         more = distillation.more_examples(settings, teacher, examples[splits[TRAIN][0]])
         if more:
-            examples[distillation.UNLABELLED] = more
+            examples[UNLABELLED] = more
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
     for part in settings.parts:

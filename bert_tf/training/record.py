@@ -21,7 +21,6 @@ from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
-from bert_tf.training.distillation import UNLABELLED
 from bert_tf.training.fine_tune_config import (
     DISTILL,
     DISTILL_SETTINGS,
@@ -32,7 +31,7 @@ from bert_tf.training.fine_tune_config import (
     FineTuneConfig,
 )
 from bert_tf.training.fold_task import FoldTask
-from bert_tf.training.job import Job
+from bert_tf.training.job import UNLABELLED, Job
 from bert_tf.training.settings import (
     POLYNOMIAL,
     DistillSettings,

@@ -31,7 +31,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.training import distillation, extension, speed
+from bert_tf.training import extension, speed
 from bert_tf.training.job import Job, features, training_rows
 from bert_tf.training.record import make_record
 from bert_tf.training.settings import TrainSettings
@@ -104,6 +104,8 @@ def train(
 def _around(job: Job, labelled: TrainingRows) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
     """Returns rows to train on, and what a teacher or an extension adds to the head."""
     if job.teacher is not None and isinstance(labelled, Features):
+        from bert_tf.training import distillation
+
         return distillation.taught(job, job.teacher, labelled)
     return labelled, next((around for part in job.settings.parts if (around := part.head()) is not None), None)
 
