@@ -93,6 +93,7 @@ def _program() -> str:
 
 def main(argv: list[str]) -> int:
     """Runs a command; returns its exit status, 2 if it is missing or unknown."""
+    extension.refuse_broken()
     given = argv[1] if len(argv) > 1 else None
     name = _ALIASES.get(str(given), given)
     if name in _HELP:

@@ -11,9 +11,11 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
+
+from bert_tf.errors import BertError
 
 _GROUP = "bert_tf.extensions"
 
@@ -47,17 +49,39 @@ class Extension:
 
 
 @functools.cache
-def found() -> Mapping[str, Extension]:
-    """Extensions by name, in the order of names: ours, then those of other packages."""
+def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
+    """Extensions by name, ours first, and what is wrong with others."""
     ours = sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(_GROUP).__path__))
-    return {**{name: load(f"{_GROUP}.{name}:EXTENSION") for name in ours}, **dict(_of_others())}
+    usable: dict[str, Extension] = {name: load(f"{_GROUP}.{name}:EXTENSION") for name in ours}
+    problems = []
+    for point in _entry_points():
+        named = f"extension {point.name} ({point.value})"
+        if not point.name.isidentifier() or point.name in usable:
+            problems.append(f"{named}: name it otherwise, as a name of Python that is not taken")
+            continue
+        try:
+            usable[point.name] = point.load().EXTENSION
+        except Exception as error:  # whatever a module does when it is imported
+            problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")
+    return usable, tuple(problems)
 
 
-def _of_others() -> Iterator[tuple[str, Extension]]:
+def _entry_points() -> list[Any]:
     points: Any = metadata.entry_points()
     # Python 3.9 returns a dictionary.
     group = points.select(group=_GROUP) if hasattr(points, "select") else points.get(_GROUP, ())
-    return ((point.name, point.load().EXTENSION) for point in sorted(group, key=lambda point: str(point.name)))
+    return sorted(group, key=lambda point: str(point.name))
+
+
+def found() -> Mapping[str, Extension]:
+    """Extensions by name, in the order of names: ours, then those of other packages."""
+    return _every()[0]
+
+
+def refuse_broken() -> None:
+    """Raises BertError for an extension of another package that cannot be used."""
+    for problem in _every()[1]:
+        raise BertError(problem)
 
 
 def commands() -> dict[str, NewCommand]:

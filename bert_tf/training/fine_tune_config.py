@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import re
@@ -10,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf import extension
-from bert_tf.errors import FlagError
+from bert_tf.errors import BertError, FlagError
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, changed, group, named, replaced, sections_of, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as tasks
@@ -85,6 +86,16 @@ def _foreign(program: str) -> frozenset[str]:
     return frozenset(setting_names(*kinds))
 
 
+def _refuse_unusable() -> None:
+    extension.refuse_broken()
+    names = collections.Counter(setting_names(FineTuneConfig))
+    for name, one in _OF_EXTENSIONS.items():
+        taken = [row.name for row in settings_of(cast(type, one.settings)) if names[row.name] > 1]
+        if taken:
+            raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
+
+
+_refuse_unusable()
 _NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
 _EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
 SECTIONS = {title: [row for row in rows if row.name not in _foreign(FINE_TUNE)] for title, rows in _EVERY.items()}

@@ -29,7 +29,7 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
-from bert_tf.training.fine_tune_config import DISTILL, FineTuneConfig
+from bert_tf.training.fine_tune_config import DISTILL, ExtensionSettings, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import UNLABELLED, Job
 from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
@@ -38,7 +38,7 @@ from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, check
 
 _OF_TEXTS = setting_names(TextSettings)
 _LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
-_OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, of_training=True))
+_OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionSettings, of_training=True))
 
 
 @WALL.span(DATA)

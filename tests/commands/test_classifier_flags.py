@@ -244,4 +244,5 @@ def test_each_text_is_parsed_in_one_place():
     """`freeze`, `place` and the like: who needs their values asks the settings."""
     for call in ("parts.parse_frozen(", "placement.parse(", "StepRange.parse("):
         files = (Path(__file__).resolve().parents[2] / "bert_tf").rglob("*.py")
-        assert [path.name for path in files if call in path.read_text(encoding="utf-8")] == ["settings.py"]
+        [path] = [path for path in files if call in path.read_text(encoding="utf-8")]
+        assert path.name == "settings.py" or path.parts[-3] == "extensions"

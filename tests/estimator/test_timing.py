@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.saver import CheckpointHook
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
+from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
 from tests import processes
 from tests.estimator import toy
@@ -51,12 +51,9 @@ def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
     assert 0.5 * SLOW < found["reader"]["p50"] < found["batch"]["p50"] < 3 * SLOW
 
 
-def test_many_tiny_operations_make_a_run_host_bound_and_the_first_steps_are_kept_apart(tiny):
+def test_the_first_steps_are_kept_apart(tiny):
     found = timing(tiny)
-    assert found["diagnosis"]["kind"] == HOST_BOUND, found["diagnosis"]["text"]
-    assert found["first_steps"] == 5
-    assert 1 <= found["traced_steps"] <= 12
-    assert found["steps"] == STEPS - 5 - found["traced_steps"]
+    assert (found["first_steps"], found["traced_steps"], found["steps"]) == (5, 0, STEPS - 5)
     assert found["first_seconds"] > 5 * found["batch"]["p99"]  # the first builds the graph
 
 

@@ -13,17 +13,22 @@ from tests.extensions import copies
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extensions.md"
 
 
+def install(folder: Path, name: str, code: str) -> Path:
+    """A package of one module, as pip leaves it."""
+    information = folder / "confident-1.dist-info"
+    information.mkdir(parents=True)
+    (folder / "confident.py").write_text(code, encoding="utf-8")
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: confident\nVersion: 1\n", encoding="utf-8")
+    (information / "entry_points.txt").write_text(f"[bert_tf.extensions]\n{name} = confident\n", encoding="utf-8")
+    return folder
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("outside")
     [code] = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert code.count("\n") < 80
-    installed = folder / "site-packages"
-    information = installed / "confident-1.dist-info"
-    information.mkdir(parents=True)
-    (installed / "confident.py").write_text(code, encoding="utf-8")
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: confident\nVersion: 1\n", encoding="utf-8")
-    (information / "entry_points.txt").write_text("[bert_tf.extensions]\nconfident = confident\n", encoding="utf-8")
+    installed = install(folder / "site-packages", "confident", code)
     project = tiny.write_project(folder / "project")
     flags = project.flags(folder / "out", do_train=True, do_eval=True, num_train_steps=4, confidence_penalty=0.5)
     return installed, folder / "out", copies.run(installed, "fine-tune", *flags)
@@ -52,3 +57,36 @@ def test_a_run_with_it_is_refused_without_it(trained):
     done = processes.run(["-m", "bert_tf", "fine-tune", *flags])
     assert done.returncode == 2
     assert "confidence_penalty was 0.5, now None" in done.stderr
+
+
+DOUBLE = """
+import dataclasses
+from bert_tf.extension import Extension, Settings
+from bert_tf.settings import setting
+
+@dataclasses.dataclass(frozen=True)
+class Own(Settings):
+    seed: int = setting(1, "")
+
+EXTENSION = Extension(settings=Own)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        (
+            "confident",
+            "import no_such_module",
+            "extension confident (confident): ModuleNotFoundError: No module",
+        ),
+        ("confident", "", "extension confident (confident): AttributeError: module 'confident' has no attribute 'EXTENSION'"),
+        ("track", "EXTENSION = None", "extension track (confident): name it otherwise"),
+        ("my-own", "EXTENSION = None", "extension my-own (confident): name it otherwise"),
+        ("confident", DOUBLE, "extension confident: there is a setting seed already"),
+    ],
+)
+def test_a_broken_one_is_one_line(name, code, message, tmp_path):
+    done = copies.run(install(tmp_path, name, code), "fine-tune", "--help")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith(f"error: {message}")

@@ -8,7 +8,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import OutputError
-from bert_tf.report import drawing, page
+from bert_tf.report import drawing, panels
 from bert_tf.training import results
 from tests.batch.runs import write_run
 from tests.report import example
@@ -69,7 +69,7 @@ def test_without_its_libraries_it_says_what_to_install(tmp_path, monkeypatch, ca
     folder = example.begun(tmp_path)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(drawing, "svg", _DRAW)
-    page._template.cache_clear()
+    panels.environment.cache_clear()
     status, _, err = call("report", folder)
     assert (status, err.count("\n")) == (2, 1)
     assert err.endswith("pip install jinja2 vl-convert-python\n")
