@@ -93,10 +93,13 @@ class SentenceFamily(Family):
         field = _LABELS[self.kind]
         return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
 
+    @property
+    def columns(self) -> RowColumns:
+        return RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
+
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
         """Requires the number of texts per row used in training."""
-        columns = RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
-        examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=columns)
+        examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=self.columns)
         for number, example in enumerate(examples):
             self._refuse_other_texts(example, f"{split}: row {number}")
         if labelled and self.kind != REGRESSION:

@@ -30,6 +30,11 @@ class RowColumns:
     label_column: str = _LABEL
     id_column: str | None = None
 
+    @property
+    def named(self) -> list[str]:
+        """Keys of the texts that are not the usual ones."""
+        return [part.strip() for text in (self.text_a, self.text_b) if text for part in text.split(",")]
+
     def required(self, row: Any, *, labelled: bool) -> Any:
         """Returns the row; raises `RowError` if it lacks a named column."""
         if not isinstance(row, Mapping):
