@@ -10,6 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import FlagError
+from bert_tf.run_layout import RECORD
 from bert_tf.service import forms, openapi, question
 from bert_tf.service.question import ENCODE, EXPLAIN, PREDICT
 from bert_tf.service.settings import Limits, configured
@@ -147,6 +148,7 @@ def test_weights_are_said_before_they_are_read(tmp_path, project):
     assert (described.name, described.step) == ("run", "model.ckpt-20")
 
 
+@pytest.mark.parametrize("command", ["", "run_classifier.py --train_file=train.csv --dev_file=dev.csv"])
 @pytest.mark.parametrize(
     ("kind", "columns", "row", "texts"),
     [
@@ -156,9 +158,12 @@ def test_weights_are_said_before_they_are_read(tmp_path, project):
         ("similarity", {"text_a": "title", "text_b": "body"}, {"title": "a", "body": "b", "id": 7}, ("a", "b")),
     ],
 )
-def test_rows_may_have_the_columns_of_the_training(project, tmp_path, kind, columns, row, texts):
+def test_rows_may_have_the_columns_of_the_training(project, tmp_path, kind, columns, row, texts, command):
     record = {"task_name": "custom", "kind": kind, **KINDS[kind][0], **columns}
-    served = served_by(write_run(tmp_path / "run", project, [20], record=record), encode=True)
+    run = write_run(tmp_path / "run", project, [20], record=record)
+    content = json.loads((run / RECORD).read_text())
+    (run / RECORD).write_text(json.dumps({**content, "command": command}))
+    served = served_by(run, encode=True)
     for call in (PREDICT, ENCODE):
         (part,) = parts_of(served, (call, row))
         assert [(one.guid, one.texts) for one in part.examples] == [("7", texts)]

@@ -41,7 +41,6 @@ _OTHER_TEXTS = {
     1: "one text, but the model was trained on pairs; give two (for a table: --text_a and --text_b)",
     2: "two texts, but the model was trained on single ones; give one (for a table: --text_a)",
 }
-COLUMNS = tuple(field.name for field in dataclasses.fields(RowColumns))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +74,8 @@ class SentenceFamily(Family):
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
-        given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
+        separator = {name: record[name] for name in ("label_separator",) if name in record}
+        given = {**separator, **dataclasses.asdict(RowColumns.of(record))}
         return cls(
             labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), decision=Decision.of(record), **given
         )

@@ -21,8 +21,8 @@ from bert_tf.tasks.custom import NAME, CustomSettings, listed_labels
 from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
-from bert_tf.tasks.sentence.family import COLUMNS, SentenceFamily
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, usual_texts
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import RowColumns, usual_texts
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
@@ -71,7 +71,7 @@ class CustomTask(FileTask):
     @property
     def row_columns(self) -> RowColumns:
         """Keys of rows in memory: the columns of the files, if these have names."""
-        return RowColumns(**{name: getattr(self._settings, name) for name in COLUMNS}) if self._has_header else USUAL
+        return RowColumns.of(vars(self._settings))
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
         path = self.file(data_dir, split)
