@@ -214,7 +214,11 @@ COMMAND = Command(
     own=(
         Setting("plan", bool, False, "print how long the grid takes on --slots; train nothing"),
         Setting(
-            "tokens_per_second", float, None, "with --plan: training speed of a slot; default: that of the runs that are done", lowest=1.0
+            "tokens_per_second",
+            float,
+            None,
+            "with --plan: training speed of a slot; default: that of the runs that are done",
+            lowest=1.0,
         ),
     ),
     stopped="stopped; the same command continues",

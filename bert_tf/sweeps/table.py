@@ -169,7 +169,11 @@ def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
     tasks = list(dict.fromkeys(task for task, _ in groups))
     rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
     rows.sort(key=lambda one: (tasks.index(one.task), -one.rank))
-    shown = [name for name in rows[0].cells if name not in _OPTIONAL or any(one.cells[name] != _NONE for one in rows)] if rows else []
+    shown = (
+        [name for name in rows[0].cells if name not in _OPTIONAL or any(one.cells[name] != _NONE for one in rows)]
+        if rows
+        else []
+    )
     yield from text_table.table(shown, [[one.cells[name] for name in shown] for one in rows], left=(0, 1, 2))
 
 

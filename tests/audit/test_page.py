@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from benchmarks import browser
 from bert_tf.audit import findings, page
 from bert_tf.audit.findings import Finding
 from bert_tf.tasks import corrections
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from tests.report import browser
 from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
 
 pytestmark = pytest.mark.slow

@@ -229,9 +229,14 @@ def test_the_summary_has_the_best_settings_first_with_the_interval_of_their_scor
     scores = {"low": -0.5, "none": None, "high": 0.75, "cut": 0.875, "zero": 0.0}
     one = result(planned("a"))
     results = [
-        dataclasses.replace(one, name=name, varying={"learning_rate": name}, pruned=name == "cut", metrics={"eval_accuracy": score})
-        if score is not None
-        else dataclasses.replace(one, name=name, varying={"learning_rate": name}, metrics={}, error="no memory")
+        dataclasses.replace(
+            one,
+            name=name,
+            varying={"learning_rate": name},
+            pruned=name == "cut",
+            metrics={} if score is None else {"eval_accuracy": score},
+            error="no memory" if score is None else None,
+        )
         for name, score in scores.items()
     ]
     for name, score in (("high", 0.75), ("low", 0.25)):  # the second is not the score of the sweep
