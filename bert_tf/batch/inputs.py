@@ -14,7 +14,7 @@ from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
-from bert_tf.head_spec import PRETRAINING
+from bert_tf.head_spec import PRETRAINING, SPAN
 from bert_tf.io import documents, spreadsheets
 from bert_tf.tasks import families, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
@@ -35,6 +35,7 @@ Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the exam
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 _OF_FILES = ("file_format",)  # follows from each file's name
 _KEEP_COLUMNS = "keep_columns"
+_ID = "id"  # the column of ids of tables of questions, unless another is given
 _TAKEN = "input_"  # prefix of names that predictions use too
 
 
@@ -48,6 +49,7 @@ class Inputs:
     columns: Columns
     skip_bad_rows: bool
     keep_columns: bool = False  # chunks also hold all cells, see KeptChunk
+    id_column: str | None = None  # of own tables: predictions have its ids
 
     @property
     def chunk_size(self) -> int:
@@ -74,6 +76,7 @@ class Inputs:
             report=report or left_out_or_refused(source, skip_bad_rows=self.skip_bad_rows),
             patience_s=patience_s,
             keep_columns=self.keep_columns,
+            id_column=self.id_column if task is self.own else None,
         )
 
     def _task(self, source: str) -> Task:
@@ -105,6 +108,7 @@ def chunked(
     patience_s: float | None,
     size: int | None = None,
     keep_columns: bool = False,
+    id_column: str | None = None,
 ) -> Iterator[list[Any]]:
     """Yields a file's examples, see `Inputs.chunks`; `size` None is `CHUNK`."""
     size = size or CHUNK
@@ -116,7 +120,7 @@ def chunked(
     full = iter(lambda: list(itertools.islice(examples, size)), [])
     chunks = full if patience_s is None else gathered(examples, size, patience_s)
     for chunk in itertools.chain([next(chunks, [])], chunks):
-        yield _kept(chunk, kept) if keep_columns else chunk
+        yield _kept(chunk, kept, id_column) if keep_columns else chunk
     if isinstance(report, tables.BadRows):
         report.settle()
 
@@ -148,7 +152,8 @@ def inputs(
     family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
     own = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
-    return Inputs(family, published, own, columns, skip_bad_rows, keep_columns)
+    id_column = columns.id_column or record.get("id_column") or (_ID if record["kind"] == SPAN else None)
+    return Inputs(family, published, own, columns, skip_bad_rows, keep_columns, id_column)
 
 
 def _of_task(name: str | None) -> dict[str, object]:
@@ -184,6 +189,15 @@ class KeptChunk(list[Any]):
 
     columns: Sequence[str] = ()  # names of the cells
     rows: Sequence[Sequence[Any]] = ()  # cells of each example
+    ids: int | None = None  # place of the cell that is the id of the example; None if there is none
+
+    def without_ids(self) -> KeptChunk:
+        if self.ids is None:
+            return self
+        made, others = KeptChunk(self), [place for place in range(len(self.columns)) if place != self.ids]
+        made.columns = [self.columns[place] for place in others]
+        made.rows = [[row[place] for place in others] for row in self.rows]
+        return made
 
 
 def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequence[Any]]]:
@@ -194,17 +208,26 @@ def _watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Seque
         yield example, source.row
 
 
-def _kept(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept) -> KeptChunk:
+def _kept(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept, id_column: str | None) -> KeptChunk:
     made = KeptChunk(example for example, _ in pairs)
     made.columns, made.rows = source.columns or (), [row for _, row in pairs]
+    made.ids = _place(id_column, made.columns)
     return made
 
 
+def _place(column: str | None, columns: Sequence[str]) -> int | None:
+    """Place of a column, which is a name or a number; None if it is not among the columns."""
+    if column in columns:
+        return columns.index(column)
+    return int(column) - 1 if column and column.isdecimal() and 1 <= int(column) <= len(columns) else None
+
+
 def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, first: bool) -> str:
-    """Appends row columns to prediction lines; conflicting names get the prefix `input_`.
+    """Appends row columns to prediction lines, not the ids, which predictions have; conflicting names get the prefix `input_`.
 
     `first` adds the header; `form` is one of `tables.FORMATS`. Raises FlagError if a prediction has several lines.
     """
+    examples = examples.without_ids()
     if form == tables.JSONL:
         found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
         objects = ({**one, **dict(zip(_free(examples.columns, one), row))} for one, row in _pairs(found, examples))

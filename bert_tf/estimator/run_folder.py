@@ -264,14 +264,20 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
 
 def _replaced(folder: Path, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns the task and results of a run that is about to be deleted, to compare with; empty if it has none."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        splits = documents.parse_json(files.read_text(folder / run_layout.RESULTS))["splits"]
-        numbers = {
-            split: {name: value for name, value in details.items() if isinstance(value, (int, float))}
-            for split, details in splits.items()
-        }
-        return {REPLACED: {"task_name": (earlier or {})[DETERMINING]["task_name"], "splits": numbers}}
-    return {}
+    try:
+        results = documents.parse_json(files.read_text(folder / run_layout.RESULTS))
+    except (OSError, ValueError):  # there is none, or it is damaged
+        return {}
+    splits = results.get("splits") if isinstance(results, dict) else None
+    task = earlier[DETERMINING].get("task_name") if earlier else None
+    if not isinstance(splits, dict) or task is None:
+        return {}
+    numbers = {
+        split: {name: value for name, value in details.items() if isinstance(value, (int, float))}
+        for split, details in splits.items()
+        if isinstance(details, dict)
+    }
+    return {REPLACED: {"task_name": task, "splits": numbers}}
 
 
 def _refuse_another_run(folder: Path, earlier: Mapping[str, Any] | None, record: Mapping[str, Any]) -> None:

@@ -177,10 +177,11 @@ def _plan(settings: SweepSettings, tokens_per_second: float | None) -> int:
     file = dataclasses.replace(plan.read(settings.file), from_mnli=settings.from_mnli)
     _check(settings)
     runs = plan.runs(file, Path(settings.output_dir), os.environ)
-    from bert_tf.sweeps import leader  # imports TensorFlow
+    from bert_tf.sweeps import leader, table  # the first imports TensorFlow
 
     slots = settings.slots or len(leader.slots(None, os.environ))
-    print("\n".join(schedule.report(runs, slots, spread=settings.spread, tokens_per_second=tokens_per_second)))
+    speed = tokens_per_second or table.tokens_per_second(Path(settings.output_dir), runs)
+    print("\n".join(schedule.report(runs, slots, spread=settings.spread, tokens_per_second=speed)))
     return 0
 
 
@@ -194,7 +195,7 @@ def _run(call: Call) -> int:
     from bert_tf.sweeps.ray_launch import RUNS_FAILED
 
     compared = published.notes(done.results, done.folder) if call.settings.with_grid else ()
-    print("\n".join([*table.summary(done.results), *compared]))
+    print("\n".join([*table.summary(done.results, done.folder), *compared]))
     glue = score.line(done.results)
     if glue:
         print(glue)
@@ -213,7 +214,11 @@ COMMAND = Command(
     own=(
         Setting("plan", bool, False, "print how long the grid takes on --slots; train nothing"),
         Setting(
-            "tokens_per_second", float, None, "with --plan: training speed of a slot, as in metrics.jsonl of a run", lowest=1.0
+            "tokens_per_second",
+            float,
+            None,
+            "with --plan: training speed of a slot; default: that of the runs that are done",
+            lowest=1.0,
         ),
     ),
     stopped="stopped; the same command continues",

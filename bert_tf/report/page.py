@@ -116,7 +116,7 @@ def _title(found: Sequence[Group]) -> str:
         return f"{runs[0].place}: {tasks}"
     series = {run.series for run in runs}
     place = f"{runs[0].series.name}: " if len(series) == 1 and runs[0].series else ""
-    return f"{place}{tasks}, {len(runs)} {'seeds' if len(found) == 1 else 'runs'}"
+    return f"{place}{tasks}, {len(runs)} {found[0].differ_in if len(found) == 1 else 'runs'}"
 
 
 def _collapsed(runs: Sequence[Run]) -> Iterator[tuple[str, str, str]]:
@@ -138,7 +138,7 @@ def _best_first(runs: Sequence[Run], scores: Mapping[tuple[str, str, str], Seque
 
 
 def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
-    """Names, colours, dashes, tasks (empty if all have the same) and numbers of seeds of the lines in charts."""
+    """Names, colours, dashes, tasks (empty if all have the same) and numbers of seeds or folds of the lines in charts."""
     several = len({group.task for group in drawn}) > 1
     return [
         {
@@ -146,7 +146,8 @@ def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
             "colour": charts.COLOURS[place % len(charts.COLOURS)],
             "dash": _DASHES[place // len(charts.COLOURS)],
             "task": group.task if several else "",
-            "seeds": len(group.runs),
+            "count": len(group.runs),
+            "differ_in": group.differ_in,
         }
         for place, group in enumerate(drawn)
     ]
@@ -154,16 +155,13 @@ def _key(drawn: Sequence[Group]) -> list[dict[str, Any]]:
 
 def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Group]) -> list[dict[str, Any]]:
     """Mean and sample standard deviation of a metric over each sample with at least two values, best first."""
-    by_sample: dict[str, list[float]] = {}
-    sample_of = {run.name: sample.name for sample in samples for run in sample.runs}
-    for row in rows:
-        if row.run in sample_of:
-            by_sample.setdefault(sample_of[row.run], []).append(row.value)
-    found = [
-        {"name": name, "values": values, "mean": statistics.fmean(values), "sd": statistics.stdev(values)}
-        for name, values in by_sample.items()
-        if len(values) > 1
-    ]
+    found = []
+    for sample in samples:
+        names = {run.name for run in sample.runs}
+        values = [row.value for row in rows if row.run in names]
+        if len(values) > 1:
+            numbers = {"mean": statistics.fmean(values), "sd": statistics.stdev(values)}
+            found.append({"name": sample.name, "differ_in": sample.differ_in, "values": values, **numbers})
     return sorted(found, key=lambda one: one["mean"], reverse=not ranking.is_cost(rows[0].metric))
 
 

@@ -32,8 +32,9 @@ Line = Mapping[str, float]  # numbers by name, the step among them
 
 _LARGEST_FILE = 1 << 30  # bytes
 _LARGEST = 1e100  # of a number in a chart
-_SEED = "seed"
+_SEED, _ROWS = "seed", "train_examples_sha256"  # keys in the record of a training
 _OF_SERIES = re.compile(r"(seed|fold)-\d+")  # a folder whose name says little
+_FOLD = re.compile(r"fold-\d+")
 _ENDING = re.compile(r"-seed\d+$")  # of a run of a sweep
 
 
@@ -63,12 +64,16 @@ class Run:
     evaluations: Sequence[Line]  # during training, ascending steps
     evaluated: Sequence[Evaluated]  # the run's own task first
     problems: Sequence[str]  # one line per unreadable or incomplete file
-    series: Path | None = None  # the requested folder if it is a seed series
+    series: Path | None = None  # the requested folder if it is a series of runs
 
     @property
     def training(self) -> Mapping[str, Any]:
         """The part of the record that determines the result."""
         return mapping(self.record, DETERMINING)
+
+    @property
+    def is_fold(self) -> bool:
+        return self.series is not None and _FOLD.fullmatch(self.folder.name) is not None
 
     @property
     def task(self) -> str:
@@ -261,7 +266,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A run, or the runs of a seed series: they share one line in charts, and their mean is meaningful."""
+    """A run, or the runs of a series of seeds or folds: they share one line in charts, and their mean is meaningful."""
 
     name: str
     runs: Sequence[Run]  # at least one
@@ -270,9 +275,13 @@ class Group:
     def task(self) -> str:
         return self.runs[0].task
 
+    @property
+    def differ_in(self) -> str:
+        return "folds" if self.runs[0].is_fold else "seeds"
+
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """Runs in order; those of a series that differ only in the seed are one group."""
+    """Runs in order; those of a series that differ only in the seed, or are its folds, are one group."""
     by_series: dict[Path, list[Run]] = {}
     for run in runs:
         by_series.setdefault(run.series or run.folder, []).append(run)
@@ -301,13 +310,18 @@ def _series_name(run: Run) -> str:
 
 
 def samples(runs: Sequence[Run]) -> list[Group]:
-    """Two or more runs each that differ only in the seed, so that a mean is meaningful."""
+    """Two or more runs each that differ only in the seed, or are folds of one series, so that a mean is meaningful."""
     same: dict[str, list[Run]] = {}
     for run in runs:
         if run.training:
             same.setdefault(_setting(run), []).append(run)
-    seeds = {key: {documents.to_json(run.training.get(_SEED)) for run in found} for key, found in same.items()}
-    return [Group(_name(found, runs), found) for key, found in same.items() if len(seeds[key]) == len(found) > 1]
+    numbers = {key: {_number(run) for run in found} for key, found in same.items()}
+    return [Group(_name(found, runs), found) for key, found in same.items() if len(numbers[key]) == len(found) > 1]
+
+
+def _number(run: Run) -> str:
+    """What runs of a sample differ in."""
+    return run.folder.name if run.is_fold else documents.to_json(run.training.get(_SEED))
 
 
 def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
@@ -319,4 +333,6 @@ def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
 
 
 def _setting(run: Run) -> str:
-    return documents.to_json({key: value for key, value in run.training.items() if key != _SEED}, sort_keys=True)
+    differing = (_SEED, _ROWS) if run.is_fold else (_SEED,)
+    same = {key: value for key, value in run.training.items() if key not in differing}
+    return documents.to_json([same, str(run.series) if run.is_fold else None], sort_keys=True)

@@ -95,7 +95,8 @@ class Trials:
         for trial in self.every:
             same.setdefault(documents.to_json(dict(trial.varying), sort_keys=True), []).append(trial)
         scores = {trial.name: score for trial, score in self.done}
-        return sorted((self._combination(runs, scores) for runs in same.values()), key=lambda one: -(one.mean or -math.inf))
+        found = (self._combination(runs, scores) for runs in same.values())
+        return sorted(found, key=lambda one: math.inf if one.mean is None else -one.mean)
 
     def _combination(self, runs: Sequence[Trial], scores: Mapping[str, float]) -> Combination:
         unseen = [run.metrics.get(f"{HELD_OUT}{self.metric}") for run in runs if run.name in scores]

@@ -6,7 +6,7 @@ Rows are read by the family, which may accept more shapes than the form; a kind 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
@@ -133,11 +133,19 @@ _BY_TEXTS: Mapping[int, tuple[str, tuple[Schema, ...], Mapping[str, Any], tuple[
 }
 
 
-def of(kind: str, texts: int | None = None) -> Form | None:
-    """None if the kind has no form; `texts` (1 or 2) is the number of sentences per row, None if both are accepted."""
+def of(kind: str, texts: int | None = None, columns: Sequence[str] = ()) -> Form | None:
+    """None if the kind has no form.
+
+    `texts` (1 or 2) is the number of sentences per row, None if both are accepted; `columns` are those of the training.
+    """
     form = FORMS.get(kind)
-    if form is None or texts is None:
-        return form
-    row, schemas, example, fields = _BY_TEXTS[texts]
-    says = form.says.replace(_TEXT_OR_PAIR, row)
-    return dataclasses.replace(form, says=says, row=_either(*schemas), example=example, fields=fields)
+    if form is None:
+        return None
+    if texts is not None:
+        row, schemas, example, fields = _BY_TEXTS[texts]
+        says = form.says.replace(_TEXT_OR_PAIR, row)
+        form = dataclasses.replace(form, says=says, row=_either(*schemas), example=example, fields=fields)
+    if columns:
+        of_training = object_schema(dict.fromkeys(columns, _TEXT), {"id": _GIVEN_ID})
+        form = dataclasses.replace(form, row=_either(of_training, *form.row["anyOf"]))
+    return form

@@ -15,6 +15,7 @@ from bert_tf.library.reading import Reader
 from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.service.settings import Limits
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import USUAL
 
 PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
 MOST_STEPS = 128  # of an explanation; other requests wait meanwhile
@@ -49,7 +50,8 @@ def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
     if len(rows) > limits.max_rows:
         raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
     if call == ENCODE:  # encoding accepts texts and text pairs whatever the model's task is
-        reader = dataclasses.replace(reader, family=SentenceFamily(()))
+        columns = getattr(reader.family, "columns", USUAL)
+        reader = dataclasses.replace(reader, family=SentenceFamily((), **dataclasses.asdict(columns)))
     if call == EXPLAIN and len(rows) != 1:
         raise Refusal(UNUSABLE, f"{len(rows)} rows; {EXPLAIN} takes one at a time")
     examples = _examples(rows, reader)

@@ -23,6 +23,7 @@ from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
 from bert_tf.service.question import ENCODE, EXPLAIN, MOST_STEPS, NORMALIZE, PREDICT, Part
 from bert_tf.service.settings import ServeConfig
+from bert_tf.tasks.sentence.rows import USUAL
 
 if TYPE_CHECKING:
     from bert_tf.library.model import Model
@@ -47,7 +48,8 @@ class Description:
     @property
     def form(self) -> forms.Form | None:
         """None if only the family knows the row format."""
-        form = forms.of(self.kind, getattr(self.reader.family, "texts", None))
+        family = self.reader.family
+        form = forms.of(self.kind, getattr(family, "texts", None), getattr(family, "columns", USUAL).named)
         return form if form is None or self.example is None else dataclasses.replace(form, example=self.example)
 
     @property

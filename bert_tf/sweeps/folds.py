@@ -25,6 +25,7 @@ from bert_tf.features.columns import Numbers
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
+from bert_tf.profiling.timing.wall_clock import DATA, FOLDS, WALL
 from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.sweeps import fold_average, series
@@ -126,6 +127,7 @@ class _Folds(NamedTuple):
         return FoldTask(self.task, self.data, {TRAIN: Part(self.whole, others), DEV: Part(self.whole, own)})
 
 
+@WALL.span(DATA)
 def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
     split, *_ = task.splits(data.folder, TRAIN)
     examples = preparation.read_examples(task, data, [split], config)[split]
@@ -158,6 +160,7 @@ def _trained(
     return _on_slots(folds, slots) if slots else _in_turn(folds, environment)
 
 
+@WALL.span(FOLDS)
 def _on_slots(folds: _Folds, slots: Sequence[Slot]) -> tuple[tuple[FoldResult, ...], list[Any], signal.Signals | None]:
     folder, seed = folds.config.output.folder, folds.config.train.seed
     with tempfile.TemporaryDirectory(prefix="bert_tf-folds-") as private:  # pickles, which nobody else can write
@@ -192,6 +195,7 @@ def _name(fold: int) -> str:
     return f"fold-{fold}"
 
 
+@WALL.span(FOLDS)
 def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Sequence[Any]) -> None:
     """Writes the predictions of all rows, and their metrics together."""
     folder, family, order = folds.config.output.folder, folds.task.family, np.concatenate(folds.numbers)

@@ -71,6 +71,8 @@ def report(runs: Sequence[PlannedRun], slots: int, *, spread: bool, tokens_per_s
     least = total / slots if spread else max(total / slots, longest)
     one, all_slots, ideal = (_said(cost, tokens_per_second) for cost in (total, whole, least))
     yield f"{len(runs)} runs: {one} on one slot, {all_slots} on {slots}; no order takes less than {ideal}"
+    if tokens_per_second is None:
+        yield "the speed is not known yet: start the sweep; once its first run is done, --plan prints times"
 
 
 def _said(cost: float, tokens_per_second: float | None) -> str:

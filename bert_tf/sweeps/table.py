@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.io import atomic, documents, text_table
 from bert_tf.io.log_form import log
-from bert_tf.report.run_files import is_number, read_object
+from bert_tf.report.run_files import is_number, mapping, read_object
 from bert_tf.sweeps import plan
 from bert_tf.sweeps.plan import PlannedRun
 
@@ -22,6 +23,7 @@ _ENDING = ".json"  # of a result
 DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
 SETTINGS = run_layout.SWEEP_SETTINGS  # that all runs share
 RESULTS, LOGS = run_layout.SWEEP_RESULTS, "logs"  # folders beside those of the runs
+_OPTIONAL, _NONE = ("95 %", "held out"), "-"  # columns of the summary that are left out if all their cells are _NONE
 
 
 def _is_text(value: Any) -> bool:
@@ -138,6 +140,12 @@ def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) 
             (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
 
 
+def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
+    """Speed of a slot by the runs that are done, in the unit of their costs; None while there are none."""
+    found = [(run.cost, of.seconds) for run in runs if (of := read(folder, run.name)) and not of.error and of.seconds > 0]
+    return sum(cost for cost, _ in found) / sum(seconds for _, seconds in found) if found else None
+
+
 def write_table(folder: Path, results: Sequence[Result]) -> Path:
     """Writes sweep.tsv, a row for each run."""
     settings = list(dict.fromkeys(name for result in results for name in result.varying))
@@ -153,33 +161,63 @@ def write_table(folder: Path, results: Sequence[Result]) -> Path:
     return path
 
 
-def summary(results: Sequence[Result]) -> Iterator[str]:
-    """Yields a table of means over seeds of each task's first metric, by task and settings."""
+def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
+    """Yields a table of means over seeds of each task's first metric, by task and settings: the best first, as on the page."""
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
     for result in results:
         groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
-    has_unseen = any(name.startswith("held_out_") for result in results for name in result.metrics)
-    rows = []
-    for (task, settings), found in groups.items():
-        metric = next((r.metric for r in found if r.metric), "eval_")
+    tasks = list(dict.fromkeys(task for task, _ in groups))
+    rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
+    rows.sort(key=lambda one: (tasks.index(one.task), -one.rank))
+    shown = (
+        [name for name in rows[0].cells if name not in _OPTIONAL or any(one.cells[name] != _NONE for one in rows)]
+        if rows
+        else []
+    )
+    yield from text_table.table(shown, [[one.cells[name] for name in shown] for one in rows], left=(0, 1, 2))
+
+
+class _Combination:
+    """Settings of a task, and the runs that share them: the seeds."""
+
+    def __init__(self, task: str, settings: Mapping[str, Any], runs: Sequence[Result], folder: Path) -> None:
+        metric = next((run.metric for run in runs if run.metric), "eval_")
         first = metric[len("eval_") :]
-        values, unseen = ([r.metrics[name] for r in found if name in r.metrics] for name in (metric, f"held_out_{first}"))
-        mean, of_unseen = (f"{statistics.fmean(of):.4f}" if of else "-" for of in (values, unseen))
-        sd = f"{statistics.stdev(values):.4f}" if len(values) > 1 else "-"
-        collapsed, errors = (sum(map(bool, of)) for of in zip(*((r.collapsed, r.error) for r in found)))
-        chosen = " ".join(plan.said(dict(settings)))
-        seconds = sum(result.seconds for result in found)
-        rows.append(
-            [
-                task,
-                chosen,
-                first,
-                mean,
-                sd,
-                *[of_unseen] * has_unseen,
-                *map(str, (len(values), collapsed, errors)),
-                f"{seconds:.0f}",
-            ]
-        )
-    head = ["task", "settings", "metric", "mean", "sd", *["held out"] * has_unseen, "runs", "collapsed", "failed", "seconds"]
-    yield from text_table.table(head, rows, left=(0, 1, 2))
+        done = [run for run in runs if metric in run.metrics and not run.error and not run.pruned]
+        scores = [run.metrics[metric] for run in done]
+        unseen = [run.metrics[name] for run in done for name in (f"held_out_{first}",) if name in run.metrics]
+        self.task, self.rank = task, statistics.fmean(scores) if scores else -math.inf
+        self.cells = {
+            "task": task,
+            "settings": " ".join(plan.said(settings)),
+            "metric": first,
+            "mean": _mean(scores),
+            "95 %": _interval([_ends(folder / run.name, first, score) for run, score in zip(done, scores)]),
+            "sd": f"{statistics.stdev(scores):.4f}" if len(scores) > 1 else _NONE,
+            "held out": _mean(unseen),
+            "runs": str(len(scores)),
+            "collapsed": str(sum(bool(run.collapsed) for run in runs)),
+            "failed": str(sum(bool(run.error) for run in runs)),
+            "seconds": f"{sum(run.seconds for run in runs):.0f}",
+        }
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):.4f}" if values else _NONE
+
+
+def _interval(ends: Sequence[tuple[float, float] | None]) -> str:
+    """Means of the ends, as all runs have the same examples; none if a run has none."""
+    known = [of for of in ends if of is not None]
+    if not known or len(known) < len(ends):
+        return _NONE
+    return " to ".join(f"{statistics.fmean(side):.3f}" for side in zip(*known))
+
+
+def _ends(run: Path, metric: str, score: float) -> tuple[float, float] | None:
+    """The 95 % interval of a score in the results of a run; None if they are of other examples, or have none."""
+    for split in mapping(read_object(run / run_layout.RESULTS) or {}, "splits").values():
+        ends = mapping(split, "intervals_95").get(metric) if isinstance(split, dict) and split.get(metric) == score else None
+        if isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends)):
+            return ends[0], ends[1]
+    return None

@@ -75,6 +75,25 @@ def test_columns_of_the_input_follow_the_predictions(run, tmp_path, monkeypatch)
     assert rows == [{**one, **row} for one, row in zip(plain, named)]
 
 
+@pytest.mark.parametrize(
+    ("column", "kept"),
+    [
+        ("ticket", ["text_a", "text_b", "note"]),
+        ("1", ["text_a", "text_b", "note"]),
+        (None, ["ticket", "text_a", "text_b", "note"]),
+    ],
+)
+def test_the_ids_of_the_input_are_written_once(run, tmp_path, column, kept):
+    (tmp_path / "in.csv").write_text("ticket,text_a,text_b,note\n7,rain .,soup .,x\n8,soup .,rain .,y\n")
+    for form in ("csv", "jsonl"):
+        flags = {"checkpoint": run, "input": tmp_path / "in.csv", "output": tmp_path / f"out.{form}"}
+        assert predicted("--keep_columns", **flags, **({"id_column": column} if column else {})) == 0
+    header, row, _ = csv.reader(io.StringIO((tmp_path / "out.csv").read_text()))
+    assert header == ["id", "label", "probability_0", "probability_1", *kept]
+    assert (row[0], row[-1]) == ("7" if column else "test-2", "x")
+    assert list(json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0]))[-len(kept) :] == kept
+
+
 def test_columns_of_a_file_of_the_task_are_kept_too(project, run, tmp_path):
     source = project.data_dir / "test.tsv"
     assert predicted("--keep_columns", checkpoint=run, input=source, output=tmp_path / "a.tsv") == 0

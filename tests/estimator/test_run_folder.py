@@ -71,7 +71,7 @@ def test_the_results_of_a_run_that_is_overwritten_stay_in_the_record(tmp_path):
     assert claimed_with() is None
     replaced = {"task_name": "MRPC", "splits": {"dev": {"accuracy": 0.5, "examples": 8}}}
     assert claimed_with(seed=2) == claimed_with(seed=2) == replaced
-    for damaged in ("{", "[]", '{"splits": 3}'):
+    for damaged in ("{", "[]", "{}", '{"splits": 3}'):
         (tmp_path / run_layout.RESULTS).write_text(damaged)
         assert claimed_with(seed=len(damaged) + 2) is None
 

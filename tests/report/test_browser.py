@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks import browser
 from bert_tf.report import page, run_files
-from tests.report import browser, example
+from tests.report import example
 
 pytestmark = pytest.mark.slow
 

@@ -232,6 +232,15 @@ def test_series_beside_a_run_has_the_mean_of_its_seeds_alone(finished, tmp_path)
     assert "small mean of 2 seeds, in a band from the lowest to the highest" in text
 
 
+def test_folds_of_a_cross_validation_have_a_mean(tmp_path):
+    for fold, accuracy in ((1, 0.4), (2, 0.6)):
+        example.finished(tmp_path / "cv" / f"fold-{fold}", accuracy=accuracy, train_examples_sha256=f"rows without {fold}")
+    text = outline(tmp_path / "cv").text
+    assert text.startswith("cv: RTE, 2 folds")
+    assert "mean of 2 folds 0.5000 sd 0.1414" in text
+    assert "a mean over them would say nothing" not in text
+
+
 def test_loads_nothing_from_elsewhere_and_policy_lets_its_own_scripts_run_and_no_other(finished):
     text = page.render(run_files.read([finished]))
     found = Outline(text)

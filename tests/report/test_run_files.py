@@ -94,6 +94,17 @@ def test_series_is_one_group_and_a_sample(tmp_path):
     assert mixed == [("seed-1, seed-2", ["seed-1", "seed-2"]), ("seed-3", ["seed-3"])]
 
 
+def test_folds_of_one_cross_validation_are_a_group_and_a_sample(tmp_path):
+    for name in ("a", "b"):
+        for fold in (1, 2):
+            example.begun(tmp_path / name / f"fold-{fold}", seed=1, train_examples_sha256=f"rows without {fold}")
+    (sample,) = run_files.samples(run_files.read([tmp_path / "a"]))
+    assert (sample.name, len(sample.runs), sample.differ_in) == ("a", 2, "folds")
+    assert found(run_files.groups, tmp_path / "a") == [("a", ["fold-1", "fold-2"])]
+    assert len(found(run_files.samples, tmp_path / "a", tmp_path / "b")) == 2
+    assert found(run_files.samples, *(tmp_path / "a" / f"fold-{fold}" for fold in (1, 2))) == []
+
+
 @pytest.mark.parametrize(
     "other", [{"task_name": "MRPC"}, {"bert_config": {"hidden_size": 16}}, {"learning_rate": 1.0}, {"seed": 1}, None]
 )

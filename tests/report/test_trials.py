@@ -132,6 +132,12 @@ def test_settings_stand_best_first_with_their_seeds(grid):
     assert trial_charts.note(found) == note
 
 
+def test_a_mean_of_zero_is_a_score(tmp_path):
+    for name, score in (("none", None), ("below", -0.5), ("zero", 0.0)):
+        write(tmp_path, name, score, error=None if score is not None else "no memory", learning_rate=name)
+    assert [one.varying["learning_rate"] for one in only(tmp_path).ranked] == ["zero", "below", "none"]
+
+
 def test_the_page_of_a_sweep_has_the_settings_first_and_names_those_of_each_mean(grid):
     text = rendered(grid)
     order = [text.index(f'id="{name}"') for name in ("search", "results", "mistakes", "runs", "learning", "speed")]

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from benchmarks import browser
 from bert_tf.service import forms
 from bert_tf.tasks import families
-from tests.report import browser
 from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
 from tests.service.fakes import READER, Running, Toy, description
 from tests.service.runs import KINDS

@@ -10,12 +10,14 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import FlagError
+from bert_tf.run_layout import RECORD
 from bert_tf.service import forms, openapi, question
 from bert_tf.service.question import ENCODE, EXPLAIN, PREDICT
 from bert_tf.service.settings import Limits, configured
 from bert_tf.service.values import plain
 from bert_tf.service.worker import Failed, Served
 from tests import pretrained
+from tests.batch.runs import write_run
 from tests.service.runs import KINDS, write
 
 
@@ -144,3 +146,26 @@ def test_weights_are_said_before_they_are_read(tmp_path, project):
     described = served_by(run).description
     assert on_disk - 100 < described.weight_bytes <= on_disk
     assert (described.name, described.step) == ("run", "model.ckpt-20")
+
+
+@pytest.mark.parametrize("command", ["", "run_classifier.py --train_file=train.csv --dev_file=dev.csv"])
+@pytest.mark.parametrize(
+    ("kind", "columns", "row", "texts"),
+    [
+        ("classification", {"text_a": "headline,body", "id_column": "key"}, {"headline": "a", "body": "b", "key": 7}, ("a b",)),
+        ("classification", {"text_a": "headline,body"}, {"text": "a", "id": 7}, ("a",)),
+        ("classification", {"text_a": "2"}, {"text": "a", "id": 7}, ("a",)),
+        ("similarity", {"text_a": "title", "text_b": "body"}, {"title": "a", "body": "b", "id": 7}, ("a", "b")),
+    ],
+)
+def test_rows_may_have_the_columns_of_the_training(project, tmp_path, kind, columns, row, texts, command):
+    record = {"task_name": "custom", "kind": kind, **KINDS[kind][0], **columns}
+    run = write_run(tmp_path / "run", project, [20], record=record)
+    content = json.loads((run / RECORD).read_text())
+    (run / RECORD).write_text(json.dumps({**content, "command": command}))
+    served = served_by(run, encode=True)
+    for call in (PREDICT, ENCODE):
+        (part,) = parts_of(served, (call, row))
+        assert [(one.guid, one.texts) for one in part.examples] == [("7", texts)]
+    schema = openapi.document(served.description, Limits(), paths=())["components"]["schemas"]["Row"]
+    jsonschema.validate(row, schema)

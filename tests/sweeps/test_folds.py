@@ -5,6 +5,8 @@ import csv
 import dataclasses
 import json
 import shutil
+import signal
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +18,9 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.features.choices import OPTION_IDS
 from bert_tf.head_spec import SIMILARITY, HeadSpec
+from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.sweeps import folds
+from bert_tf.sweeps.leader import Slot
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 from bert_tf.tasks.registry import get_task
@@ -62,6 +66,22 @@ def test_each_row_is_predicted_once_in_the_order_of_the_file_and_all_are_measure
     assert reading.results(series)["splits"]["dev"]["examples"] == 13
     assert len(list((series / "features").glob("MRPC-train-*"))) == 1
     assert not list(series.glob("fold-*/features"))
+
+
+def test_the_time_of_the_folds_is_a_part_of_its_own(project, series, tmp_path, monkeypatch):
+    parts = json.loads((series / "timing.json").read_text())["wall"]["parts"]
+    assert parts["folds"] > parts["start"]  # the predictions of all rows, between the last fold and the final model
+
+    def on_slots(*_):
+        time.sleep(0.1)
+        return (), signal.SIGINT
+
+    WALL.restart()
+    monkeypatch.setattr(folds.series, "slots", lambda *_: [Slot({})] * 2)
+    monkeypatch.setattr(folds.series, "on_slots", on_slots)
+    assert classifier.run(*project.flags(tmp_path / "out", folds=2, **WAYS)) == 130
+    parts = WALL.account().parts
+    assert parts["folds"] >= 0.1 > parts["start"]
 
 
 def test_a_fold_is_the_run_by_hand(project, series, tmp_path):

@@ -218,8 +218,33 @@ def test_an_error_of_the_leader_stops_its_runs(tmp_path):
     assert stopped == ["terminated", "joined"]
 
 
-def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs():
+def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs(tmp_path):
     one = result(planned("a"))
     others = ({"metrics": {"eval_accuracy": 0.75}, "collapsed": "all the same"}, {"metrics": {}, "error": "no memory"})
-    _, row = table.summary([one, *(dataclasses.replace(one, **values) for values in others)])
+    _, row = table.summary([one, *(dataclasses.replace(one, **values) for values in others)], tmp_path)
     assert row.split() == ["MRPC", "accuracy", "0.6250", "0.1768", "2", "1", "1", "3"]
+
+
+def test_the_summary_has_the_best_settings_first_with_the_interval_of_their_score(tmp_path):
+    scores = {"low": -0.5, "none": None, "high": 0.75, "cut": 0.875, "zero": 0.0}
+    one = result(planned("a"))
+    results = [
+        dataclasses.replace(
+            one,
+            name=name,
+            varying={"learning_rate": name},
+            pruned=name == "cut",
+            metrics={} if score is None else {"eval_accuracy": score},
+            error="no memory" if score is None else None,
+        )
+        for name, score in scores.items()
+    ]
+    for name, score in (("high", 0.75), ("low", 0.25)):  # the second is not the score of the sweep
+        details = {"accuracy": score, "intervals_95": {"accuracy": [0.7, 0.8]}}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "eval_results.json").write_text(json.dumps({"splits": {"dev": details}}))
+    head, *rows = table.summary(results, tmp_path)
+    assert head.split()[:6] == ["task", "settings", "metric", "mean", "95", "%"]
+    assert [row.split()[1].partition("=")[2] for row in rows] == ["high", "zero", "low", "none", "cut"]
+    assert rows[0].split()[3:7] == ["0.7500", "0.700", "to", "0.800"]
+    assert rows[2].split()[3:5] == ["-0.5000", "-"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bert_tf.sweeps import schedule
+from bert_tf.sweeps import schedule, table
 from bert_tf.sweeps.plan import PlannedRun
 from tests.classifier import mrpc
 
@@ -46,8 +46,18 @@ def test_a_plan_by_hand(costs, slots, spread, expected):
 
 def test_the_report_says_tokens_or_times():
     runs = [planned("a", 6e6), planned("b", 3e6), planned("c", 3e6)]
-    *_, row, last = schedule.report(runs, 2, spread=False, tokens_per_second=None)
+    *_, row, last, note = schedule.report(runs, 2, spread=False, tokens_per_second=None)
     assert row.split() == ["MRPC", "3", "6.0", "M", "tokens", "1", "6.0", "M", "tokens"]
     assert last == "3 runs: 12.0 M tokens on one slot, 6.0 M tokens on 2; no order takes less than 6.0 M tokens"
+    assert note.endswith("once its first run is done, --plan prints times")
     *_, last = schedule.report(runs, 2, spread=False, tokens_per_second=1000.0)
     assert last == "3 runs: 3:20:00 on one slot, 1:40:00 on 2; no order takes less than 1:40:00"
+
+
+def test_runs_that_are_done_tell_the_speed_of_the_others(tmp_path):
+    runs = [planned("a", 6e6), planned("b", 3e6), planned("c", 3e6), planned("d", 1e6)]
+    assert table.tokens_per_second(tmp_path, runs) is None
+    table.write(tmp_path, table.result(runs[0], seconds=60.0))
+    table.write(tmp_path, table.result(runs[1], seconds=30.0))
+    table.write(tmp_path, table.failed(runs[2], "no memory"))
+    assert table.tokens_per_second(tmp_path, runs) == 1e5

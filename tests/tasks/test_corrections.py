@@ -56,7 +56,7 @@ def test_an_audit_says_what_to_do_with_each_row(file):
     ]
     found = [
         findings.Finding(findings.LABEL, 0.1, rows[0], "b"),
-        findings.Finding(findings.DUPLICATE, 1.0, rows[1], other="train:train-0"),
+        findings.Finding(findings.DUPLICATE, 1.0, rows[1], other=rows[0]),
         findings.Finding(findings.OUTLIER, 0.2, rows[2]),
         findings.Finding(findings.DUPLICATE, 1.0, rows[3]),
     ]

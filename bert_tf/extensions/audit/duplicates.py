@@ -52,14 +52,14 @@ def exact(rows: Sequence[Row], by_row: Sequence[Key]) -> Iterator[Finding]:
         of_splits: dict[str, Row] = {}  # the first of each
         for row in group:
             if row.is_train and elsewhere is not None:
-                yield Finding(findings.LEAK, 1.0, row, other=elsewhere.name)
+                yield Finding(findings.LEAK, 1.0, row, other=elsewhere)
             first = of_splits.setdefault(row.split, row)
             reference = group[0] if first is row else first
             pair = row.example.label, reference.example.label
             if None not in pair and not same_label(*pair):
-                yield Finding(findings.CONTRADICTION, 1.0, row, other=reference.name)
+                yield Finding(findings.CONTRADICTION, 1.0, row, other=reference)
             elif first is not row:
-                yield Finding(findings.DUPLICATE, 1.0, row, other=first.name)
+                yield Finding(findings.DUPLICATE, 1.0, row, other=first)
 
 
 def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[Finding]:
@@ -72,9 +72,9 @@ def near(rows: Sequence[Row], by_row: Sequence[Key], least: float) -> Iterator[F
         best[key] = max(best.get(key, (0.0, 0)), (share, one))
     for (other, is_leak), (share, one) in best.items():
         if is_leak:
-            yield Finding(findings.NEAR_LEAK, share, rows[one], other=rows[other].name)
+            yield Finding(findings.NEAR_LEAK, share, rows[one], other=rows[other])
         else:
-            yield Finding(findings.NEAR_DUPLICATE, share, rows[other], other=rows[one].name)
+            yield Finding(findings.NEAR_DUPLICATE, share, rows[other], other=rows[one])
 
 
 def similar(texts: Sequence[Key], least: float) -> Iterator[tuple[int, int, float]]:

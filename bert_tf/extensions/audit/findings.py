@@ -27,6 +27,7 @@ KINDS = {
     FRAGMENTED: "word pieces per word",
 }
 _ACTIONS = {LABEL: RELABEL, LEAK: EXCLUDE, DUPLICATE: EXCLUDE}  # prefilled for training rows; the others are for a person
+NEAR = {NEAR_LEAK, NEAR_DUPLICATE}  # the texts of both rows differ
 _ASCENDING = {LABEL, OUTLIER, TRUNCATED}  # the lowest score is the worst
 COLUMNS = ("split", "id", "problem", "score", "label", "suggested", "action", "other", "text", "text_b")
 
@@ -54,14 +55,15 @@ class Finding(NamedTuple):
     score: float
     row: Row
     suggested: str = ""  # label
-    other: str = ""  # split:id
+    other: Row | None = None  # the row that this one repeats, contradicts or leaks into
 
     def cells(self, separator: str) -> tuple[str, ...]:
         action = _ACTIONS.get(self.problem, "") if self.row.is_train else ""
         action = "" if action == RELABEL and not self.suggested else action
         split, _, example, *texts = self.row
         label = label_text(example.label, separator)
-        return (split, example.guid, self.problem, f"{self.score:.4f}", label, self.suggested, action, self.other, *texts)
+        other = self.other.name if self.other else ""
+        return (split, example.guid, self.problem, f"{self.score:.4f}", label, self.suggested, action, other, *texts)
 
 
 def row_of(split: str, example: Example, *, is_train: bool) -> Row:

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bert_tf.extensions.audit import findings
 from bert_tf.extensions.audit.findings import Finding
@@ -40,12 +41,18 @@ def render(name: str, family: Family, ranked: Sequence[Finding], notes: Sequence
         most=_MOST,
         labels=family.labels,
         only_labels=family.kind == CLASSIFICATION,
-        findings=[{"is_train": one.row.is_train, **dict(zip(findings.COLUMNS, one.cells(separator)))} for one in shown],
+        findings=[_shown(one, separator) for one in shown],
         style=markupsafe.Markup(style),
         script=markupsafe.Markup(script),  # none of it is from the data
         script_source=scripts.source(script),
     )
     return text.encode("utf-8", "replace").decode()
+
+
+def _shown(one: Finding, separator: str) -> dict[str, Any]:
+    """Cells of the table by name, and of a similar row its texts."""
+    similar = one.other.texts if one.other and one.problem in findings.NEAR else ()
+    return {**dict(zip(findings.COLUMNS, one.cells(separator))), "is_train": one.row.is_train, "similar": similar}
 
 
 def written_with(page: Path) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "devices", "data", "kernels", "features", "teacher"
+START, FOLDS, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "folds", "devices", "data", "kernels", "features", "teacher"
 GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
     "graph",
     "first_steps",
@@ -31,6 +31,7 @@ CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "p
 # The parts in the order of a run, with their display names.
 PARTS: Mapping[str, str] = {
     START: "start of Python, imports",
+    FOLDS: "folds, before the final model",
     DEVICES: "setting up devices",
     DATA: "reading data and settings",
     KERNELS: "building or loading native kernels",

@@ -41,7 +41,6 @@ _OTHER_TEXTS = {
     1: "one text, but the model was trained on pairs; give two (for a table: --text_a and --text_b)",
     2: "two texts, but the model was trained on single ones; give one (for a table: --text_a)",
 }
-COLUMNS = tuple(field.name for field in dataclasses.fields(RowColumns))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +74,8 @@ class SentenceFamily(Family):
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
         """Uses the default metrics: those of the task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
-        given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
+        separator = {name: record[name] for name in ("label_separator",) if name in record}
+        given = {**separator, **dataclasses.asdict(RowColumns.of(record))}
         return cls(
             labels, kind, metrics.usual(kind, len(labels)), texts=recorded_texts(record), decision=Decision.of(record), **given
         )
@@ -93,10 +93,13 @@ class SentenceFamily(Family):
         field = _LABELS[self.kind]
         return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
 
+    @property
+    def columns(self) -> RowColumns:
+        return RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
+
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
         """Requires the number of texts per row used in training."""
-        columns = RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
-        examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=columns)
+        examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=self.columns)
         for number, example in enumerate(examples):
             self._refuse_other_texts(example, f"{split}: row {number}")
         if labelled and self.kind != REGRESSION:

@@ -30,6 +30,18 @@ class RowColumns:
     label_column: str = _LABEL
     id_column: str | None = None
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> RowColumns:
+        """Those of a training, by name; the usual ones if the settings number the columns of a file."""
+        if all(part.strip().isdecimal() for part in (settings.get("text_a") or "").split(",")):
+            return cls()
+        return cls(**{field.name: settings[field.name] for field in dataclasses.fields(cls) if field.name in settings})
+
+    @property
+    def named(self) -> list[str]:
+        """Keys of the texts that are not the usual ones."""
+        return [part.strip() for text in (self.text_a, self.text_b) if text for part in text.split(",")]
+
     def required(self, row: Any, *, labelled: bool) -> Any:
         """Returns the row; raises `RowError` if it lacks a named column."""
         if not isinstance(row, Mapping):

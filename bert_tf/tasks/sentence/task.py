@@ -22,7 +22,7 @@ from bert_tf.tasks.file_task import FileTask
 from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import usual_texts
+from bert_tf.tasks.sentence.rows import RowColumns, usual_texts
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
@@ -63,8 +63,15 @@ class CustomTask(FileTask):
         return self._label_column.discover(self._table(self._settings.train_file), may_have_header=self._may_have_header)
 
     def _sentences(self) -> SentenceFamily:
-        kind = self._settings.problem
-        return SentenceFamily(self.labels, kind, metrics.usual(kind, len(self.labels)), self._settings.label_separator)
+        kind, columns = self._settings.problem, dataclasses.asdict(self.row_columns)
+        return SentenceFamily(
+            self.labels, kind, metrics.usual(kind, len(self.labels)), self._settings.label_separator, **columns
+        )
+
+    @property
+    def row_columns(self) -> RowColumns:
+        """Keys of rows in memory: the columns of the files, if these have names."""
+        return RowColumns.of(vars(self._settings))
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
         path = self.file(data_dir, split)

@@ -21,7 +21,7 @@ from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows
 from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.similarity import predictions as pairs_of
@@ -36,6 +36,7 @@ class SimilarityFamily(Family):
     """Pairs with scores, learned by the cosine. Predictions are [E, 2, D] vectors of both texts."""
 
     highest_score: float = 1.0  # score at cosine 1; the lowest is 0
+    columns: RowColumns = USUAL  # of rows in memory
 
     kind: ClassVar[str] = SIMILARITY
     targets: ClassVar[tuple[Field, ...]] = PAIR_FIELDS
@@ -50,7 +51,7 @@ class SimilarityFamily(Family):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SimilarityFamily:
-        return cls(record["highest_score"])
+        return cls(record["highest_score"], RowColumns.of(record))
 
     def as_trained(self, record: Mapping[str, Any]) -> SimilarityFamily:
         """Uses the scores of a trained similarity model; unchanged for other models."""
@@ -67,7 +68,7 @@ class SimilarityFamily(Family):
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
         """Every row must have two texts and a score within bounds."""
-        examples = read_rows(rows, split, kind=REGRESSION if labelled else None)
+        examples = read_rows(rows, split, kind=REGRESSION if labelled else None, columns=self.columns)
         for number, example in enumerate(examples):
             if example.text_b is None:
                 raise DataError(f"row {number}: one text, but pairs are compared; give two", split)
@@ -123,7 +124,7 @@ class ContrastiveFamily(SimilarityFamily):
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContrastiveFamily:
-        return cls(record.get("highest_score", cls.highest_score), record["temperature"])
+        return cls(record.get("highest_score", cls.highest_score), RowColumns.of(record), record["temperature"])
 
     def as_trained(self, record: Mapping[str, Any]) -> ContrastiveFamily:
         """Uses the temperature of a trained contrastive model; unchanged for other models."""
@@ -185,7 +186,7 @@ class PairsTask(CustomTask):
 
     @functools.cached_property
     def family(self) -> SimilarityFamily:
-        return SimilarityFamily(self._pairs.highest_score)
+        return SimilarityFamily(self._pairs.highest_score, self.row_columns)
 
     def _texts(self, table: tables.Table) -> list[list[str]]:
         texts = super()._texts(table)
@@ -202,7 +203,7 @@ class ContrastiveTask(PairsTask):
         """Reads the header of the dev file, if any, to find out whether it has scores; raises `DataError`."""
         dev = self._files[DEV]
         scored = bool(dev) and self._is_labelled(self._table(dev or ""), DEV)
-        return ContrastiveFamily(self._pairs.highest_score, self._pairs.temperature, scored)
+        return ContrastiveFamily(self._pairs.highest_score, self.row_columns, self._pairs.temperature, scored)
 
     def _is_labelled(self, table: tables.Table, split: str) -> bool:
         return split == DEV and table.has(self._settings.label_column)

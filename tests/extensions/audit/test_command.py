@@ -65,6 +65,7 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
     text = audited.page.read_text(encoding="utf-8")
     assert "&lt;script&gt;alert(1)" in text
     assert "<script>alert" not in text
+    assert '<small>train:t13</small><span dir="auto">rain came over the old red one and went far</span>' in text
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert page.scripts.source(script) in text.replace("&#39;", "'")

@@ -85,7 +85,7 @@ def rows(*given):
 
 def exact(*given):
     found = rows(*given)
-    return [(one.problem, one.row.name, one.other) for one in duplicates.exact(found, duplicates.keys(found))]
+    return [(one.problem, one.row.name, one.other.name) for one in duplicates.exact(found, duplicates.keys(found))]
 
 
 @pytest.mark.parametrize("text", ["He  left!", "HE LEFT", "\uff28e\u00a0left.", '"He left", ...'])
@@ -129,7 +129,7 @@ def test_near_duplicates_are_leaks_across_splits_and_the_same_in_blocks(monkeypa
         ("dev", "at six the old man went home", "a"),
     )
     near = duplicates.near(found, duplicates.keys(found), 0.65)
-    assert sorted((one.problem, one.row.name, one.other) for one in near) == [
+    assert sorted((one.problem, one.row.name, one.other.name) for one in near) == [
         ("near_duplicate", "train:1", "train:0"),
         ("near_leak", "train:0", "dev:3"),
     ]

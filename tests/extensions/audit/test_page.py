@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from benchmarks import browser
 from bert_tf.extensions.audit import findings, page
 from bert_tf.extensions.audit.findings import Finding
 from bert_tf.tasks import corrections
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from tests.report import browser
 from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
 
 pytestmark = pytest.mark.slow
@@ -45,8 +45,8 @@ def path(tmp_path_factory):
     suggested = ('"b"', "=c", '"b"')
     errors = [Finding(findings.LABEL, place / 10, row(place), label) for place, label in enumerate(suggested)]
     others = [
-        Finding(findings.LEAK, 1.0, row(3), other="dev:dev-3"),
-        Finding(findings.LEAK, 1.0, row(3, "dev"), other="train:train-3"),
+        Finding(findings.LEAK, 1.0, row(3), other=row(3, "dev")),
+        Finding(findings.LEAK, 1.0, row(3, "dev"), other=row(3)),
         Finding(findings.OUTLIER, 0.5, row(2)),
         Finding(findings.OUTLIER, 0.6, row(4)),
     ]

@@ -14,17 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _LIMIT = 60.0  # seconds
 
 
+class BrowserError(Exception):
+    """The browser refused a command, or does not answer."""
+
+
 def find() -> str:
-    """Returns the path of a Chromium."""
+    """Returns the path of a Chromium; FileNotFoundError without one."""
     path = next((path for path in map(shutil.which, NAMES) if path), None)
     if path is None:
-        pytest.fail(f"no Chromium on the PATH ({', '.join(NAMES)}): apt-get install chromium", pytrace=False)
+        raise FileNotFoundError(f"no Chromium on the PATH ({', '.join(NAMES)}): apt-get install chromium")
     return path
 
 
@@ -84,7 +86,8 @@ class Browser:
     def evaluate(self, expression: str) -> Any:
         """Returns the value of an expression in the page, awaited where it is a promise."""
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer
+        if "exceptionDetails" in answer:
+            raise BrowserError(answer)
         return answer["result"].get("value")
 
     def picture(self, selector: str, height: float) -> bytes:
@@ -108,7 +111,8 @@ class Browser:
         while True:
             answer = self._take()
             if answer.get("id") == number:
-                assert "error" not in answer, answer
+                if "error" in answer:
+                    raise BrowserError(answer)
                 result: dict[str, Any] = answer["result"]
                 return result
 
@@ -117,8 +121,10 @@ class Browser:
         limit = time.monotonic() + _LIMIT
         while b"\0" not in self._rest:
             part = self._answers.read(1 << 16)
-            assert part, "the browser is gone"
-            assert time.monotonic() < limit, "the browser does not answer"
+            if not part:
+                raise BrowserError("the browser is gone")
+            if time.monotonic() > limit:
+                raise BrowserError("the browser does not answer")
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
