@@ -60,7 +60,10 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
             problems.append(f"{named}: name it otherwise, as a name of Python that is not taken")
             continue
         try:
-            usable[point.name] = point.load().EXTENSION
+            one = point.load().EXTENSION
+            if not isinstance(one, Extension):
+                raise TypeError(f"EXTENSION is {one!r:.40}, no bert_tf.extension.Extension")
+            usable[point.name] = one
         except Exception as error:  # whatever a module does when it is imported
             problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")
     return usable, tuple(problems)

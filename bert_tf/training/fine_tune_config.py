@@ -47,6 +47,7 @@ ExtensionSettings = dataclasses.make_dataclass(
     [(name, Any, group(cast(type, one.settings), one.section)) for name, one in _OF_EXTENSIONS.items()],
     frozen=True,
 )
+ExtensionSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
 
 
 @dataclasses.dataclass(frozen=True)

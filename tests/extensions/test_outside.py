@@ -81,6 +81,7 @@ EXTENSION = Extension(settings=Own)
             "extension confident (confident): ModuleNotFoundError: No module",
         ),
         ("confident", "", "extension confident (confident): AttributeError: module 'confident' has no attribute 'EXTENSION'"),
+        ("confident", "EXTENSION = 1", "extension confident (confident): TypeError: EXTENSION is 1, no bert_tf.extension"),
         ("track", "EXTENSION = None", "extension track (confident): name it otherwise"),
         ("my-own", "EXTENSION = None", "extension my-own (confident): name it otherwise"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
