@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import library
+from bert_tf.tokenization import library, text_rules
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
@@ -190,12 +190,22 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
         record = _record(documents.read_json(source / CONFIG_NAME), weights)
         if record:
+            record.update(_length(source, config))
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
         for name in {vocabulary, *TOKENIZER_FILES}:
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
         write_sums(temporary)
+
+
+def _length(source: Path, config: BertConfig) -> dict[str, int]:
+    """Word pieces to which the tokenizer of transformers cuts texts; empty if it does not say."""
+    path = source / text_rules.CONFIG
+    values = documents.json_value(documents.read_text(path)) if path.is_file() else {}
+    length = values.get("model_max_length") if isinstance(values, dict) else None
+    is_known = isinstance(length, int) and 2 < length <= config.max_position_embeddings  # 10^30 stands for unknown
+    return {"max_seq_length": int(cast(int, length))} if is_known else {}
 
 
 def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:

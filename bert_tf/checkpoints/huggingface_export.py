@@ -131,7 +131,10 @@ def write(
         tensors[names[POSITIONS]] = np.pad(tensors[names[POSITIONS]], [(ENCODERS[config.model_type].first_position, 0), (0, 0)])
     path = folder / WEIGHTS_NAME
     with atomic.as_os_errors(path, safetensors.SafetensorError):
+        path.touch()
+        mode = path.stat().st_mode  # of the user's umask; the library makes the file anew, for the user alone
         safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
+        path.chmod(mode)
     values = {**_config(config, known), **_labelled(known, tensors, labels), **(facts or {})}
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")

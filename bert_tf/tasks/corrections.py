@@ -66,7 +66,8 @@ def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relab
     for path, found in ((exclude, out), (relabel, labels)):
         unknown = [guid for guid in found if guid not in known]
         if unknown:
-            raise DataError(f"{len(unknown)} ids are not among the training rows; the first is {unknown[0]!r}", path)
+            text = f"{len(unknown)} of {len(found)} ids are not those of training rows; the first is {unknown[0]!r}"
+            raise DataError(f"{text}, a training row is {examples[0].guid!r}", path)
     kept = [example for example in examples if example.guid not in out]
     if not kept:
         raise DataError("excludes every training row", exclude)

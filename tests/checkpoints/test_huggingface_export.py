@@ -10,6 +10,7 @@ from bert_tf.checkpoints import huggingface, huggingface_export
 from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import CHOICE, MULTI_LABEL, PRETRAINING, SPAN, TAGS
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.tiny import random_weights
 
 pytestmark = pytest.mark.versions
@@ -53,6 +54,23 @@ def test_labels_and_activation_have_the_names_that_transformers_has(tmp_path):
     assert found["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
     assert found["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
     assert found["hidden_act"] == "gelu_pytorch_tanh"  # of published checkpoints: the tanh form
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("12", 12), (str(CONFIG.max_position_embeddings + 1), None), (f"1{'0' * 30}", None), ('"x"', None)]
+)
+def test_a_fine_tuned_folder_is_read_back_with_its_labels_and_length(tmp_path, written, read):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    huggingface_export.write(folder, {**WEIGHTS, **CLASSIFIER}, CONFIG, labels=("no", "maybe", "yes"))
+    assert (folder / "model.safetensors").stat().st_mode == (folder / "config.json").stat().st_mode
+    pieces = [*SPECIAL_TOKENS, *(f"w{number}" for number in range(CONFIG.vocab_size - len(SPECIAL_TOKENS)))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (folder / "tokenizer_config.json").write_text(f'{{"model_max_length": {written}}}')
+    huggingface.convert(folder, tmp_path / "converted")
+    record = json.loads((tmp_path / "converted" / "run_config.json").read_text())["training"]
+    assert record["labels"] == ["no", "maybe", "yes"]
+    assert record.get("max_seq_length") == read
 
 
 def test_names_of_no_place_there_are_left_out(tmp_path):

@@ -67,7 +67,7 @@ def test_an_audit_says_what_to_do_with_each_row(file):
 @pytest.mark.parametrize(
     ("exclude", "relabel", "problem"),
     [
-        ("train-9\n", None, "1 ids are not among the training rows; the first is 'train-9'"),
+        ("train-9\n", None, "1 of 1 ids are not those of training rows; the first is 'train-9', a training row is '"),
         ("".join(f"train-{n}\n" for n in range(4)), None, "excludes every training row"),
         (None, "train-1,c\n", "train-1: unknown label 'c' (known: a, b)"),
         (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
