@@ -8,7 +8,7 @@ import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from bert_tf import extension, home
 from bert_tf.errors import BertError, unknown_name
@@ -64,8 +64,11 @@ _COMPUTE = frozenset(
 )  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {
-    group: {**lines, **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group}}
-    for group, lines in _OF_CORE.items()
+    group: {
+        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
+        **_OF_CORE.get(group, {}),
+    }
+    for group in dict.fromkeys((*_OF_CORE, *(command.group for command in _OF_EXTENSIONS.values() if command.group)))
 }
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
@@ -93,7 +96,7 @@ def _program() -> str:
 
 def main(argv: list[str]) -> int:
     """Runs a command; returns its exit status, 2 if it is missing or unknown."""
-    extension.refuse_broken()
+    _refuse_misplaced()
     given = argv[1] if len(argv) > 1 else None
     name = _ALIASES.get(str(given), given)
     if name in _HELP:
@@ -114,20 +117,27 @@ def main(argv: list[str]) -> int:
 
 def operation(name: str) -> Command | Actions:
     """The declaration of a command, from its module in `bert_tf.operations`, or of an extension."""
+    is_core = any(name in commands for commands in _OF_CORE.values())
     module = f"bert_tf.operations.{name.replace('-', '_')}"
-    declaration = _OF_EXTENSIONS[name].declaration if name in _OF_EXTENSIONS else f"{module}:COMMAND"
-    found = cast("Command | Actions", _load(declaration))
+    found: Command | Actions = extension.load(f"{module}:COMMAND" if is_core else _OF_EXTENSIONS[name].declaration)
     more = {key.partition(" ")[2]: one for key, one in _OF_EXTENSIONS.items() if key.startswith(f"{name} ")}
     if not more:
         return found
-    actions = cast("Actions", found)
-    added = {key: _load(one.declaration) for key, one in more.items()}
-    return dataclasses.replace(actions, actions={**added, **actions.actions})
+    if not hasattr(found, "actions"):
+        raise BertError(f"an extension adds {name} {min(more)}, but {name} has no actions; correct or uninstall its package")
+    added = {key: extension.load(one.declaration) for key, one in more.items()}
+    return dataclasses.replace(found, actions={**added, **found.actions})
 
 
-def _load(declaration: str) -> Any:
-    place, _, name = declaration.partition(":")
-    return getattr(importlib.import_module(place), name)
+def _refuse_misplaced() -> None:
+    """Raises BertError for a command of an extension that a command of the core is, or for an action of no command."""
+    extension.refuse_broken()
+    core = {name for commands in _OF_CORE.values() for name in commands}
+    for name in _OF_EXTENSIONS:
+        if name in core:
+            raise BertError(f"an extension names its command {name}, which there is already; correct or uninstall its package")
+        if " " in name and name.partition(" ")[0] not in COMMANDS:
+            raise BertError(f"an extension adds {name!r}, but there is no such command; correct or uninstall its package")
 
 
 def _benchmark(argv: list[str]) -> int:

@@ -28,8 +28,9 @@ class NewCommand(NamedTuple):
     line: str = ""  # what it does, in --help
 
 
+@dataclasses.dataclass(frozen=True)
 class Settings:
-    """Base of an extension's dataclass of settings."""
+    """Base of an extension's dataclass of settings; itself it has none."""
 
     def check(self) -> None:
         """Raises FlagError; called before TensorFlow is imported, if a setting was given."""
@@ -39,7 +40,7 @@ class Settings:
 class Extension:
     """What a feature adds; nothing by default."""
 
-    settings: type | None = None  # dataclass of its flags, derived from `Settings`
+    settings: type[Settings] = Settings  # its flags
     section: str = "Training"  # of --help, in which they are listed
     programs: tuple[str, ...] = ("fine-tune", "pretrain", "distill")  # training commands that take them
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
@@ -63,6 +64,9 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
             one = point.load().EXTENSION
             if not isinstance(one, Extension):
                 raise TypeError(f"EXTENSION is {one!r:.40}, no bert_tf.extension.Extension")
+            taken = {name for other in usable.values() for name in other.commands if name in one.commands}
+            if taken:
+                raise ValueError(f"there is a command {min(taken)} already")
             usable[point.name] = one
         except Exception as error:  # whatever a module does when it is imported
             problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")

@@ -91,7 +91,7 @@ def test_what_fails_at_an_import_is_one_line(error, status, line, monkeypatch, c
     def fail(_):
         raise error
 
-    replace_import(monkeypatch, fail)
+    monkeypatch.setattr(front.extension, "load", fail)
     assert front.run(["bert_tf", "classifier"]) == status
     said = capsys.readouterr().err
     assert line in said

@@ -8,7 +8,7 @@ import functools
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
 
 
-_OF_EXTENSIONS = {name: one for name, one in extension.found().items() if one.settings}
+_OF_EXTENSIONS = extension.found()
 ExtensionSettings = dataclasses.make_dataclass(
     "ExtensionSettings",
-    [(name, Any, group(cast(type, one.settings), one.section)) for name, one in _OF_EXTENSIONS.items()],
+    [(name, Any, group(one.settings, one.section)) for name, one in _OF_EXTENSIONS.items()],
     frozen=True,
 )
 ExtensionSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
@@ -76,14 +76,15 @@ class FineTuneConfig:
         return {name: settings for name, settings in every.items() if changed(settings)}
 
     @functools.cached_property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> Mapping[str, Part]:
+        """What the extensions that are asked for add to a run, by their names."""
         parts = {name: _OF_EXTENSIONS[name].part for name in self.asked}
-        return tuple(extension.load(part)(self.asked[name]) for name, part in parts.items() if part)
+        return {name: extension.load(part)(self.asked[name]) for name, part in parts.items() if part}
 
 
 def _foreign(program: str) -> frozenset[str]:
     """Settings of extensions that a program does not take."""
-    kinds = [cast(type, one.settings) for one in _OF_EXTENSIONS.values() if program not in one.programs]
+    kinds = [one.settings for one in _OF_EXTENSIONS.values() if program not in one.programs]
     return frozenset(setting_names(*kinds))
 
 
@@ -91,7 +92,7 @@ def _refuse_unusable() -> None:
     extension.refuse_broken()
     names = collections.Counter(setting_names(FineTuneConfig))
     for name, one in _OF_EXTENSIONS.items():
-        taken = [row.name for row in settings_of(cast(type, one.settings)) if names[row.name] > 1]
+        taken = [row.name for row in settings_of(one.settings) if names[row.name] > 1]
         if taken:
             raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
 
@@ -263,7 +264,7 @@ _DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tent
 
 def _pretrain_rows(*kinds: type, also: str = "") -> tuple[Setting, ...]:
     """Rows of kinds, and of extensions that are listed in the section `also`."""
-    kinds = (*kinds, *(cast(type, one.settings) for one in _OF_EXTENSIONS.values() if one.section == also))
+    kinds = (*kinds, *(one.settings for one in _OF_EXTENSIONS.values() if one.section == also))
     rows = (row for row in settings_of(*kinds) if not row.of_labels and row.name not in _foreign(PRETRAIN))
     changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)

@@ -27,7 +27,7 @@ class Part:
         """Raises FlagError, or warns, when the data are read."""
 
     def head(self) -> Callable[[Head], Head] | None:
-        """What wraps the head in training, to add to its loss; at most one part of a run does."""
+        """What wraps the head in training, to change its loss; only one part of a run may, and none in distillation."""
 
     def hooks(self, job: Job) -> Sequence[Hook]:
         """Hooks of the training, on the chief."""

@@ -81,11 +81,20 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
             examples[UNLABELLED] = more
     decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
-    for part in settings.parts:
-        part.check(job)
+    _check_parts(job)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
+
+
+def _check_parts(job: Job) -> None:
+    """Checks what extensions add to a run; FlagError if several would change its loss, as a teacher does."""
+    parts = job.settings.parts
+    for part in parts.values():
+        part.check(job)
+    changing = [name for name, part in parts.items() if part.head() is not None] + ["distill"] * (job.teacher is not None)
+    if len(changing) > 1:
+        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
@@ -160,7 +169,7 @@ def _log_origins(
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
         default = "of distillation" if settings.program == DISTILL else "for the default checkpoint"
-        of_parts = [name for name, part in zip(settings.asked, settings.parts) if part.recipe(task.family) is not None]
+        of_parts = [name for name, part in settings.parts.items() if part.recipe(task.family) is not None]
         log.info("recipe %s: %s", f"of --{of_parts[0]}" if of_parts else default, flags(chosen))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
     dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}

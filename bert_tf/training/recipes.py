@@ -43,7 +43,7 @@ def with_recipe(
         recipe.update(_RECIPES[settings.program])
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
-    for part in settings.parts:
+    for part in settings.parts.values():
         own = part.recipe(family)
         recipe = recipe if own is None else dict(own)
     chosen = _left_open(settings, recipe)

@@ -92,8 +92,10 @@ def train(
         at_end,
         begin,
     )
-    asked = [hook for part in job.settings.parts for hook in part.hooks(job)]
-    watchers = [*asked, describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
+    watchers: list[run.Hook] = []
+    if machine.is_chief:
+        watchers += [hook for part in job.settings.parts.values() for hook in part.hooks(job)]
+        watchers.append(describe.VariablesHook(job.output_dir, plan.loaded))
     watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) if plan.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
@@ -107,7 +109,7 @@ def _around(job: Job, labelled: TrainingRows) -> tuple[TrainingRows, Callable[[H
         from bert_tf.training import distillation
 
         return distillation.taught(job, job.teacher, labelled)
-    return labelled, next((around for part in job.settings.parts if (around := part.head()) is not None), None)
+    return labelled, next((around for part in job.settings.parts.values() if (around := part.head()) is not None), None)
 
 
 def _then(job: Job) -> tuple[Phase, ...]:
@@ -154,7 +156,7 @@ def _claim(job: Job, record: Mapping[str, Any]) -> None:
     for name, text in job.vocabulary.files().items():
         atomic.write_text(job.output_dir / name, text)
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
-    for part in job.settings.parts:
+    for part in job.settings.parts.values():
         part.claimed(job)
 
 

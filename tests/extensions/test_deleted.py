@@ -48,7 +48,7 @@ def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     one = extension.found()[name]
     told = copies.run(tmp_path, "fine-tune", "--help=all").stdout
     assert "--task_name" in told
-    for row in settings_of(*filter(None, [one.settings])):
+    for row in settings_of(one.settings):
         assert f"--{row.name}" not in told
         assert f"--[no]{row.name}" not in told
     for command in one.commands:

@@ -71,6 +71,11 @@ class Own(Settings):
 EXTENSION = Extension(settings=Own)
 """
 
+COMMANDS = """
+from bert_tf.extension import Extension, NewCommand
+EXTENSION = Extension(commands={{"{}": NewCommand("x:y", "Own", "does something")}})
+"""
+
 
 @pytest.mark.parametrize(
     ("name", "code", "message"),
@@ -84,6 +89,13 @@ EXTENSION = Extension(settings=Own)
         ("confident", "EXTENSION = 1", "extension confident (confident): TypeError: EXTENSION is 1, no bert_tf.extension"),
         ("track", "EXTENSION = None", "extension track (confident): name it otherwise"),
         ("my-own", "EXTENSION = None", "extension my-own (confident): name it otherwise"),
+        (
+            "confident",
+            COMMANDS.format("track"),
+            "extension confident (confident): ValueError: there is a command track",
+        ),
+        ("confident", COMMANDS.format("predict"), "an extension names its command predict, which there is already"),
+        ("confident", COMMANDS.format("nothing x"), "an extension adds 'nothing x', but there is no such command"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
     ],
 )
@@ -91,3 +103,24 @@ def test_a_broken_one_is_one_line(name, code, message, tmp_path):
     done = copies.run(install(tmp_path, name, code), "fine-tune", "--help")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert done.stderr.startswith(f"error: {message}")
+
+
+def test_an_action_of_a_command_without_actions_is_one_line(tmp_path):
+    done = copies.run(install(tmp_path, "confident", COMMANDS.format("predict x")), "predict", "--help")
+    assert (done.returncode, done.stderr.partition(";")[0]) == (
+        2,
+        "error: an extension adds predict x, but predict has no actions",
+    )
+
+
+def test_a_command_may_have_a_group_of_its_own(tmp_path):
+    told = copies.run(install(tmp_path, "confident", COMMANDS.format("own")), "--help").stdout
+    assert "Own:\n  own " in told
+
+
+def test_two_changes_of_the_loss_are_refused(trained):
+    installed, out, _ = trained
+    flags = tiny.write_project(out.parent / "two").flags(out.parent / "two", do_train=True, num_train_steps=2)
+    done = copies.run(installed, "fine-tune", *flags, "--confidence_penalty=0.5", "--contrastive_weight=0.5")
+    assert done.returncode == 2
+    assert "error: few_labels and confident change the loss: leave the settings of all but one out" in done.stderr

@@ -78,7 +78,7 @@ def _hints(s: Setting, seconds: float) -> Mapping[str, tuple[tuple[bool, str, st
         ),
         HOST_BOUND: (
             (s.accumulation_steps > 1, _PARTS_FLAG, "fewer parts are fewer and larger operations"),
-            (s.gpu and not s.xla, "--xla", "joins many small operations into few"),
+            (not s.xla, "--xla", "joins many small operations into few"),
             (True, _BATCH_SIZE, "a larger batch gives each operation more to compute"),
         ),
         COMMUNICATION_BOUND: (
