@@ -8,7 +8,7 @@ import itertools
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from bert_tf import extension, home
 from bert_tf.errors import BertError, unknown_name
@@ -126,7 +126,8 @@ def operation(name: str) -> Command | Actions:
     if not hasattr(found, "actions"):
         raise BertError(f"an extension adds {name} {min(more)}, but {name} has no actions; correct or uninstall its package")
     added = {key: extension.load(one.declaration) for key, one in more.items()}
-    return dataclasses.replace(found, actions={**added, **found.actions})
+    actions = cast("Actions", found)
+    return dataclasses.replace(actions, actions={**added, **actions.actions})
 
 
 def _refuse_misplaced() -> None:

@@ -192,7 +192,9 @@ def refused_without_tensorflow(tmp_path, command_lines) -> list[str]:
     """The messages of commands in one process."""
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "from bert_tf.__main__ import main\n"
+        "from bert_tf.__main__ import main, quick_import\n"
+        # A thread that loads libraries holds standard error back meanwhile: of several commands, lines would change places.
+        "quick_import.load_ahead = lambda: None\n"
         f"for line in {list(command_lines)}:\n"
         "    status = main(['x', *line.split()])\n"
         "    sys.stderr.write(f'{status} {\"tensorflow\" in sys.modules} {line}\\n')"
