@@ -3,6 +3,10 @@
 from bert_tf.errors import BertError as BertError
 from bert_tf.explanations.explanation import Explanation as Explanation
 from bert_tf.extensions.audit.command import audit_data as audit_data
+from bert_tf.extensions.average.command import average_checkpoints as average_checkpoints
+from bert_tf.extensions.calibrate.command import calibrate as calibrate
+from bert_tf.extensions.calibrate.fit import Calibrated as Calibrated
+from bert_tf.extensions.distill.command import distill as distill
 from bert_tf.extensions.memory_trace.command import memory_diff as memory_diff
 from bert_tf.extensions.memory_trace.command import memory_peak as memory_peak
 from bert_tf.extensions.memory_trace.command import memory_report as memory_report
@@ -20,9 +24,7 @@ from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
 from bert_tf.library.seed_runs import FoldRuns as FoldRuns
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
-from bert_tf.operations.calibrate import calibrate as calibrate
 from bert_tf.operations.card import write_card as write_card
-from bert_tf.operations.checkpoint.average import average_checkpoints as average_checkpoints
 from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
 from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint
 from bert_tf.operations.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
@@ -31,7 +33,6 @@ from bert_tf.operations.checkpoint.rewrite import strip_checkpoint as strip_chec
 from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
-from bert_tf.operations.distill import distill as distill
 from bert_tf.operations.encode import encode_file as encode_file
 from bert_tf.operations.encode import encoder as encoder
 from bert_tf.operations.estimators import BertClassifier as BertClassifier
@@ -60,7 +61,6 @@ from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.tasks.in_memory import SpanTask as SpanTask
 from bert_tf.tasks.in_memory import TagTask as TagTask
-from bert_tf.training.calibration import Calibrated as Calibrated
 from bert_tf.vectors.text_encoder import Encoder as Encoder
 
 __version__: str

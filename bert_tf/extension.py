@@ -13,9 +13,12 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf.errors import BertError
+
+if TYPE_CHECKING:
+    from bert_tf.training.fine_tune_config import FineTuneConfig
 
 _GROUP = "bert_tf.extensions"
 
@@ -26,13 +29,14 @@ class NewCommand(NamedTuple):
     declaration: str  # module:name of an `operations.command.Command` or `Actions`
     group: str = ""  # in --help
     line: str = ""  # what it does, in --help
+    computes: bool = False  # always uses TensorFlow, which is then loaded ahead
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Base of an extension's dataclass of settings; itself it has none."""
 
-    def check(self) -> None:
+    def check(self, config: FineTuneConfig) -> None:
         """Raises FlagError; called before TensorFlow is imported, if a setting was given."""
 
 
@@ -42,10 +46,12 @@ class Extension:
 
     settings: type[Settings] = Settings  # its flags
     section: str = "Training"  # of --help, in which they are listed
-    programs: tuple[str, ...] = ("fine-tune", "pretrain", "distill")  # training commands that take them
+    programs: tuple[str, ...] = ()  # training commands that take them; empty: all
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
+    decides: bool = False  # its part fits the decision rule of the model; not for parts of the data
+    shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +32,7 @@ def of_extensions(runs: Sequence[Run]) -> list[Panel]:
 
 def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
     return bool(one.panel) and any(
-        any(run.folder.glob(name.rstrip("/"))) for run in runs for names in one.files for name in names
+        any(run.folder.glob(name.rstrip("/"))) for run in runs for name in (*one.shows, *itertools.chain(*one.files))
     )
 
 

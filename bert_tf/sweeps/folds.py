@@ -39,16 +39,16 @@ from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
-from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
 from bert_tf.training.fold_task import FoldTask, Part, Whole, groups_of
-from bert_tf.training.settings import CalibrationSettings, FoldSettings, RowSettings, SeedSettings
+from bert_tf.training.settings import FoldSettings, RowSettings, SeedSettings
 from bert_tf.training.sources import DataSource
 
 OUT_OF_FOLD = "out_of_fold.tsv"
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 
 _NO_FOLDS = defaults(SeedSettings, FoldSettings)
-_NOT_OF_FOLDS = defaults(RowSettings, CalibrationSettings)  # for all rows before they are divided, and for the final model
+_NOT_OF_FOLDS = {**defaults(RowSettings), **undecided()}  # for all rows before they are divided, and for the final model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Series:
 def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
     """Trains each fold, writes the out-of-fold predictions, and trains the final model; finished folds survive an error."""
     _check(config, environment)
-    own, data = preparation.find_task(config, task, {}, environment)
+    own, data = preparation.find_task(config, task, None, environment)
     with run_folder.writing(config.output.folder):
         folds = _folds(config, own, data)
         results, outputs, stopped_by = _trained(folds, task, environment)
@@ -140,7 +140,7 @@ def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
 
 def train_one(config: FineTuneConfig, fold: int, private: str, environment: Mapping[str, str]) -> FineTuned:
     """Trains a fold of a series in a process of its own, and leaves its outputs in the folder of the series' process."""
-    task, data = preparation.find_task(config, None, {}, environment)
+    task, data = preparation.find_task(config, None, None, environment)
     folds = _folds(config, task, data)
     done = fine_tune(folds.run(fold), environment=environment, task=folds.task_of(fold))
     if done.stopped_by is None:

@@ -19,9 +19,9 @@ from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
-from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
 from bert_tf.training.fold_task import FoldTask, Part, Whole
-from bert_tf.training.settings import CalibrationSettings, RowSettings
+from bert_tf.training.settings import RowSettings
 
 FOLDER = "held_out"  # in the run's folder
 
@@ -30,7 +30,7 @@ _SEED = 0  # the same examples for all runs
 
 def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) -> tuple[FineTuned, dict[str, float]]:
     """Trains and evaluates without a share of the dev examples; returns the metrics on these too, as held_out_accuracy."""
-    task, data = preparation.find_task(config, None, {}, environment)
+    task, data = preparation.find_task(config, None, None, environment)
     wholes: dict[str, Whole] = {}
     for purpose in (TRAIN, DEV):
         split, *_ = task.splits(data.folder, purpose)
@@ -47,7 +47,7 @@ def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) 
         return done, {}
     folder = config.output.folder
     evaluated = {
-        **defaults(CalibrationSettings),  # the rules of the run are followed
+        **undecided(),  # the rules of the run are followed
         "init_checkpoint": str(folder),
         "output_dir": str(folder / FOLDER),
         "do_train": False,

@@ -11,7 +11,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.head_spec import HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.tables import Report, refuse
 from bert_tf.tasks.text_lines import Source

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import re
 import types
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, changed, group, named, replaced, sections_of, setting_names, settings_of, values_of
+from bert_tf.settings import (
+    Setting,
+    changed,
+    defaults,
+    group,
+    named,
+    replaced,
+    sections_of,
+    setting_names,
+    settings_of,
+    values_of,
+)
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.names import PRETRAINING as TEXTS
@@ -25,20 +35,25 @@ from bert_tf.training.settings import (
     POLYNOMIAL,
     ActionSettings,
     DataSettings,
-    DistillSettings,
     FoldSettings,
     InferenceSettings,
     ModelSettings,
     OutputSettings,
     SpeedSettings,
-    TextSettings,
     TrainSettings,
 )
 
 if TYPE_CHECKING:
     from bert_tf.training.part import Part
 
-FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
+
+class Program(NamedTuple):
+    """A command that trains."""
+
+    name: str
+    flags: frozenset[str]  # settings that it takes
+    recipe: Mapping[str, float | str]  # values of settings that nobody gave, see `recipes`
+    recipe_of: str = "the default checkpoint"
 
 
 _OF_EXTENSIONS = extension.found()
@@ -61,10 +76,9 @@ class FineTuneConfig:
     speed: SpeedSettings = group(SpeedSettings, "Speed (exact and on by default; the last four change order or numbers)")
     devices: DeviceSettings = group(DeviceSettings, "Devices and distribution (docs/commands.md: which flags for my machine)")
     output: OutputSettings = group(OutputSettings, "Output")
-    distillation: DistillSettings = group(DistillSettings)
     extensions: Any = group(ExtensionSettings)
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
-    program: str = FINE_TUNE  # or PRETRAIN, or DISTILL
+    program: Program = dataclasses.field(default_factory=lambda: FINE_TUNE)
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         return replaced(self, values)
@@ -75,16 +89,25 @@ class FineTuneConfig:
         every = {name: getattr(self.extensions, name) for name in _OF_EXTENSIONS}
         return {name: settings for name, settings in every.items() if changed(settings)}
 
-    @functools.cached_property
-    def parts(self) -> Mapping[str, Part]:
-        """What the extensions that are asked for add to a run, by their names."""
+    @property
+    def deciding(self) -> str | None:
+        """The extension that fits the decision rule of the model; None if nothing does."""
+        return next((name for name in self.asked if _OF_EXTENSIONS[name].decides), None)
+
+    def parts(self) -> dict[str, Part]:
+        """Makes what the extensions that are asked for add to a run, by their names."""
         parts = {name: _OF_EXTENSIONS[name].part for name in self.asked}
         return {name: extension.load(part)(self.asked[name]) for name, part in parts.items() if part}
 
 
-def _foreign(program: str) -> frozenset[str]:
-    """Settings of extensions that a program does not take."""
-    kinds = [one.settings for one in _OF_EXTENSIONS.values() if program not in one.programs]
+def undecided() -> dict[str, Any]:
+    """Settings with which no decision rule is fitted."""
+    return defaults(*(one.settings for one in _OF_EXTENSIONS.values() if one.decides))
+
+
+def foreign(program: str) -> frozenset[str]:
+    """Settings of extensions that a command does not take."""
+    kinds = [one.settings for one in _OF_EXTENSIONS.values() if one.programs and program not in one.programs]
     return frozenset(setting_names(*kinds))
 
 
@@ -98,26 +121,23 @@ def _refuse_unusable() -> None:
 
 
 _refuse_unusable()
-_NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
-_EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
-SECTIONS = {title: [row for row in rows if row.name not in _foreign(FINE_TUNE)] for title, rows in _EVERY.items()}
-SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
-_NOT_DISTILLED = {*setting_names(FoldSettings), *_foreign(DISTILL)}  # rows without labels have no class
-_HELP_OF_STUDENTS = {
-    "task_name": f"task of the data: {', '.join(names_with_labels())}",
-    "data_dir": "folder of the task's files; default: the teacher's",
-    "init_checkpoint": "checkpoint or folder that the student starts from; default: layers of the teacher",
-}
-DISTILL_SECTIONS: Mapping[str, Sequence[Setting]] = {
-    "Teacher and student": tuple(settings_of(DistillSettings)),
-    **{
-        title: [row._replace(help=_HELP_OF_STUDENTS.get(row.name, row.help)) for row in rows if row.name not in _NOT_DISTILLED]
-        for title, rows in _EVERY.items()
-    },
-}
-DISTILL_SETTINGS = tuple(row for rows in DISTILL_SECTIONS.values() for row in rows)
+_FINE_TUNE, _PRETRAIN = "fine-tune", "pretrain"  # commands
+EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title != PretrainingSettings.TITLE}
 
+
+def sections(program: str) -> dict[str, list[Setting]]:
+    """Settings that a command on labelled data takes, by the title of their section."""
+    taken = {title: [row for row in rows if row.name not in foreign(program)] for title, rows in EVERY.items()}
+    return {title: rows for title, rows in taken.items() if rows}
+
+
+SECTIONS = sections(_FINE_TUNE)
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+FINE_TUNE = Program(
+    _FINE_TUNE,
+    frozenset(row.name for row in SETTINGS),
+    {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
+)
 _NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 
@@ -127,17 +147,19 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
         raise FlagError(f"--task_name={TEXTS}: text without labels has a command of its own, python -m bert_tf pretrain")
     given = named(SETTINGS, values)
     if task is not None:
-        _refuse_for_objects(given)
+        refuse_for_objects(given)
         given["task_name"] = task.name
     if not given.get("task_name"):
         raise FlagError(f"--task_name is required: {', '.join(names_with_labels())}")
     name = canonical_name(given["task_name"]) if task is None else task.name
     if task is None:
         reject_unrelated_settings(name, given, given.get("problem"))
-    return _made(given, name)
+    return made(given, name)
 
 
-def _made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> FineTuneConfig:
+def made(
+    given: Mapping[str, Any], task: str, program: Program = FINE_TUNE, defaults: Mapping[str, Any] = _NONE
+) -> FineTuneConfig:
     """Makes a configuration from checked values; `defaults` of the program override those of the settings."""
     config = FineTuneConfig(given=frozenset(given), program=program)
     config = config.replaced({**defaults, **given})
@@ -145,7 +167,7 @@ def _made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, default
     return config.replaced(_resolved(config, task))
 
 
-def _refuse_for_objects(given: Collection[str]) -> None:
+def refuse_for_objects(given: Collection[str]) -> None:
     said = [name for name in ("task_name", *tasks.NAMES) if name in given]
     if said:
         raise FlagError(f"--{said[0]} is for tasks given by name; the given task object defines it: leave it out")
@@ -162,12 +184,11 @@ def _check_training(config: FineTuneConfig) -> None:
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
-    _check_averages(config)
     if train.seeds is not None and "seed" in given:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
     _check_folds(config)
     for asked in config.asked.values():
-        asked.check()
+        asked.check(config)
 
 
 def _check_folds(config: FineTuneConfig) -> None:
@@ -183,22 +204,8 @@ def _check_folds(config: FineTuneConfig) -> None:
         raise FlagError("--folds and --eval_every_n_steps exclude each other: the reported rows would choose the checkpoint")
     if train.folds_average and train.folds_only:
         raise FlagError("--folds_average and --folds_only exclude each other")
-    if train.folds_average and config.inference.calibrates:
+    if train.folds_average and config.deciding:
         raise FlagError("--folds_average has no decision rule: leave out --calibrate, --threshold, --abstain and --sets")
-
-
-def _check_averages(config: FineTuneConfig) -> None:
-    train, given = config.train, config.given
-    if not train.average_last:
-        return
-    if train.average_last == 1:
-        raise FlagError("--average_last=1: must be 0 or at least 2")
-    if "save_checkpoints_steps" not in given:
-        raise FlagError(f"--average_last={train.average_last}: needs --save_checkpoints_steps=N")
-    if 0 < train.keep_checkpoint_max < train.average_last:
-        raise FlagError(
-            f"--average_last={train.average_last}: only --keep_checkpoint_max={train.keep_checkpoint_max} checkpoints are kept"
-        )
 
 
 def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
@@ -216,34 +223,6 @@ def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
     if re.search(r"[*?[]", folder):
         raise FlagError(f"--output_dir={folder}: TensorFlow treats * ? [ in a name as a pattern; name another")
     return {**values, "output_dir": folder}
-
-
-def configured_distillation(of_teacher: Mapping[str, Any], task: Task | None = None, /, **values: Any) -> FineTuneConfig:
-    """`of_teacher` has settings of its run, which apply unless `values` have others."""
-    given = named(DISTILL_SETTINGS, values)
-    if "teacher" not in given:
-        raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
-    if task is not None:
-        _refuse_for_objects(given)
-        of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
-    elif given.keys() & {*tasks.NAMES, "task_name", "data_dir"}:  # other data
-        of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
-    given = {**of_teacher, **given}
-    if "task_name" not in given:
-        raise FlagError(
-            f"{given['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
-        )
-    if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
-        raise FlagError(
-            "--init_checkpoint and --student_layers exclude each other: the student is a model, or layers of the teacher"
-        )
-    if given.keys() >= {"student_layers", "teacher_layers"}:
-        raise FlagError("--student_layers and --teacher_layers exclude each other")
-    if task is not None:
-        return _made(given, task.name, DISTILL)
-    name = canonical_name(given["task_name"])
-    reject_unrelated_settings(name, given, given.get("problem"))
-    return _made(given, name, DISTILL)
 
 
 # Pre-training has the settings of training, with the defaults of run_pretraining.py, but none on labels.
@@ -265,7 +244,7 @@ _DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tent
 def _pretrain_rows(*kinds: type, also: str = "") -> tuple[Setting, ...]:
     """Rows of kinds, and of extensions that are listed in the section `also`."""
     kinds = (*kinds, *(one.settings for one in _OF_EXTENSIONS.values() if one.section == also))
-    rows = (row for row in settings_of(*kinds) if not row.of_labels and row.name not in _foreign(PRETRAIN))
+    rows = (row for row in settings_of(*kinds) if not row.of_labels and row.name not in foreign(_PRETRAIN))
     changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
     return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
 
@@ -280,13 +259,14 @@ PRETRAIN_SECTIONS: Mapping[str, tuple[Setting, ...]] = {
     "Output": _pretrain_rows(OutputSettings, also="Output"),
 }
 PRETRAIN_SETTINGS = tuple(row for rows in PRETRAIN_SECTIONS.values() for row in rows)
+PRETRAIN = Program(_PRETRAIN, frozenset(row.name for row in PRETRAIN_SETTINGS), {"adam_bias_correction": True})
 
 
 def configured_pretraining(**values: Any) -> FineTuneConfig:
     given = named(PRETRAIN_SETTINGS, values)
     by_epochs = "num_train_epochs" in given
     defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
-    config = _made(given, TEXTS, PRETRAIN, {"task_name": TEXTS, **defaults})
+    config = made(given, TEXTS, PRETRAIN, {"task_name": TEXTS, **defaults})
     _check_pretraining(config)
     return config
 

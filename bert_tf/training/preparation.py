@@ -29,10 +29,10 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
-from bert_tf.training.fine_tune_config import DISTILL, ExtensionSettings, FineTuneConfig
+from bert_tf.training.fine_tune_config import ExtensionSettings, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
-from bert_tf.training.job import UNLABELLED, Job
-from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
+from bert_tf.training.job import Job
+from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
 
@@ -49,52 +49,48 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     if found:
         record = run_folder.trained(found[1])
         settings = _as_trained(settings, found[0], record)
-    distills = settings.program == DISTILL and settings.actions.do_train
-    teacher = None
-    if distills:
-        from bert_tf.training import distillation
-
-        teacher = distillation.find_teacher(settings, environment)
-        record = teacher.record
-        settings = settings.replaced({"init_checkpoint": settings.model.init_checkpoint or teacher.prefix})
-    task, data = find_task(settings, task, record, environment)
+    parts = settings.parts()
+    learning = {} if found else parts
+    for part in learning.values():
+        settings = part.complete(settings, environment)
+    labels = next((part.labels for part in learning.values() if part.labels), record.get("labels"))
+    task, data = find_task(settings, task, labels, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
     found_examples = read_examples(task, data, [split for names in splits.values() for split in names], settings)
     learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
     source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
-    settings, chosen = with_recipe(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
+    to_train_on = [] if found else found_examples[splits[TRAIN][0]]
+    recipe = recipe_of(
+        settings,
+        task.family,
+        parts=learning,
+        examples=to_train_on,
+        default_checkpoint=source.is_default,
+        sample_data=data.is_sample,
+    )
+    settings = settings.replaced(recipe.values)
+    for name, part in parts.items():
+        part.settings = getattr(settings.extensions, name)
     settings = settings if found else _within_positions(settings, source)
-    _log_origins(settings, task, data, source, chosen)
-    weights = _weights(settings, source, found, chosen)
+    _log_origins(settings, task, data, source, recipe)
+    weights = _weights(settings, source, found, recipe.values)
     layers: tuple[int, ...] = ()
-    if teacher is not None and "init_checkpoint" not in settings.given:
-        layers = settings.distillation.layers(teacher.config.num_hidden_layers)
+    if "init_checkpoint" not in settings.given:
+        count = weights.config.num_hidden_layers
+        layers = next((some for part in learning.values() if (some := part.layers(count))), ())
+    if layers:
         config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
         weights = dataclasses.replace(weights, config=config, folder=settings.output.folder)
     read = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
     settings = settings.replaced(read)
     examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
-    if teacher is not None:
-        settings = distillation.with_recombined(settings, task.family, examples[splits[TRAIN][0]])
-        more = distillation.more_examples(settings, teacher, examples[splits[TRAIN][0]])
-        if more:
-            examples[UNLABELLED] = more
-    decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
-    job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
-    _check_parts(job)
+    for part in learning.values():
+        examples.update(part.examples(to_train_on, settings.train.seed))
+    decision = Decision.of(weights.record) if found and settings.deciding is None else PUBLISHED
+    job = Job(settings, task, data, source, weights, splits, examples, machine, decision, layers, parts)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
-
-
-def _check_parts(job: Job) -> None:
-    """Checks what extensions add to a run; FlagError if several would change its loss, as a teacher does."""
-    parts = job.settings.parts
-    for part in parts.values():
-        part.check(job)
-    changing = [name for name, part in parts.items() if part.head() is not None] + ["distill"] * (job.teacher is not None)
-    if len(changing) > 1:
-        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
@@ -114,12 +110,12 @@ def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings:
 
 
 def find_task(
-    settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
+    settings: FineTuneConfig, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
     if isinstance(given, FoldTask):
         return given, given.data
     if given is None:
-        task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))
+        task = get_task(settings.data.task_name or "", settings.of_task, labels)
         return task, find_data(task, settings.data.data_dir, environment=environment)
     folder = settings.data.data_dir
     return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
@@ -159,20 +155,16 @@ def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, we
     )
 
 
-def _log_origins(
-    settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, chosen: Mapping[str, float | str]
-) -> None:
+def _log_origins(settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, recipe: Recipe) -> None:
     place = data.folder if data.has_folder else "files that are named"
     log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
-    if chosen:
-        default = "of distillation" if settings.program == DISTILL else "for the default checkpoint"
-        of_parts = [name for name, part in settings.parts.items() if part.recipe(task.family) is not None]
-        log.info("recipe %s: %s", f"of --{of_parts[0]}" if of_parts else default, flags(chosen))
+    if recipe.values:
+        log.info("recipe %s: %s", recipe.origin, flags(recipe.values))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
-    dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
+    dropped = dropped_recipe(settings, recipe) if own and own.get("kind") == PRETRAINING else {}
     if dropped:
         log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
     named = "--output_dir" if "output_dir" in settings.given else "default"
@@ -182,7 +174,8 @@ def _log_origins(
 def _purposes(settings: FineTuneConfig) -> list[str]:
     """Purposes to read; dev also if it is evaluated during training."""
     actions = settings.actions
-    evaluates = actions.do_eval or settings.inference.calibrates or (actions.do_train and settings.train.eval_every_n_steps > 0)
+    during_training = actions.do_train and settings.train.eval_every_n_steps > 0
+    evaluates = actions.do_eval or settings.deciding is not None or during_training
     wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
     return [purpose for purpose, do in wanted.items() if do]
 

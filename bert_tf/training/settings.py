@@ -31,10 +31,6 @@ _PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), fl
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 _MOST_SEEDS = 1000
 
-# Of distillation, measured in docs/distillation.md.
-FEW_TEXTS = 5000  # training rows below which a student needs more texts
-RECOMBINED = 5  # pairs made for each row
-
 
 @dataclasses.dataclass(frozen=True)
 class TaskAndFolder:
@@ -222,15 +218,12 @@ class SavingSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class AverageSettings:
+class MovingAverageSettings:
     ema: float | None = learned_setting(
         None,
         "decay of an exponential moving average of the weights, such as 0.999; saved in OUTPUT_DIR/ema and evaluated too",
         above=0.0,
         below=1.0,
-    )
-    average_last: int = training_setting(
-        0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
     )
 
 
@@ -252,91 +245,14 @@ class SelectionSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainSettings(SelectionSettings, AverageSettings, SavingSettings, FoldSettings, SeedSettings, UpdateSettings):
+class TrainSettings(SelectionSettings, MovingAverageSettings, SavingSettings, FoldSettings, SeedSettings, UpdateSettings):
     """All of a training; the fields are in the order of the bases, last first."""
 
 
 @dataclasses.dataclass(frozen=True)
-class DistillSettings:
-    teacher: str | None = setting(
-        None,
-        "folder of the teacher's run, or its checkpoint",
-        positional=True,
-        required=True,
-        refuse_missing=refuse_missing_model,
-    )
-    student_layers: int | None = setting(
-        None, "layers of the student; default: half of the teacher's", lowest=1, highest=MOST_LAYERS
-    )
-    teacher_layers: str | None = learned_setting(
-        None, "layers of the teacher that the student starts from, such as 0,2,5; default: evenly spaced, with the last"
-    )
-    unlabelled: str | None = setting(
-        None,
-        "file of more texts to learn from, as predict reads it; labels are not used",
-        path=True,
-        refuse_missing=files.refuse_missing,
-    )
-    recombine: int | None = learned_setting(
-        None,
-        "for tasks on pairs: pairs of the training texts in other combinations to learn from, for each row;"
-        f" default: {RECOMBINED} for fewer than {FEW_TEXTS:,} rows without --unlabelled, else 0",
-        lowest=0,
-        highest=100,
-        added_later=True,
-    )
-    distill_temperature: float = learned_setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
-    output_weight: float = learned_setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
-    label_weight: float = learned_setting(0.0, "weight of the labels", lowest=0.0)
-    state_weight: float = learned_setting(30.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
-    relation_weight: float = learned_setting(
-        0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0
-    )
+class InferenceSettings:
+    """Of evaluation and prediction."""
 
-    @property
-    def compares_states(self) -> bool:
-        """Whether vectors within the encoder are compared, which dropout would make differ."""
-        return self.state_weight > 0 or self.relation_weight > 0
-
-    def layers(self, of_teacher: int) -> tuple[int, ...]:
-        """Layers of the teacher that the student starts from, in order."""
-        if self.teacher_layers is not None:
-            return layer_numbers(self.teacher_layers, of_teacher)
-        count = self.student_layers or -(-of_teacher // 2)
-        if count > of_teacher:
-            raise FlagError(f"--student_layers={count}: the teacher has {of_teacher} layers")
-        return tuple(of_teacher * (number + 1) // count - 1 for number in range(count))
-
-
-@dataclasses.dataclass(frozen=True)
-class RuleSettings:
-    threshold: str | None = setting(
-        None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
-    )
-    abstain: str | None = setting(
-        None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
-    )
-    sets: float | None = setting(None, "give sets of classes that contain the true one in this share of examples, such as 0.9")
-
-    def __post_init__(self) -> None:
-        from bert_tf.training import decision_rules  # NumPy
-
-        decision_rules.check(self.threshold, self.abstain, self.sets)
-
-
-@dataclasses.dataclass(frozen=True)
-class CalibrationSettings:
-    calibrate: bool = setting(False, "fit temperatures on half of the dev split, so that probabilities match accuracy")
-    rules: RuleSettings = group(RuleSettings)
-
-    @property
-    def calibrates(self) -> bool:
-        """Other rules are chosen by calibrated probabilities."""
-        return self.calibrate or self.rules != RuleSettings()
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchSettings:
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
@@ -344,11 +260,6 @@ class BatchSettings:
         None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES, of_labels=True
     )
     submission_zip: bool = setting(False, "write submission.zip for the GLUE server", of_labels=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class InferenceSettings(CalibrationSettings, BatchSettings):
-    """Evaluation, prediction and the rules for answers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -395,15 +306,6 @@ class OutputSettings:
     def folder(self) -> Path:
         """`output_dir`, which `configured` always sets."""
         return Path(self.output_dir or "")
-
-
-def layer_numbers(text: str, layers: int) -> tuple[int, ...]:
-    """Parses --teacher_layers, such as 0,2,5."""
-    given = [part.strip() for part in text.split(",")]
-    numbers = [int(part) if re.fullmatch(r"\d{1,4}", part, re.ASCII) else layers for part in given]
-    if max(numbers) >= layers or sorted(set(numbers)) != numbers:
-        raise FlagError(f"--teacher_layers={text}: give numbers from 0 to {layers - 1} in rising order, as 0,{layers - 1}")
-    return tuple(numbers)
 
 
 def seed_numbers(text: str) -> tuple[int, ...]:

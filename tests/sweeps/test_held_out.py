@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import FlagError
+from bert_tf.extensions.calibrate import fit
 from bert_tf.sweeps import held_out
-from bert_tf.training import calibration
 from bert_tf.training.fine_tune_config import configured
 from tests.tiny import SIZES
 from tests.training import reading
@@ -29,7 +29,7 @@ def trained(project, tmp_path_factory):
     sizes = {"max_seq_length": 24, "train_batch_size": 8, "num_train_steps": 4, "max_train_examples": 16}
     config = configured(task_name="MRPC", output_dir=str(folder), eval_every_n_steps=2, calibrate=True, **sizes, **model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "FEWEST", 8)
+        patch.setattr(fit, "FEWEST", 8)
         return folder, *held_out.train(config, 0.4, {})
 
 

@@ -15,7 +15,7 @@ from bert_tf.estimator import update
 from bert_tf.operations import pretrain
 from bert_tf.optimization.deferred import DeferredTable
 from bert_tf.tasks.pretraining.family import PretrainingFamily
-from bert_tf.training import inference, preparation
+from bert_tf.training import inference
 from bert_tf.training.fine_tune_config import PRETRAIN_SETTINGS, configured_pretraining
 from bert_tf.training.settings import ActionSettings
 from tests import classifier, texts
@@ -225,14 +225,14 @@ def test_published_flags_have_the_published_defaults_and_epochs_take_the_place_o
     assert parse("pretrain", *tpu.split()).actions == ActionSettings(do_eval=True)
     config = configured_pretraining(num_train_epochs=2.0)
     assert config.train.num_train_steps is None
-    settings, chosen = preparation.with_recipe(config, PretrainingFamily(), default_checkpoint=True, sample_data=True)
+    settings, chosen = classifier.with_recipe(config, PretrainingFamily(), default_checkpoint=True, sample_data=True)
     assert "num_train_steps" not in chosen
     assert settings.train.num_train_epochs == 2.0
     trains = parse("pretrain", "--do_train")
-    _, chosen = preparation.with_recipe(trains, PretrainingFamily(), default_checkpoint=True, sample_data=True)
+    _, chosen = classifier.with_recipe(trains, PretrainingFamily(), default_checkpoint=True, sample_data=True)
     assert "eval_every_n_steps" not in chosen  # the dev split is not read
     plain = configured_pretraining()
-    _, chosen = preparation.with_recipe(plain, PretrainingFamily(), default_checkpoint=True, sample_data=False)
+    _, chosen = classifier.with_recipe(plain, PretrainingFamily(), default_checkpoint=True, sample_data=False)
     assert chosen == {"adam_bias_correction": True}
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, FOLDS, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "folds", "devices", "data", "kernels", "features", "teacher"
+START, FOLDS, DEVICES, DATA, KERNELS, FEATURES = "start", "folds", "devices", "data", "kernels", "features"
 GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
     "graph",
     "first_steps",
@@ -28,7 +28,7 @@ GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
 )
 CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
 
-# The parts in the order of a run, with their display names.
+# The parts in the order of a run, with their display names. Those of extensions are called as they are displayed.
 PARTS: Mapping[str, str] = {
     START: "start of Python, imports",
     FOLDS: "folds, before the final model",
@@ -36,7 +36,6 @@ PARTS: Mapping[str, str] = {
     DATA: "reading data and settings",
     KERNELS: "building or loading native kernels",
     FEATURES: "features",
-    TEACHER: "outputs of the teacher",
     GRAPH: "graph and session",
     FIRST_STEPS: "first steps",
     STEPS: "steps",
@@ -60,7 +59,7 @@ class Account:
     """Wall time so far, by phase."""
 
     seconds: float  # since process start, or since the previous run in it
-    parts: Mapping[str, float]  # seconds by key of `PARTS`, in that order; sum: seconds
+    parts: Mapping[str, float]  # seconds by key of `PARTS`, in that order, then of extensions; sum: seconds
     repeated: Set[str] = frozenset()  # keys of phases entered more than once
 
     @property
@@ -70,7 +69,7 @@ class Account:
     @property
     def text(self) -> str:
         """One line for people, without parts under 50 ms."""
-        named = (f"{PARTS[key]} {spent:.1f}" for key, spent in self.parts.items() if spent >= _SHOWN)
+        named = (f"{PARTS.get(key, key)} {spent:.1f}" for key, spent in self.parts.items() if spent >= _SHOWN)
         return f"wall time {self.seconds:.1f} s: {', '.join(named)}"
 
 
@@ -133,7 +132,9 @@ class WallClock:
         """Returns the account so far; spans stay open."""
         self._book(then=self._open[-1])
         seconds = self.elapsed()
-        parts = {name: self._seconds[name] for name in PARTS if name in self._seconds and name != UNACCOUNTED}
+        known = [name for name in PARTS if name in self._seconds and name != UNACCOUNTED]
+        others = [name for name in self._seconds if name not in PARTS]
+        parts = {name: self._seconds[name] for name in (*known, *others)}
         repeated = frozenset(name for name, times in self._begun.items() if times > 1)
         return Account(seconds, {**parts, UNACCOUNTED: seconds - sum(parts.values())}, repeated)
 

@@ -14,7 +14,7 @@ from bert_tf.features.choices import FIELDS, NO_ANSWER, OPTION_IDS, Choice
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CHOICE, HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.choice.predictions import (
     COLUMNS,

@@ -15,7 +15,7 @@ from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.base import Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation

@@ -18,7 +18,7 @@ from bert_tf.features import tags
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import TAGS, HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.custom import listed_labels

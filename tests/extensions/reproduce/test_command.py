@@ -22,7 +22,8 @@ from bert_tf.runtime.nvidia import Gpu, System
 from bert_tf.sweeps.seeds import SeedResult
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.training import fine_tune, preparation
+from bert_tf.training import fine_tune
+from tests.classifier import with_recipe
 from tests.tiny import SIZES, write_project
 from tests.tiny import TOKENS as PIECES
 
@@ -175,7 +176,7 @@ def test_trains_as_published_or_fewer_steps_with_the_distribution_of_seeds():
     assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
     assert train.seed_numbers == (1, 2, 3, 4, 5)
     assert (settings.output.output_dir, settings.speed.pack_tokens) == ("out/gtx1060", False)
-    found, _ = preparation.with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
+    found, _ = with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
     assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)  # the recipe of the sample has others
     settings = training(num_train_steps=20)
     assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from bert_tf.extensions.distill import FILE, SECTION
+from bert_tf.report import panels
+from bert_tf.report.panels import Panel
 from bert_tf.report.run_files import Run, is_number, mapping, read_object
-from bert_tf.run_layout import TEACHER
 
 _SIZES = {"layers": ("layers", 1), "hidden_size": ("hidden size", 1), "weight_bytes": ("weights, MB", 1e6)}
 
 
-def of(run: Run) -> dict[str, Any] | None:
+def of_runs(runs: Sequence[Run]) -> Panel | None:
+    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, _of_run)
+    return Panel("teacher", SECTION, html) if html else None
+
+
+def _of_run(run: Run) -> dict[str, Any] | None:
     """Rows of a table: name, the teacher's number, the student's, and their ratio; None without a teacher, or if damaged."""
-    content = read_object(run.folder / TEACHER)
+    content = read_object(run.folder / FILE)
     rows = [] if content is None else list(_rows(content, run))
-    return {"run": run.name, "rows": rows} if rows else None
+    return {"rows": rows} if rows else None
 
 
 def _rows(content: Mapping[str, Any], run: Run) -> Iterator[tuple[str, float, float, float | None]]:

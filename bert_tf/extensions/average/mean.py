@@ -1,8 +1,8 @@
-"""Means of weights, computed in float64: of several checkpoints of one model (Izmailov et al., 2018), and for new words."""
+"""Means of the weights of several checkpoints of one model, computed in float64 (Izmailov et al., 2018)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,6 @@ _STEP = "global_step"
 
 Array = npt.NDArray[Any]
 Entries = dict[str, Array]
-WORD_TABLE = "bert/embeddings/word_embeddings"
-BY_PIECE = (WORD_TABLE, "cls/predictions/output_bias")  # [V, D] and [V]
-_TIED = "cls.predictions.decoder."  # prefix of PyTorch's copies of both
-Pieces = Mapping[int, Sequence[int]]  # for each new row, the rows of its pieces
 
 
 def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
@@ -71,21 +67,3 @@ def _mean(readers: Sequence[CheckpointReader], name: str, factors: npt.NDArray[n
         values.refuse_not_finite(reader.prefix, {name: value})
         total += factor * value.astype(np.float64)
     return total.astype(np.float32)
-
-
-def with_new_rows(entries: Mapping[str, Array], pieces: Pieces) -> dict[str, Array]:
-    """Adds rows for new words, each the mean of its pieces' rows; drops the table copies of other layouts."""
-    return {
-        name: _with_rows(array, pieces) if name in BY_PIECE else array
-        for name, array in entries.items()
-        if not name.startswith(_TIED)
-    }
-
-
-def _with_rows(array: Array, pieces: Pieces) -> Array:
-    rows = max(len(array), *(row + 1 for row in pieces))
-    found = np.empty((rows, *array.shape[1:]), array.dtype)
-    found[: len(array)] = array
-    for row, others in pieces.items():
-        found[row] = array[list(others)].astype(np.float64).mean(axis=0)
-    return found

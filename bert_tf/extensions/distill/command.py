@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError
+from bert_tf.extensions.distill import NAME, SECTION
+from bert_tf.extensions.distill.settings import RECIPE
 from bert_tf.io import documents, files
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
-from bert_tf.settings import Setting, checked, named, settings_of
+from bert_tf.settings import Setting, checked, named, setting_names, settings_of
+from bert_tf.tasks import settings as tasks
+from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.training.fine_tune_config import (
-    DISTILL,
-    DISTILL_SECTIONS,
-    DISTILL_SETTINGS,
-    OF_ALL_TASKS,
-    FineTuneConfig,
-    configured_distillation,
-)
-from bert_tf.training.settings import DataSettings
+from bert_tf.training import fine_tune_config
+from bert_tf.training.fine_tune_config import FineTuneConfig, Program
+from bert_tf.training.settings import DataSettings, FoldSettings, TextSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.library.model import Model
     from bert_tf.tasks.base import Task
 
+OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
+_NOT_DISTILLED = setting_names(FoldSettings)  # rows without labels have no class
+_HELP = {
+    "task_name": f"task of the data: {', '.join(names_with_labels())}",
+    "data_dir": "folder of the task's files; default: the teacher's",
+    "init_checkpoint": "checkpoint or folder that the student starts from; default: layers of the teacher",
+}
+
+
+def _sections() -> dict[str, list[Setting]]:
+    every = fine_tune_config.sections(NAME)
+    taken = {title: [row for row in rows if row.name not in _NOT_DISTILLED] for title, rows in every.items()}
+    helped = {title: [row._replace(help=_HELP.get(row.name, row.help)) for row in rows] for title, rows in taken.items()}
+    return {SECTION: helped.pop(SECTION), **helped}
+
+
+SECTIONS = _sections()
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, "distillation")
+
 _OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
 _BOOLEANS = {"True": True, "False": False}
 
 
-@takes(row for row in DISTILL_SETTINGS if row.name not in ("teacher", "seeds"))
+@takes(row for row in SETTINGS if row.name not in ("teacher", "seeds"))
 def distill(
     teacher: str | os.PathLike[str],
     task: Task | None = None,
@@ -69,13 +88,40 @@ def distill(
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
-    given = named(DISTILL_SETTINGS, values)  # reports a mistyped name before files are read
-    return configured_distillation(_settings_of(given.get("teacher")), task, **given)
+    """Task, data and text preparation are the teacher's, unless values name others."""
+    given = named(SETTINGS, values)  # reports a mistyped name before files are read
+    if "teacher" not in given:
+        raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
+    return made(_settings_of(given["teacher"]), given, task)
 
 
-def _settings_of(teacher: str | None) -> dict[str, Any]:
+def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None) -> FineTuneConfig:
+    if task is not None:
+        fine_tune_config.refuse_for_objects(given)
+        of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
+    elif given.keys() & {*tasks.NAMES, "task_name", "data_dir"}:  # other data
+        of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
+    given = {**of_teacher, **given}
+    if "task_name" not in given:
+        raise FlagError(
+            f"{given['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
+        )
+    if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
+        raise FlagError(
+            "--init_checkpoint and --student_layers exclude each other: the student is a model, or layers of the teacher"
+        )
+    if given.keys() >= {"student_layers", "teacher_layers"}:
+        raise FlagError("--student_layers and --teacher_layers exclude each other")
+    if task is not None:
+        return fine_tune_config.made(given, task.name, DISTILL)
+    name = canonical_name(given["task_name"])
+    reject_unrelated_settings(name, given, given.get("problem"))
+    return fine_tune_config.made(given, name, DISTILL)
+
+
+def _settings_of(teacher: str) -> dict[str, Any]:
     """Task, data and text preparation of a teacher, from its run record; damage is reported when it is loaded."""
-    record = _record(Path(teacher or ""))
+    record = _record(Path(teacher))
     trained = record.get(run_layout.DETERMINING)
     found = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
     for name, value in run_layout.recorded_flags(record).items():
@@ -108,7 +154,7 @@ COMMAND = fine_tune.command(
     "python -m bert_tf distill out/mrpc --student_layers=3 --output_dir=out/mrpc-3",
     "student_layers unlabelled num_train_epochs init_checkpoint output_dir",
     "Task, data and text preparation are the teacher's unless flags name others.",
-    DISTILL_SECTIONS,
+    SECTIONS,
     configured,
     dict.fromkeys(OF_ALL_TASKS, "the teacher's"),
 )

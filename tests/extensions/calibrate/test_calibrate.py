@@ -10,10 +10,10 @@ import pytest
 import bert_tf
 from bert_tf import __main__ as front
 from bert_tf.errors import DataError, FlagError, OutputError
+from bert_tf.extensions.calibrate import fit
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import families
-from bert_tf.training import calibration
 from tests import classifier
 from tests.export.runs import CASES, write_run
 
@@ -101,7 +101,7 @@ def calibrated(kind, names, logits, labels):
     family = families.of_record({"task_name": "custom", "kind": kind, "labels": names})
     examples = [Labelled(str(number), label) for number, label in enumerate(labels)]
     same = np.array(logits, np.float32)
-    return calibration.calibrate(family, lambda half: np.tile(same, (len(half), 1)), examples, data="dev", seed=1)
+    return fit.calibrate(family, lambda half: np.tile(same, (len(half), 1)), examples, data="dev", seed=1)
 
 
 def test_several_labels_have_temperatures_of_their_own():
@@ -131,7 +131,7 @@ def test_a_temperature_at_its_lower_limit_is_said(caplog):
     logits = np.array([[0.2, 0.0]] * 19 + [[0.0, 1e-6]], np.float32)
     part = LabelledLogits(logits, np.zeros(20, np.int64))
     family = SimpleNamespace(kind="classification", labels=("x", "y"))
-    assert calibration._temperature(part, family, 0) == pytest.approx(0.05, rel=1e-3)
+    assert fit._temperature(part, family, 0) == pytest.approx(0.05, rel=1e-3)
     assert "20 decisions do not determine the temperature: it is at its limit of 0.05; give more examples" in caplog.text
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bert_tf.errors import FlagError
 from bert_tf.io import documents, files
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]

@@ -10,13 +10,13 @@ import tensorflow as tf
 from scipy import special
 
 from bert_tf.config import BertConfig
+from bert_tf.extensions.distill.head import LABELLED, STATES, Lesson, Observed, Taught, observed
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.modeling.heads.distillation import LABELLED, STATES, Lesson, Observed, Taught, observed
 from tests.graphs import evaluate
 
 T = 2.0

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.operations.evaluate import TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
-from bert_tf.training.settings import MachineSettings, RuleSettings
+from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.trained import Trained
-    from bert_tf.training.calibration import Calibrated
+    from bert_tf.extensions.calibrate.fit import Calibrated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,15 +69,16 @@ def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated
     Raises:
       BertError: invalid settings or data, or a model without probabilities.
     """
-    return fit(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
+    return fitted(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
 
 
-def fit(settings: CalibrateSettings) -> Calibrated:
+def fitted(settings: CalibrateSettings) -> Calibrated:
     """Fits the rule, and writes it beside the checkpoint."""
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.session import Predictor
     from bert_tf.estimator import run_folder
-    from bert_tf.training import batch_machine, calibration, sources
+    from bert_tf.extensions.calibrate import fit
+    from bert_tf.training import batch_machine, sources
 
     model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name).undecided
     datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}))
@@ -84,14 +86,12 @@ def fit(settings: CalibrateSettings) -> Calibrated:
     model.refuse(family)
     examples = [example for dataset in datasets for example in dataset.examples]
     name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
-    calibration.check(family, len(examples), data=name, rules=settings.rules)
+    fit.check(family, len(examples), data=name, rules=settings.rules)
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
         with contextlib.closing(Predictor(model, family, inference)) as predictor:
-            found = calibration.calibrate(
-                family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules
-            )
-        calibration.write(model.prefix, found, examples)
+            found = fit.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules)
+        fit.write(model.prefix, found, examples)
     return found
 
 
@@ -103,7 +103,7 @@ def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
 
 
 def _run(call: Call) -> None:
-    print(fit(call.settings))
+    print(fitted(call.settings))
 
 
 COMMAND = Command(

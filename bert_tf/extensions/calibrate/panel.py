@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from bert_tf.report import panels
 from bert_tf.report.charts import COLOURS, GREY, NOMINAL, Spec, following, sheet, short, told
+from bert_tf.report.panels import Panel
 from bert_tf.report.run_files import Run, is_number, mapping, read_object
 from bert_tf.run_layout import BEST, DECISION
 
@@ -15,6 +18,11 @@ _NAME: Spec = {"field": "series", "type": "nominal", "title": "calibration", "fo
 _Points = Sequence[Sequence[float]]
 
 
+def of_runs(runs: Sequence[Run]) -> Panel | None:
+    html = panels.of_each(Path(__file__).with_name("panel.html.j2"), runs, of)
+    return Panel("calibration", "Calibration", html) if html else None
+
+
 def of(run: Run) -> dict[str, Any] | None:
     """Table and charts of the rule that the run's best or newest checkpoint has; None without one, or if it is damaged."""
     for folder in (run.folder / BEST, run.folder):
@@ -22,7 +30,6 @@ def of(run: Run) -> dict[str, Any] | None:
         rows = [] if content is None else _measures(content)
         if content is not None and rows:
             return {
-                "run": run.name,
                 "rows": rows,
                 "chance": content.get("ece_by_chance"),
                 **_examples(content),

@@ -1,4 +1,4 @@
-"""A job's teacher: its outputs for all rows, computed once and kept on disk, and what a student learns from them."""
+"""A run's teacher: its outputs for all rows, computed once and kept on disk, and what a student learns from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,70 +23,137 @@ from bert_tf.estimator import run_folder
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.features.columns import Array, Features
+from bert_tf.extensions.distill import FILE
+from bert_tf.extensions.distill.head import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
+from bert_tf.extensions.distill.settings import FEW_TEXTS, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, DistillSettings
+from bert_tf.features.columns import Array, Features, TrainingRows
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.io import atomic, documents, progress
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head
-from bert_tf.modeling.heads.distillation import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
-from bert_tf.profiling.timing.wall_clock import TEACHER, WALL
+from bert_tf.profiling.timing.wall_clock import WALL
+from bert_tf.settings import values_of
 from bert_tf.tasks.base import DEV, Example, Family
 from bert_tf.tasks.evaluation import summarize
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.training import sources, speed
 from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.job import UNLABELLED, Job, features
-from bert_tf.training.recipes import flags
-from bert_tf.training.settings import FEW_TEXTS, RECOMBINED
+from bert_tf.training.job import Job, features
+from bert_tf.training.part import Part
 
-_RECIPE: Mapping[str, Any] = {"train_batch_size": 8, "num_train_epochs": 4.0}  # with recombined pairs (docs/distillation.md)
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
+TEACHER = "outputs of the teacher"  # in the account of wall time
+UNLABELLED = "unlabelled"  # name of the rows without labels
+
 _CHUNK = 1024  # examples computed between writes to disk
 _DONE = "examples.json"  # the number of finished ones
 
 
-def find_teacher(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
-    """Returns the teacher without its decision rule: the student starts from its head, which has no temperatures."""
-    asked = settings.distillation
-    return sources.find(asked.teacher, ModelOverrides(), environment=environment, task=settings.data.task_name).undecided
+class Distillation(Part):
+    """Trains a student of `settings.teacher`; without training it does nothing."""
+
+    def __init__(self, settings: DistillSettings) -> None:
+        super().__init__(settings)
+        self.teacher: Any = None  # a Trained in training
+        self._layers: tuple[int, ...] = ()
+        self._lesson: Any = None  # a Lesson once there are rows
+        self.dropout = not settings.compares_states
+
+    def complete(self, config: FineTuneConfig, environment: Mapping[str, str]) -> FineTuneConfig:
+        """The student starts from the teacher's head, which has no decision rule."""
+        task = config.data.task_name
+        found = sources.find(self.settings.teacher, ModelOverrides(), environment=environment, task=task)
+        self.teacher, self.labels = found.undecided, found.record.get("labels")
+        return config.replaced({"init_checkpoint": config.model.init_checkpoint or self.teacher.prefix})
+
+    def recipe(self, family: Family, examples: Sequence[Example]) -> dict[str, float | str]:
+        count = pairs_for_each_row(self.settings, family, examples)
+        of_pairs = {**RECIPE_OF_PAIRS, "recombine": count} if count else {}
+        return {**family.usual_settings, **RECIPE, **of_pairs}
+
+    def layers(self, count: int) -> tuple[int, ...]:
+        self._layers = found = self.settings.layers(count)
+        return found
+
+    def examples(self, examples: Sequence[Example], seed: int) -> dict[str, Sequence[Any]]:
+        """Texts without labels: those of --unlabelled, as `predict` would read them, and recombined pairs."""
+        path, count = self.settings.unlabelled, self.settings.recombine or 0
+        more: list[Any] = []
+        if path:
+            reads = inputs.inputs(self.teacher, Columns(), task_name=None, skip_bad_rows=False)
+            more = [example for chunk in reads.chunks(path) for example in chunk]
+            if not more:
+                raise DataError("no texts", path)
+        if count:
+            log.info("the student also learns from %d pairs of the training texts", count * len(examples))
+            more += recombined(examples, count, seed)
+        elif len(examples) < FEW_TEXTS and not path:
+            log.warning(
+                "%d texts are few: a student may keep only nine tenths of its teacher's score; add texts without labels"
+                " (--unlabelled=FILE)",
+                len(examples),
+            )
+        return {UNLABELLED: more} if more else {}
+
+    def check(self, job: Job) -> Iterator[str]:
+        teacher = self.teacher
+        if teacher is None:
+            return
+        if teacher.config.num_hidden_layers < 2:
+            yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
+        if teacher.vocabulary.fingerprint != job.vocabulary.fingerprint:
+            yield f"{job.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
+        if job.machine.plan.cluster:
+            yield "distill runs on one machine: leave out the settings of several (TF_CONFIG)"
+        yield from run_folder.misfits(teacher.folder, job.task.family.record())
+
+    def recorded(self, job: Job) -> dict[str, Any]:
+        more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
+        return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(self._layers), **more}
+
+    def repeated(self) -> dict[str, Any]:
+        path = self.settings.unlabelled
+        absolute = {"teacher": str(self.teacher.prefix), "unlabelled": path and str(Path(path).resolve())}
+        return {**values_of(self.settings), **absolute}
+
+    @WALL.span(TEACHER)
+    def rows(self, job: Job, rows: TrainingRows) -> Features:
+        """Returns the training rows, and those without labels, with the teacher's outputs.
+
+        Evaluates the teacher on the dev splits, for the page.
+        """
+        teacher, own = self.teacher, cast(Features, rows)  # all tasks with labels are in memory
+        columns = _with(own, LABELLED, np.ones(len(own), np.float32))
+        if UNLABELLED in job.examples:
+            more = features(job, UNLABELLED)
+            columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
+        fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
+        folder = job.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
+        with contextlib.closing(_Outputs(job, teacher, folder, fields)) as outputs:
+            found = outputs.of(columns)
+            if not (job.output_dir / FILE).exists():
+                outputs.evaluate()
+        for field in fields:
+            columns = _with(columns, observed(field, teacher.config.hidden_size), found[field.name])
+        self._lesson = _lesson(self.settings, teacher, found[STATES.name])
+        return columns
+
+    def head(self) -> Callable[[Head], Head] | None:
+        return None if self.teacher is None else self._taught
+
+    def _taught(self, head: Head) -> Taught:
+        return Taught(head, self._lesson)
 
 
-def with_recombined(settings: FineTuneConfig, family: Family, examples: Sequence[Example]) -> FineTuneConfig:
-    """Decides --recombine, by the number of training examples, and says what few of them cost."""
-    asked = settings.distillation
+def pairs_for_each_row(asked: DistillSettings, family: Family, examples: Sequence[Example]) -> int:
+    """--recombine, else decided by the number of training examples."""
     are_pairs = family.kind in _JUDGES_PAIRS and len(examples[0].texts) == 2
     if asked.recombine and not are_pairs:
         raise FlagError(f"--recombine={asked.recombine}: is for tasks on pairs of texts; add other texts by --unlabelled")
     few = len(examples) < FEW_TEXTS and not asked.unlabelled
-    count = (RECOMBINED if few and are_pairs else 0) if asked.recombine is None else asked.recombine
-    chosen = {
-        name: value for name, value in {"recombine": count, **(_RECIPE if count else {})}.items() if name not in settings.given
-    }
-    if settings.train.num_train_steps:
-        chosen.pop("num_train_epochs", None)
-    if count:
-        log.info("the student also learns from %d pairs of the training texts: %s", count * len(examples), flags(chosen))
-    elif few:
-        log.warning(
-            "%d texts are few: a student may keep only nine tenths of its teacher's score; add texts without labels"
-            " (--unlabelled=FILE)",
-            len(examples),
-        )
-    return settings.replaced(chosen)
-
-
-def more_examples(settings: FineTuneConfig, teacher: Trained, examples: Sequence[Example]) -> list[Any]:
-    """Returns the examples without labels: those of --unlabelled, as `predict` would read them, and recombined pairs."""
-    path, count = settings.distillation.unlabelled, settings.distillation.recombine or 0
-    found: list[Any] = []
-    if path:
-        reads = inputs.inputs(teacher, Columns(), task_name=None, skip_bad_rows=False)
-        found = [example for chunk in reads.chunks(path) for example in chunk]
-        if not found:
-            raise DataError("no texts", path)
-    return [*found, *(recombined(examples, count, settings.train.seed) if count else ())]
+    return (RECOMBINED if few and are_pairs else 0) if asked.recombine is None else asked.recombine
 
 
 def recombined(examples: Sequence[Example], count: int, seed: int) -> Iterator[SentenceExample]:
@@ -99,38 +166,6 @@ def recombined(examples: Sequence[Example], count: int, seed: int) -> Iterator[S
     pairs = [*(example.texts[::-1] for example in examples), *((texts[first], texts[second]) for first, second in drawn)]
     for number, (first, second) in enumerate(pairs):
         yield SentenceExample(f"recombined-{number}", first, second)
-
-
-def problems(job: Job, teacher: Trained) -> Iterator[str]:
-    """Yields the incompatibilities of teacher and student."""
-    if teacher.config.num_hidden_layers < 2:
-        yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
-    if teacher.vocabulary.fingerprint != job.vocabulary.fingerprint:
-        yield f"{job.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
-    if job.machine.plan.cluster:
-        yield "distill runs on one machine: leave out the settings of several (TF_CONFIG)"
-    yield from run_folder.misfits(teacher.folder, job.task.family.record())
-
-
-@WALL.span(TEACHER)
-def taught(job: Job, teacher: Trained, columns: Features) -> tuple[Features, Callable[[Head], Head]]:
-    """Returns training rows with the teacher's outputs, and a function that makes a head learn from them.
-
-    Evaluates the teacher on the dev splits, for the page.
-    """
-    columns = _with(columns, LABELLED, np.ones(len(columns), np.float32))
-    if UNLABELLED in job.examples:
-        more = features(job, UNLABELLED)
-        columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
-    fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
-    folder = job.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
-    with contextlib.closing(_Outputs(job, teacher, folder, fields)) as outputs:
-        found = outputs.of(columns)
-        if not (job.output_dir / run_layout.TEACHER).exists():
-            outputs.evaluate()
-    for field in fields:
-        columns = _with(columns, observed(field, teacher.config.hidden_size), found[field.name])
-    return columns, functools.partial(Taught, lesson=_lesson(job, teacher, found[STATES.name]))
 
 
 class _Outputs:
@@ -198,7 +233,7 @@ class _Outputs:
         metrics = summarize(evaluations) if evaluations else {}
         student = dataclasses.replace(job.weights, given_head=family.head)
         said = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
-        atomic.write_text(job.output_dir / run_layout.TEACHER, documents.to_json(said, indent=1) + "\n")
+        atomic.write_text(job.output_dir / FILE, documents.to_json(said, indent=1) + "\n")
 
     def close(self) -> None:
         if "_forward" in self.__dict__:
@@ -248,8 +283,7 @@ def _key(teacher: Trained, columns: Features) -> str:
     return digest.hexdigest()[:16]
 
 
-def _lesson(job: Job, teacher: Trained, states: Array) -> Lesson:
-    asked = job.settings.distillation
+def _lesson(asked: DistillSettings, teacher: Trained, states: Array) -> Lesson:
     some = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
     projections = {}
     if asked.relation_weight:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from bert_tf.report import page, reliability, run_files
+from bert_tf.extensions.calibrate import panel
+from bert_tf.report import page, run_files
 from tests.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
@@ -27,7 +28,7 @@ def rule(folder, content, name="decision.json"):
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content))
     (run,) = run_files.read([folder])
-    return reliability.of(run)
+    return panel.of(run)
 
 
 @pytest.fixture

@@ -12,20 +12,21 @@ import numpy as np
 from bert_tf import run_layout
 from bert_tf.batch import trained
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.calibrate import RuleSettings, measure
+from bert_tf.extensions.calibrate import rules as decision_rules
+from bert_tf.extensions.calibrate.measure import Bin, Calibration
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import atomic, documents
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
-from bert_tf.metrics import calibration, probabilities
-from bert_tf.metrics.calibration import Bin, Calibration, LabelledLogits
+from bert_tf.metrics import probabilities
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Example, Family
 from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
-from bert_tf.training import decision_rules
-from bert_tf.training.settings import RuleSettings
 
 FEWEST = 20  # examples: fewer say nothing about probabilities
 
@@ -109,17 +110,17 @@ def calibrate(
     parts, others = (list(family.labelled_logits(*pair)) for pair in ((of_fitted, fitted), (of_reported, reported)))
     temperatures = tuple(_temperature(part, family, number) for number, part in enumerate(parts))
     known, after = (
-        [calibration.scaled(part, temperature) for part, temperature in zip(half, temperatures)] for half in (parts, others)
+        [measure.scaled(part, temperature) for part, temperature in zip(half, temperatures)] for half in (parts, others)
     )
     found = Calibrated(
         data,
         len(fitted),
         len(reported),
         _decision(family, rules, temperatures, known),
-        calibration.measure(others),
-        calibration.measure(after),
-        {"before": calibration.bins(others), "after": calibration.bins(after)},
-        calibration.chance(after),
+        measure.measure(others),
+        measure.measure(after),
+        {"before": measure.bins(others), "after": measure.bins(after)},
+        measure.chance(after),
         risk_coverage=decision_rules.risk_coverage(after[0]) if family.kind == CLASSIFICATION else [],
     )
     if rules == NO_RULES:
@@ -175,17 +176,17 @@ def _decision(
 def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
     name = f" on {family.labels[number]}" if family.kind == MULTI_LABEL else ""
     if np.all(part.logits.argmax(axis=-1) == part.labels):  # the best one would be 0
-        temperature = min(1.0, calibration.fit_temperature(part, smoothed=True))
+        temperature = min(1.0, measure.fit_temperature(part, smoothed=True))
         text = "every decision%s is right: temperature %.3g, as if one more decision of two were wrong; give more examples"
         log.warning(text, name, temperature)
         return temperature
-    temperature = calibration.fit_temperature(part)
-    if temperature > calibration.EXTREME * 0.99:
+    temperature = measure.fit_temperature(part)
+    if temperature > measure.EXTREME * 0.99:
         text = "decisions%s are hardly better than chance, or worse: the temperature is at its limit of %.0f"
-        log.warning(text, name, calibration.EXTREME)
-    elif temperature < 1.01 / calibration.EXTREME:
+        log.warning(text, name, measure.EXTREME)
+    elif temperature < 1.01 / measure.EXTREME:
         text = "%d decisions%s do not determine the temperature: it is at its limit of %.2g; give more examples"
-        log.warning(text, len(part.labels), name, 1 / calibration.EXTREME)
+        log.warning(text, len(part.labels), name, 1 / measure.EXTREME)
     return temperature
 
 

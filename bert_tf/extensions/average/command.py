@@ -75,8 +75,8 @@ def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.
 
 def average(settings: AverageSettings) -> list[str]:
     """Writes the mean of checkpoints as a model; returns their names."""
-    from bert_tf.checkpoints import mean
     from bert_tf.checkpoints.tensors import TensorFlowTensors
+    from bert_tf.extensions.average import mean
     from bert_tf.operations.checkpoint import models
 
     checkpoints = _chosen(settings)

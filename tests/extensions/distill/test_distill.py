@@ -15,12 +15,12 @@ from bert_tf.batch import trained
 from bert_tf.config import BertConfig
 from bert_tf.errors import BertError, FlagError
 from bert_tf.estimator import run
+from bert_tf.extensions.distill import part
+from bert_tf.extensions.distill.part import Distillation, recombined
+from bert_tf.extensions.distill.settings import DistillSettings
 from bert_tf.head_spec import CLASSIFICATION
-from bert_tf.operations import distill
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.training import distillation, fine_tune, training
-from bert_tf.training.fine_tune_config import configured_distillation
-from bert_tf.training.settings import DistillSettings
+from bert_tf.training import fine_tune, training
 from tests import classifier, lines, pretrained
 from tests.tiny import HALVES, held, write_project
 from tests.training import reading
@@ -104,19 +104,19 @@ def test_a_student_of_all_layers_that_learns_nothing_has_no_distance_to_its_teac
 @pytest.fixture
 def counted(monkeypatch):
     """How many examples each call computes the teacher's outputs of."""
-    calls, compute = [], distillation._Outputs._computed
+    calls, compute = [], part._Outputs._computed
 
     def counting(self, columns):
         calls.append(columns.examples)
         return compute(self, columns)
 
-    monkeypatch.setattr(distillation._Outputs, "_computed", counting)
+    monkeypatch.setattr(part._Outputs, "_computed", counting)
     return calls
 
 
 def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, monkeypatch, counted):
-    monkeypatch.setattr(distillation, "_CHUNK", 16)
-    compute = distillation._Outputs._computed
+    monkeypatch.setattr(part, "_CHUNK", 16)
+    compute = part._Outputs._computed
 
     def killed(self, columns):
         if len(counted) == 2:
@@ -124,12 +124,12 @@ def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, m
         return compute(self, columns)
 
     with monkeypatch.context() as patch:
-        patch.setattr(distillation._Outputs, "_computed", killed)
+        patch.setattr(part._Outputs, "_computed", killed)
         with pytest.raises(KeyboardInterrupt):
-            distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS)
+            bert_tf.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS)
     assert counted == [16, 16]
     counted.clear()
-    distill.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS).close()
+    bert_tf.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS).close()
     assert counted == [8, 13]  # the rest of 40, and the dev split
     assert_same_weights(tmp_path / "out", made.student)
 
@@ -176,7 +176,7 @@ def test_learns_from_texts_without_labels(made, tmp_path, counted):
 def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, caplog):
     assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", num_train_steps=2, student_layers=2) == 0
     assert sum(counted) == 40 + 5 * 40 + 13
-    said = "the student also learns from 200 pairs of the training texts: --recombine=5 --train_batch_size=8"
+    said = "the student also learns from 200 pairs of the training texts"
     assert [message for message in caplog.messages if "also learns" in message] == [said]
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
     assert record["training"]["recombine"] == 5
@@ -185,41 +185,53 @@ def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted
 
 def test_recombined_pairs_are_the_swapped_ones_and_any_texts():
     examples = [SentenceExample(f"train-{number}", f"a{number}", f"b{number}", 1) for number in range(30)]
-    pairs = list(distillation.recombined(examples, 3, seed=1))
+    pairs = list(recombined(examples, 3, seed=1))
     assert [pair.texts for pair in pairs[:30]] == [(f"b{number}", f"a{number}") for number in range(30)]
     assert len({pair.texts for pair in pairs}) > 85
     assert {text for pair in pairs for text in pair.texts} <= {text for example in examples for text in example.texts}
     assert {pair.label for pair in pairs} == {None}
-    assert list(distillation.recombined(examples, 3, seed=1)) == pairs != list(distillation.recombined(examples, 3, seed=2))
+    assert list(recombined(examples, 3, seed=1)) == pairs != list(recombined(examples, 3, seed=2))
+
+
+FAMILY = SimpleNamespace(kind=CLASSIFICATION, usual_settings={"label_smoothing": 0.1})
+
+
+def rows_of(texts, rows):
+    return [SentenceExample("1", *["text"] * texts)] * rows
 
 
 @pytest.mark.parametrize(
-    ("texts", "rows", "asked", "count", "said"),
+    ("texts", "rows", "asked", "count"),
     [
-        (2, 4999, {}, 5, "also learns from 24995 pairs"),
-        (2, 5000, {}, 0, ""),
-        (2, 10, {"unlabelled": "more.txt"}, 0, ""),
-        (2, 10, {"recombine": 0}, 0, "10 texts are few"),
-        (2, 5000, {"recombine": 2, "unlabelled": "more.txt"}, 2, "also learns from 10000 pairs"),
-        (1, 10, {}, 0, "10 texts are few"),
+        (2, 4999, {}, 5),
+        (2, 5000, {}, 0),
+        (2, 10, {"unlabelled": "more.txt"}, 0),
+        (2, 10, {"recombine": 0}, 0),
+        (2, 5000, {"recombine": 2, "unlabelled": "more.txt"}, 2),
+        (1, 10, {}, 0),
     ],
 )
-def test_how_many_pairs_are_recombined_depends_on_the_rows_and_on_other_texts(texts, rows, asked, count, said, caplog):
+def test_how_many_pairs_are_recombined_depends_on_the_rows_and_on_other_texts(texts, rows, asked, count):
+    recipe = Distillation(DistillSettings("teacher", **asked)).recipe(FAMILY, rows_of(texts, rows))
+    assert recipe.get("recombine", 0) == count
+    assert (recipe.get("train_batch_size"), recipe["num_train_epochs"]) == ((8, 4.0) if count else (None, 8.0))
+    assert recipe["label_smoothing"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "recombine", "said"),
+    [(2, 4999, 5, "also learns from 24995 pairs"), (2, 5000, None, ""), (1, 10, None, "10 texts are few")],
+)
+def test_few_texts_are_said(texts, rows, recombine, said, caplog):
     caplog.set_level("INFO")
-    examples = [SentenceExample("1", *["text"] * texts)] * rows
-    settings = configured_distillation({"task_name": "MRPC"}, teacher="teacher", output_dir="out", **asked)
-    family = SimpleNamespace(kind=CLASSIFICATION)
-    decided = distillation.with_recombined(settings, family, examples)
-    assert decided.distillation.recombine == count
-    assert decided.train.train_batch_size == (8 if count else settings.train.train_batch_size)
+    Distillation(DistillSettings("teacher", recombine=recombine)).examples(rows_of(texts, rows), seed=1)
     assert said in caplog.text
     assert bool(said) == bool(caplog.text)
 
 
 def test_only_pairs_are_recombined():
-    settings = configured_distillation({"task_name": "MRPC"}, teacher="teacher", output_dir="out", recombine=2)
     with pytest.raises(FlagError, match="--recombine=2: is for tasks on pairs of texts; add other texts by --unlabelled"):
-        distillation.with_recombined(settings, SimpleNamespace(kind=CLASSIFICATION), [SentenceExample("1", "text")])
+        Distillation(DistillSettings("teacher", recombine=2)).recipe(FAMILY, rows_of(1, 1))
 
 
 def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatch):
@@ -234,7 +246,7 @@ def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatc
 
     monkeypatch.setattr(training.run, "make_estimator", make_estimator)
     with pytest.raises(KeyboardInterrupt):
-        distill.distill(made.teacher, output_dir=tmp_path / "out", unlabelled=str(texts), class_weights="balanced", **WAYS)
+        bert_tf.distill(made.teacher, output_dir=tmp_path / "out", unlabelled=str(texts), class_weights="balanced", **WAYS)
     labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
     expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
     assert made_of["model"].loss.class_weights == pytest.approx(expected)
@@ -299,14 +311,14 @@ def test_rows_in_memory(made, tmp_path):
     bert_tf.fine_tune(task, output_dir=tmp_path / "teacher", **model, **WAYS).close()
     small = {"student_layers": 2, "output_dir": tmp_path / "out", "train_batch_size": 4}
     with pytest.raises(BertError, match="give|task"):
-        distill.distill(tmp_path / "teacher", **small, **WAYS)
-    with distill.distill(tmp_path / "teacher", task, **small, **WAYS) as student:
+        bert_tf.distill(tmp_path / "teacher", **small, **WAYS)
+    with bert_tf.distill(tmp_path / "teacher", task, **small, **WAYS) as student:
         assert student.evaluate("dev").metrics.keys() >= {"accuracy"}
     assert reading.record(tmp_path / "out")["training"]["max_seq_length"] == 12
     others = [(*texts, f"x{label}") for *texts, label in rows]
     other = bert_tf.SentenceTask(train=others, dev=others)
     with pytest.raises(BertError, match="labels"):
-        distill.distill(tmp_path / "teacher", other, student_layers=2, output_dir=tmp_path / "other", **WAYS)
+        bert_tf.distill(tmp_path / "teacher", other, student_layers=2, output_dir=tmp_path / "other", **WAYS)
 
 
 def test_layers_are_spaced_evenly_and_end_with_the_last():

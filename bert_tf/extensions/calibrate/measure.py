@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.probabilities import Floats
+from bert_tf.metrics.probabilities import Floats, LabelledLogits
 
 BINS = 15  # of the expected calibration error, as in Guo et al. (2017); fewer if they were small
 _FEWEST = 40  # decisions per bin: an accuracy of 0.85 is uncertain by 0.06
 EXTREME = 20.0  # largest temperature, and inverse of the smallest: logits that are never wrong have no optimum
 _DRAWS = 200  # of decisions that calibrated predictions get right by chance
 _TOLERANCE = 1e-7  # of the logarithm of a temperature
-
-
-class LabelledLogits(NamedTuple):
-    """Logits that share a temperature, and their true classes."""
-
-    logits: Floats  # [N, C]
-    labels: npt.NDArray[np.integer[Any]]  # [N] classes
 
 
 class Bin(NamedTuple):
