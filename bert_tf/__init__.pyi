@@ -10,6 +10,8 @@ from bert_tf.extensions.distill.command import distill as distill
 from bert_tf.extensions.memory_trace.command import memory_diff as memory_diff
 from bert_tf.extensions.memory_trace.command import memory_peak as memory_peak
 from bert_tf.extensions.memory_trace.command import memory_report as memory_report
+from bert_tf.extensions.pretrain.command import pretrain as pretrain
+from bert_tf.extensions.pretrain.data_command import make_pretraining_data as make_pretraining_data
 from bert_tf.extensions.profile.command import profile as profile
 from bert_tf.extensions.reproduce.command import Reproduction as Reproduction
 from bert_tf.extensions.reproduce.command import reproduce as reproduce
@@ -48,8 +50,6 @@ from bert_tf.operations.frames import evaluate_frame as evaluate_frame
 from bert_tf.operations.frames import predict_frame as predict_frame
 from bert_tf.operations.memory.plan import memory_plan as memory_plan
 from bert_tf.operations.predict import predict_files as predict_files
-from bert_tf.operations.pretrain import pretrain as pretrain
-from bert_tf.operations.pretraining_data import make_pretraining_data as make_pretraining_data
 from bert_tf.operations.report import Page as Page
 from bert_tf.operations.report import write_report as write_report
 from bert_tf.operations.serve import serve as serve

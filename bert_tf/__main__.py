@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
-        "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
         "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
@@ -37,7 +36,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
-        "pretraining-data": "makes masked pre-training rows from your own text",
         "data": "downloads published data sets; checks and audits your own data",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
@@ -58,7 +56,7 @@ _FIRST = {
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "evaluate", "predict", "explain", "fill-mask", "encode", "export", "card"}
+    {"fine-tune", "evaluate", "predict", "explain", "fill-mask", "encode", "export", "card"}
 )  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {

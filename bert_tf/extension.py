@@ -32,6 +32,14 @@ class NewCommand(NamedTuple):
     computes: bool = False  # always uses TensorFlow, which is then loaded ahead
 
 
+class NewTask(NamedTuple):
+    """A task of the extension, by its name."""
+
+    make: str  # module:name of a function from the name, `TaskSettings` and labels (None if unknown) to the task
+    settings: type | None = None  # dataclass of its settings, in `TaskSettings.extensions` by the extension's name
+    command: str = ""  # which alone trains it; empty if it has labels
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Base of an extension's dataclass of settings; itself it has none."""
@@ -50,6 +58,8 @@ class Extension:
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
+    tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
+    families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
     decides: bool = False  # its part fits the decision rule of the model; not for parts of the data
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 from collections.abc import Iterator, MutableMapping
 from typing import Any, NamedTuple, TypeVar
 
+from bert_tf import extension
 from bert_tf.head_spec import (
     CHOICE,
     CLASSIFICATION,
@@ -51,23 +52,32 @@ KINDS = {
     SPAN: Kind("span:SpanFamily", "tokens:SpanHead", ":of_spans", "spans:answered", ":ANSWER"),
     TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged", ":TAG"),
     CHOICE: Kind("choice:ChoiceFamily", "sentence:ChoiceHead", ":of_options", "sentences:chosen", ":OPTION"),
-    PRETRAINING: Kind("pretraining:PretrainingFamily", "pretraining:PretrainingHead"),
+    PRETRAINING: Kind("", "pretraining:PretrainingHead"),  # the family is an extension's
     VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
 }
 
 
 class Registry(MutableMapping[str, T]):
-    """A layer's objects by kind: a column of `KINDS`, and objects registered from outside."""
+    """A layer's objects by kind: a column of `KINDS`, those of extensions, and objects registered from outside."""
 
     def __init__(self, column: str) -> None:
         self._column, self._made = column, dict[str, T]()
-        self._names = {kind: name for kind, row in KINDS.items() if (name := getattr(row, column))}
+
+    @functools.cached_property
+    def _names(self) -> dict[str, str]:
+        """Module and name by kind; extensions import this module, so that they are asked later."""
+        names = {}
+        for kind, row in KINDS.items():
+            module, _, name = getattr(row, self._column).partition(":")
+            if name:
+                names[kind] = f"bert_tf.{_MODULES[self._column].format(module)}:{name}"
+        if self._column == "family":
+            names.update((kind, name) for one in extension.found().values() for kind, name in one.families.items())
+        return names
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
-            module, _, name = self._names[kind].partition(":")
-            path = f"bert_tf.{_MODULES[self._column].format(module)}"
-            self._made[kind] = getattr(importlib.import_module(path), name)
+            self._made[kind] = extension.load(self._names[kind])
         return self._made[kind]
 
     def __setitem__(self, kind: str, made: T) -> None:

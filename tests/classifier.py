@@ -1,8 +1,9 @@
 """The commands of training, in this process."""
 
 from bert_tf.cli import command_line
-from bert_tf.operations import fine_tune, pretrain
-from bert_tf.operations import pretraining_data as data
+from bert_tf.extensions.pretrain import command as pretrain
+from bert_tf.extensions.pretrain import data_command as data
+from bert_tf.operations import fine_tune
 from bert_tf.training import recipes
 
 

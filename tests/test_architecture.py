@@ -23,7 +23,6 @@ LAYERS = (
     ("kinds",),
     ("metrics", "tokenization"),
     ("features",),
-    ("corpus",),
     ("tasks",),
     ("gradient", "variables"),
     ("native",),
@@ -59,7 +58,7 @@ PRIVATE = {
 }
 # Lower rooms that a room is kept from all the same: the encoder knows no task, optimizer and runtime no data.
 KEPT_FROM = {
-    "native": {"tasks", "corpus", "features", "tokenization"},
+    "native": {"tasks", "features", "tokenization"},
     "modeling": {"tasks", "features", "tokenization"},
     "optimization": {"tasks", "features"},
     "runtime": {"tasks", "features"},

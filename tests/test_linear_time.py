@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import filling
-from bert_tf.corpus import sentences as sentence_cuts
 from bert_tf.export.saved_model import words as graph_words
 from bert_tf.export.saved_model.words import Text
+from bert_tf.extensions.pretrain.corpus import sentences as sentence_cuts
 from bert_tf.features import choices, sentences, spans, tags
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tags import words

@@ -21,8 +21,8 @@ from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
+from bert_tf.tasks.names import NO_LABELS
 from bert_tf.tasks.predictions import delimited
-from bert_tf.tasks.pretraining.settings import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import KEPT, of_values
 from bert_tf.tasks.text_lines import Kept

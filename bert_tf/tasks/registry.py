@@ -8,15 +8,17 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Optional
 
+from bert_tf import extension
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.extension import NewTask
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
-from bert_tf.settings import settings_of
+from bert_tf.settings import setting_names, settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.names import CONLL2003, PRETRAINING, SQUAD, SQUAD2, STS_B_VECTORS, SWAG
+from bert_tf.tasks.names import CONLL2003, SQUAD, SQUAD2, STS_B_VECTORS, SWAG
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
@@ -56,6 +58,15 @@ def _of_family(name: str) -> Callable[[str, TaskSettings, Labels], Task]:
     return make
 
 
+def _of_extension(new: NewTask) -> Callable[[str, TaskSettings, Labels], Task]:
+    def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
+        made: Task = extension.load(new.make)(task, settings, labels)
+        return made
+
+    return make
+
+
+_NEW = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
 _FILES = frozenset(FILES) | _OF_GLUE
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
@@ -67,7 +78,7 @@ _NAMED: Mapping[str, _OfSettings] = {
     CONLL2003: (_of_family("tags"), _FILES | _names("tags")),
     SWAG: (_of_family("choice"), _FILES | {"id_column"}),
     STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
-    PRETRAINING: (_of_family("pretraining"), _names("pretraining")),
+    **{name: (_of_extension(task), frozenset(setting_names(*filter(None, [task.settings])))) for name, task in _NEW.items()},
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, (lambda _, settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
@@ -93,7 +104,12 @@ def known_names() -> tuple[str, ...]:
 
 def names_with_labels() -> tuple[str, ...]:
     """Returns the names of the tasks to fine-tune on."""
-    return tuple(name for name in known_names() if name != PRETRAINING)
+    return tuple(name for name in known_names() if not own_command(name))
+
+
+def own_command(name: str) -> str:
+    """The command that alone trains a task without labels, by its canonical name; empty for other tasks."""
+    return _NEW[name].command if name in _NEW else ""
 
 
 def canonical_name(name: str) -> str:

@@ -111,19 +111,16 @@ def _of_training(job: Job) -> Iterator[str]:
     examples = job.examples[job.train_split]
     if not isinstance(examples, OnDisk):
         yield from preflight.check_training(examples, job.least_schedule)
-    for phase, prefix in zip(job.phases, ("", "phase2_")):
+    for phase in job.phases:
         yield from preflight.check_batch(
             phase.batch_size,
             replicas=job.machine.replicas,
             micro_batches=train.gradient_accumulation_steps,
             fewest=heads.of(job.task.family.head).fewest_examples,
-            flag=f"{prefix}train_batch_size",
+            flag=f"{phase.prefix}train_batch_size",
         )
     for phase in job.phases[1:]:
-        yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)
-    sampled = job.settings.of_task.pretraining.sampled_softmax
-    if sampled > job.config.vocab_size:
-        yield f"--sampled_softmax={sampled}: the vocabulary has {job.config.vocab_size} words; 0 computes all of them"
+        yield from preflight.check_length(f"{phase.prefix}max_seq_length", phase.max_seq_length, job.config)
     own = run_layout.own_folders(job.output_dir)
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"

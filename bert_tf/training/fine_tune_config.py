@@ -26,9 +26,7 @@ from bert_tf.settings import (
 )
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.names import PRETRAINING as TEXTS
-from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
-from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
+from bert_tf.tasks.registry import canonical_name, names_with_labels, own_command, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training.settings import (
     EXACT,
@@ -53,6 +51,7 @@ class Program(NamedTuple):
     name: str
     flags: frozenset[str]  # settings that it takes
     recipe: Mapping[str, float | str]  # values of settings that nobody gave, see `recipes`
+    of_families: frozenset[str]  # settings that the recipes of its families set
     recipe_of: str = "the default checkpoint"
 
 
@@ -87,7 +86,8 @@ class FineTuneConfig:
     def asked(self) -> dict[str, Any]:
         """Settings of the extensions that are asked for, by name."""
         every = {name: getattr(self.extensions, name) for name in _OF_EXTENSIONS}
-        return {name: settings for name, settings in every.items() if changed(settings)}
+        own = {name for name, one in _OF_EXTENSIONS.items() if self.program.name in one.commands}
+        return {name: settings for name, settings in every.items() if name in own or changed(settings)}
 
     @property
     def deciding(self) -> str | None:
@@ -106,9 +106,10 @@ def undecided() -> dict[str, Any]:
 
 
 def foreign(program: str) -> frozenset[str]:
-    """Settings of extensions that a command does not take."""
+    """Settings of extensions and of their tasks that a command does not take."""
     kinds = [one.settings for one in _OF_EXTENSIONS.values() if one.programs and program not in one.programs]
-    return frozenset(setting_names(*kinds))
+    tasks = [task for one in _OF_EXTENSIONS.values() for task in one.tasks.values() if task.command and task.command != program]
+    return frozenset(setting_names(*kinds, *(task.settings for task in tasks if task.settings is not None)))
 
 
 def _refuse_unusable() -> None:
@@ -121,30 +122,37 @@ def _refuse_unusable() -> None:
 
 
 _refuse_unusable()
-_FINE_TUNE, _PRETRAIN = "fine-tune", "pretrain"  # commands
-EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title != PretrainingSettings.TITLE}
+_FINE_TUNE = "fine-tune"
 
 
 def sections(program: str) -> dict[str, list[Setting]]:
-    """Settings that a command on labelled data takes, by the title of their section."""
-    taken = {title: [row for row in rows if row.name not in foreign(program)] for title, rows in EVERY.items()}
+    """Settings that a command takes, by the title of their section."""
+    left_out, every = foreign(program), sections_of(FineTuneConfig)
+    taken = {title: [row for row in rows if row.name not in left_out] for title, rows in every.items()}
     return {title: rows for title, rows in taken.items() if rows}
 
 
 SECTIONS = sections(_FINE_TUNE)
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+OF_FAMILIES = frozenset(
+    ("freeze", "label_smoothing", "learning_rate", "max_seq_length", "num_train_epochs", "train_batch_size")
+)  # settings that their recipes set; a constant, so that --help imports none
 FINE_TUNE = Program(
     _FINE_TUNE,
     frozenset(row.name for row in SETTINGS),
     {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
+    OF_FAMILIES,
 )
 _NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
-    if task is None and values.get("task_name") and canonical_name(values["task_name"]) == TEXTS:
-        raise FlagError(f"--task_name={TEXTS}: text without labels has a command of its own, python -m bert_tf pretrain")
+    own = canonical_name(values["task_name"]) if task is None and values.get("task_name") else ""
+    if own_command(own):
+        raise FlagError(
+            f"--task_name={own}: text without labels has a command of its own, python -m bert_tf {own_command(own)}"
+        )
     given = named(SETTINGS, values)
     if task is not None:
         refuse_for_objects(given)
@@ -223,67 +231,3 @@ def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
     if re.search(r"[*?[]", folder):
         raise FlagError(f"--output_dir={folder}: TensorFlow treats * ? [ in a name as a pattern; name another")
     return {**values, "output_dir": folder}
-
-
-# Pre-training has the settings of training, with the defaults of run_pretraining.py, but none on labels.
-_HELP = {
-    "data_dir": "folder with train.txt and held_out.txt, without --input_file",
-    "max_seq_length": "maximum row length in word pieces",
-    "do_eval": "evaluate on held-out documents",
-    "init_checkpoint": "checkpoint or folder to start from; default: $BERT_BASE_DIR or the default checkpoint",
-    "bert_config_file": "model configuration; with --vocab_file and without a checkpoint: train from scratch",
-    "train_batch_size": "rows per step",
-    "num_train_epochs": "passes over the rows, instead of --num_train_steps",
-    "num_train_steps": "training steps; with two phases, those of the first",
-    "eval_every_n_steps": "steps between evaluations on held-out documents; the best checkpoint is kept; 0: off",
-    "output_dir": "folder for checkpoints and results; default: out/pretraining",
-}
-_DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; a tenth of them is warm-up
-
-
-def _pretrain_rows(*kinds: type, also: str = "") -> tuple[Setting, ...]:
-    """Rows of kinds, and of extensions that are listed in the section `also`."""
-    kinds = (*kinds, *(one.settings for one in _OF_EXTENSIONS.values() if one.section == also))
-    rows = (row for row in settings_of(*kinds) if not row.of_labels and row.name not in foreign(_PRETRAIN))
-    changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
-    return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
-
-
-PRETRAIN_SECTIONS: Mapping[str, tuple[Setting, ...]] = {
-    "Text": _pretrain_rows(PretrainingSettings, DataSettings),
-    "Model": _pretrain_rows(ModelSettings),
-    "What to do (default: train and evaluate)": _pretrain_rows(ActionSettings),
-    "Training": _pretrain_rows(TrainSettings, InferenceSettings, also="Training"),
-    "Speed": _pretrain_rows(SpeedSettings),
-    "Devices and distribution": _pretrain_rows(DeviceSettings, also="Devices"),
-    "Output": _pretrain_rows(OutputSettings, also="Output"),
-}
-PRETRAIN_SETTINGS = tuple(row for rows in PRETRAIN_SECTIONS.values() for row in rows)
-PRETRAIN = Program(_PRETRAIN, frozenset(row.name for row in PRETRAIN_SETTINGS), {"adam_bias_correction": True})
-
-
-def configured_pretraining(**values: Any) -> FineTuneConfig:
-    given = named(PRETRAIN_SETTINGS, values)
-    by_epochs = "num_train_epochs" in given
-    defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
-    config = made(given, TEXTS, PRETRAIN, {"task_name": TEXTS, **defaults})
-    _check_pretraining(config)
-    return config
-
-
-def _check_pretraining(config: FineTuneConfig) -> None:
-    given, own = config.given, config.of_task.pretraining
-    if "held_out_file" in given and "held_out_documents" in given:
-        raise FlagError("--held_out_file and --held_out_documents exclude each other: the file is what is held out")
-    if "input_file" not in given and given & {"held_out_file", "held_out_documents"}:
-        raise FlagError("--held_out_file and --held_out_documents belong to --input_file: name the text to learn from")
-    phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
-    if phase2 and not own.phase2_num_train_steps:
-        raise FlagError(f"--{phase2[0]} belongs to a second phase: set its length with --phase2_num_train_steps=N")
-    files = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
-    if own.corpus(tuple(files.split(","))).is_cut:
-        from bert_tf.corpus import sentences
-
-        sentences.version()  # reports a missing package before TensorFlow is loaded
-    if own.phase2_num_train_steps and "num_train_epochs" in given:
-        raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

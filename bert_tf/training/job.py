@@ -54,6 +54,7 @@ class PhasePlan(NamedTuple):
     max_seq_length: int  # tokens per row
     batch_size: int  # units per step
     steps: int | None  # None to count epochs
+    prefix: str = ""  # of its flags and keys
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,12 +120,10 @@ class Job:
 
     @property
     def phases(self) -> tuple[PhasePlan, ...]:
-        """Phases in order; only pre-training has several."""
-        train, then = self.settings.train, self.settings.of_task.pretraining
-        splits, length = self.splits[TRAIN], self.settings.data.max_seq_length
-        first = PhasePlan(splits[0], length, train.train_batch_size, train.num_train_steps)
-        batch_size, steps = then.phase2_train_batch_size or first.batch_size, then.phase2_num_train_steps
-        return first, *(PhasePlan(split, then.phase2_max_seq_length, batch_size, steps) for split in splits[1:])
+        """Phases in order; only extensions add further ones."""
+        train, length = self.settings.train, self.settings.data.max_seq_length
+        first = PhasePlan(self.train_split, length, train.train_batch_size, train.num_train_steps)
+        return first, *(phase for part in self.parts.values() for phase in part.phases(self, first))
 
     @property
     def least_schedule(self) -> Schedule:

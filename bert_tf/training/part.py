@@ -11,7 +11,7 @@ from bert_tf.modeling.heads.base import Head
 from bert_tf.tasks.base import Example, Family
 from bert_tf.tasks.decision import Decision
 from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.job import Job
+from bert_tf.training.job import Job, PhasePlan
 
 Predict = Callable[[Sequence[Example]], Any]
 
@@ -55,6 +55,16 @@ class Part:
         del examples, seed
         return {}
 
+    def within(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
+        """Returns the configuration with lengths of this part, unless they are given, limited to the model's positions."""
+        del positions
+        return config
+
+    def phases(self, job: Job, first: PhasePlan) -> Sequence[PhasePlan]:
+        """Further phases of the training, in the same schedule; `first` is that of all runs."""
+        del job, first
+        return ()
+
     def check(self, job: Job) -> Iterable[str]:
         """Yields problems, one line each; may raise FlagError, or warn."""
         del job
@@ -65,8 +75,9 @@ class Part:
         del job
         return {}
 
-    def repeated(self) -> Mapping[str, Any]:
-        """Settings of the command that repeats the run, besides those that determine it."""
+    def repeated(self, job: Job) -> Mapping[str, Any]:
+        """Settings of the command that repeats the run, besides those that determine it; None for those to leave out."""
+        del job
         return {}
 
     def claimed(self, job: Job) -> None:

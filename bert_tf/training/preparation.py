@@ -20,7 +20,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
-from bert_tf.settings import setting_names, values_of
+from bert_tf.settings import setting_names
 from bert_tf.tasks import corrections
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
 from bert_tf.tasks.custom import SKIP
@@ -32,12 +32,12 @@ from bert_tf.tokenization.library import word_pieces
 from bert_tf.training.fine_tune_config import ExtensionSettings, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
+from bert_tf.training.part import Part
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
 
 _OF_TEXTS = setting_names(TextSettings)
-_LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
 _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionSettings, of_training=True))
 
 
@@ -71,7 +71,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     settings = settings.replaced(recipe.values)
     for name, part in parts.items():
         part.settings = getattr(settings.extensions, name)
-    settings = settings if found else _within_positions(settings, source)
+    settings = settings if found else _within_positions(settings, source, learning.values())
     _log_origins(settings, task, data, source, recipe)
     weights = _weights(settings, source, found, recipe.values)
     layers: tuple[int, ...] = ()
@@ -131,14 +131,15 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Pa
     return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
 
 
-def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTuneConfig:
+def _within_positions(settings: FineTuneConfig, source: ModelSource, parts: Iterable[Part]) -> FineTuneConfig:
     """Limits rows to the model's positions unless a flag sets their length."""
     most = BertConfig.from_json_file(source.config).max_position_embeddings
-    lengths = {**values_of(settings.data), **values_of(settings.of_task.pretraining)}
-    shorter = {name: most for name in _LENGTHS - settings.given if lengths[name] > most}
-    if "max_seq_length" in shorter:
+    if "max_seq_length" not in settings.given and settings.data.max_seq_length > most:
         log.info("--max_seq_length=%d: the model has no more positions", most)
-    return settings.replaced(shorter)
+        settings = settings.replaced({"max_seq_length": most})
+    for part in parts:
+        settings = part.within(settings, most)
+    return settings
 
 
 def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bert_tf.tasks import families
 from bert_tf.tasks.base import Example, Family
-from bert_tf.training.fine_tune_config import PRETRAIN, FineTuneConfig, Program
+from bert_tf.training.fine_tune_config import FineTuneConfig, Program
 
 if TYPE_CHECKING:  # imports TensorFlow
     from bert_tf.training.part import Part
@@ -30,8 +29,7 @@ class Recipe(NamedTuple):
 
 def names(program: Program) -> frozenset[str]:
     """Settings that some recipe of a program sets."""
-    of_families = families.recipes(pretraining=program == PRETRAIN)
-    return frozenset().union(program.recipe, *of_families)
+    return program.of_families.union(program.recipe)
 
 
 def told(program: Program) -> str:

@@ -16,10 +16,9 @@ from bert_tf.estimator import run_folder
 from bert_tf.io import files
 from bert_tf.settings import setting_names, settings_of, values_of
 from bert_tf.tasks.base import DEV, Family
-from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
-from bert_tf.tasks.settings import KEPT, NAMES, PATHS
+from bert_tf.tasks.settings import KEPT, LISTS, NAMES, PATHS
 from bert_tf.training.fine_tune_config import FINE_TUNE, ExtensionSettings, FineTuneConfig
 from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
@@ -33,7 +32,6 @@ from bert_tf.training.settings import (
 from bert_tf.training.sources import SAMPLE_NOTE
 
 _WORDS = setting_names(ExtensionSettings, positional=True)  # of a command, before its flags
-_SECOND = "phase2_"  # prefix of the settings of a second phase
 _CORRECTIONS = setting_names(RowSettings, path=True)
 _DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, ExtensionSettings, determines=True))
 _RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True))  # they already have their effect
@@ -86,7 +84,7 @@ def _determining(job: Job) -> dict[str, Any]:
     for part in job.parts.values():
         determining.update(part.recorded(job))
     for phase in job.phases[1:]:
-        determining[f"{_SECOND}examples_sha256"] = job.digest(phase.split)
+        determining[f"{phase.prefix}examples_sha256"] = job.digest(phase.split)
     for name in _CORRECTIONS:
         path = getattr(settings.data, name)
         if path is not None:
@@ -116,12 +114,13 @@ def command(job: Job) -> str:
         **{name: value for name, value in _of_extensions(settings).items() if name in _DETERMINING},
         **_unresolved(settings.speed),
         **values_of(settings.actions),
-        **{name: value for part in job.parts.values() for name, value in part.repeated().items()},
+        **{name: value for part in job.parts.values() for name, value in part.repeated(job).items()},
         **{name: value for name, value in values_of(settings.devices).items() if name in settings.given},
     }
     if job.layers:
         del repeat["init_checkpoint"], repeat["bert_config_file"], repeat["vocab_file"]
-    given = {name: value for name, value in repeat.items() if value is not None and _is_flag(name, job)}
+    takes = settings.program.flags
+    given = {name: value for name, value in repeat.items() if value is not None and name in takes}
     words = [str(given.pop(name)) for name in _WORDS if name in given]
     return shlex.join([*_program(settings.program.name), *words, *(f"--{name}={value}" for name, value in given.items())])
 
@@ -130,13 +129,6 @@ def _program(name: str) -> tuple[str, ...]:
     if not home.clone():
         return "bert-tf", name
     return ("python", "run_classifier.py") if name == FINE_TUNE.name else ("python", "-m", "bert_tf", name)
-
-
-def _is_flag(name: str, job: Job) -> bool:
-    """Whether the job's program takes the setting and it has an effect there."""
-    if name.startswith(_SECOND) and len(job.phases) == 1:
-        return False
-    return name in job.settings.program.flags
 
 
 def _of_extensions(settings: FineTuneConfig) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests import classifier
-from tests.corpus.conftest import TOKENS
+from tests.extensions.pretrain.corpus.conftest import TOKENS
 
 pytestmark = pytest.mark.several_machines
 

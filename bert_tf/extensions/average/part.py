@@ -23,7 +23,8 @@ class AverageOfLast(Part):
         if not job.settings.actions.do_train and not (folder / run_layout.AVERAGE).is_dir():
             yield f"--average_last={count}: {folder} was trained without it; leave the flag out"
 
-    def repeated(self) -> dict[str, int]:
+    def repeated(self, job: Job) -> dict[str, int]:
+        del job
         return {"average_last": self.settings.average_last}
 
     def trained(self, job: Job, step: int) -> None:

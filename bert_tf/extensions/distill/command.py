@@ -44,7 +44,7 @@ def _sections() -> dict[str, list[Setting]]:
 
 SECTIONS = _sections()
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, "distillation")
+DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, fine_tune_config.OF_FAMILIES, recipe_of="distillation")
 
 _OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
 _BOOLEANS = {"True": True, "False": False}

@@ -113,7 +113,8 @@ class Distillation(Part):
         more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
         return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(self._layers), **more}
 
-    def repeated(self) -> dict[str, Any]:
+    def repeated(self, job: Job) -> dict[str, Any]:
+        del job
         path = self.settings.unlabelled
         absolute = {"teacher": str(self.teacher.prefix), "unlabelled": path and str(Path(path).resolve())}
         return {**values_of(self.settings), **absolute}

@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from bert_tf.corpus import sentences
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.pretrain.corpus import sentences
+from bert_tf.extensions.pretrain.corpus.settings import BOOK, JSONL, PARAGRAPHS, SENTENCES
 from bert_tf.io import encodings, files
 from bert_tf.io.documents import DocumentError, json_value
 from bert_tf.io.log_form import log
 
-SENTENCES, PARAGRAPHS, BOOK, JSONL = "sentences", "paragraphs", "book", "jsonl"
 STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes, about; pieces affect only the division of work, and where a book without pauses is cut
 LONGEST_LINE = 1 << 24  # bytes
@@ -42,7 +42,7 @@ class Corpus:
     """Text files and the format of their documents."""
 
     files: tuple[str, ...]  # paths; `-` is the standard input
-    form: str | None = None  # key of `FORMS`; None: by file name
+    form: str | None = None  # of `settings.FORMS`; None: by file name
     text_key: str = "text"  # key of the text in JSON lines
     language: str = "en"  # of raw text, for sentence splitting
 
@@ -119,7 +119,7 @@ def pieces(corpus: Corpus, start: Place = Place()) -> Iterator[Piece]:  # noqa: 
 
 def parse(piece: Piece, corpus: Corpus) -> Parsed:
     """Raises DataError with the line number if the piece is not UTF-8 or not in its format."""
-    found = FORMS[corpus.form_of(piece.path)](piece, _text(piece), corpus)
+    found = _PARSERS[corpus.form_of(piece.path)](piece, _text(piece), corpus)
     if piece.place.offset == 0 and found.starts[:1] != [0]:
         found.starts.insert(0, 0)
     return found
@@ -287,7 +287,7 @@ def _whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-FORMS: Mapping[str, Callable[[Piece, str, Corpus], Parsed]] = {
+_PARSERS: Mapping[str, Callable[[Piece, str, Corpus], Parsed]] = {
     SENTENCES: lambda _, text, __: _parse_lines(text, lambda line: (line,)),
     PARAGRAPHS: lambda _, text, corpus: _parse_lines(text, lambda line: sentences.cut(line, corpus.language)),
     BOOK: lambda _, text, corpus: Parsed(_of_raw(text, corpus.language), []),

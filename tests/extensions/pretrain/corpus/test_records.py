@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.corpus import records as module
-from bert_tf.corpus.masking import Masked
-from bert_tf.corpus.records import FIELDS, Records, framed, manifest_of, serialized
-from bert_tf.corpus.rows import Batch
 from bert_tf.errors import DataError, VocabularyError
+from bert_tf.extensions.pretrain.corpus import records as module
+from bert_tf.extensions.pretrain.corpus.masking import Masked
+from bert_tf.extensions.pretrain.corpus.records import FIELDS, Records, framed, manifest_of, serialized
+from bert_tf.extensions.pretrain.corpus.rows import Batch
 from bert_tf.tokenization.vocabulary import Vocabulary
-from tests.corpus.conftest import TOKENS
+from tests.extensions.pretrain.corpus.conftest import TOKENS
 
 # Two rows of 8 tokens with 3 places for masks.
 IDS = np.array([[2, 6, 4, 3, 8, 3, 0, 0], [2, 4, 7, 3, 9, 4, 4, 3]], np.int32)

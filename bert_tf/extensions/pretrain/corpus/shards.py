@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.corpus.masking import Bits, Masked, Masking, splitmix64
-from bert_tf.corpus.records import framed, serialized
-from bert_tf.corpus.rows import Batch, Rows
-from bert_tf.corpus.store import Int64Array
 from bert_tf.errors import FlagError
+from bert_tf.extensions.pretrain.corpus.masking import Bits, Masked, Masking, splitmix64
+from bert_tf.extensions.pretrain.corpus.records import framed, serialized
+from bert_tf.extensions.pretrain.corpus.rows import Batch, Rows
+from bert_tf.extensions.pretrain.corpus.store import Int64Array
 from bert_tf.features.columns import IntArray
 from bert_tf.io import atomic, documents
 from bert_tf.tokenization.vocabulary import Vocabulary

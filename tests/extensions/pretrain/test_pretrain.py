@@ -9,14 +9,13 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.estimator import update
-from bert_tf.operations import pretrain
+from bert_tf.extensions.pretrain import command as pretrain
+from bert_tf.extensions.pretrain.corpus import sentences
+from bert_tf.extensions.pretrain.family import PretrainingFamily
 from bert_tf.optimization.deferred import DeferredTable
-from bert_tf.tasks.pretraining.family import PretrainingFamily
 from bert_tf.training import inference
-from bert_tf.training.fine_tune_config import PRETRAIN_SETTINGS, configured_pretraining
 from bert_tf.training.settings import ActionSettings
 from tests import classifier, texts
 from tests.integration.commands import same_bits, weights
@@ -91,7 +90,7 @@ def test_the_head_has_the_published_names_and_the_command_of_the_record_means_th
     program, *flags = shlex.split(reading.record(trained)["command"])[3:]
     assert program == "pretrain"
     config = parse(program, *flags)
-    assert config.of_task.pretraining.phase2_num_train_steps == THEN
+    assert config.of_task.extensions.pretrain.phase2_num_train_steps == THEN
     assert config.train.num_train_steps == STEPS
 
 
@@ -216,14 +215,14 @@ PUBLISHED = {  # google-research/bert run_pretraining.py; without what a file, a
 
 
 def test_published_flags_have_the_published_defaults_and_epochs_take_the_place_of_steps():
-    rows = {row.name: row for row in PRETRAIN_SETTINGS}
+    rows = {row.name: row for row in pretrain.SETTINGS}
     assert {name: rows[name].default for name in PUBLISHED} == PUBLISHED
-    config = configured_pretraining()
+    config = pretrain.configured()
     assert (config.train.num_train_steps, config.train.warmup_proportion) == (100_000, 0.1)
     assert config.actions == ActionSettings(do_train=True, do_eval=True)
     tpu = "--iterations_per_loop=1000 --num_tpu_cores=8 --use_tpu=false --nodo_train --do_eval"
     assert parse("pretrain", *tpu.split()).actions == ActionSettings(do_eval=True)
-    config = configured_pretraining(num_train_epochs=2.0)
+    config = pretrain.configured(num_train_epochs=2.0)
     assert config.train.num_train_steps is None
     settings, chosen = classifier.with_recipe(config, PretrainingFamily(), default_checkpoint=True, sample_data=True)
     assert "num_train_steps" not in chosen
@@ -231,7 +230,8 @@ def test_published_flags_have_the_published_defaults_and_epochs_take_the_place_o
     trains = parse("pretrain", "--do_train")
     _, chosen = classifier.with_recipe(trains, PretrainingFamily(), default_checkpoint=True, sample_data=True)
     assert "eval_every_n_steps" not in chosen  # the dev split is not read
-    plain = configured_pretraining()
+    assert pretrain.PRETRAIN.of_families == PretrainingFamily.sample_settings.keys()
+    plain = pretrain.configured()
     _, chosen = classifier.with_recipe(plain, PretrainingFamily(), default_checkpoint=True, sample_data=False)
     assert chosen == {"adam_bias_correction": True}
 
@@ -249,9 +249,9 @@ def test_help_lists_the_flags_of_text_and_of_training(capsys):
 def test_a_package_that_raw_text_needs_is_missed_before_anything_is_loaded(given, monkeypatch):
     monkeypatch.setitem(sys.modules, "sentencex", None)
     sentences._segment.cache_clear()
-    assert configured_pretraining(input_file="x.txt")
+    assert pretrain.configured(input_file="x.txt")
     with pytest.raises(FlagError, match="pip install 'sentencex"):
-        configured_pretraining(**{"input_file": "x.txt", **given})
+        pretrain.configured(**{"input_file": "x.txt", **given})
 
 
 def test_a_call_returns_the_folder_to_fine_tune_from(project, text, tmp_path):

@@ -52,7 +52,7 @@ def test_micro_batches_on_two_replicas_learn_what_one_batch_does(flags, project,
 
 STEP_ENDS = ("bert_tf.estimator.progress_hook", "ProgressHook.after_run")
 KILLS = {
-    "while rows are made": functools.partial(die_at, Moment("bert_tf.corpus.rows", "rows_of", 1)),
+    "while rows are made": functools.partial(die_at, Moment("bert_tf.extensions.pretrain.corpus.rows", "rows_of", 1)),
     "in the first phase": functools.partial(die_at, Moment(*STEP_ENDS, STEPS - 1)),
     "in the second phase": functools.partial(die_at, Moment(*STEP_ENDS, STEPS + 3)),
     "in a checkpoint": die_in_a_file,

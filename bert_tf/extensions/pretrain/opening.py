@@ -12,19 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from bert_tf import run_layout
-from bert_tf.corpus import records, rows, store
-from bert_tf.corpus.documents import Corpus, find, warn_of_lines
-from bert_tf.corpus.masking import Masking
-from bert_tf.corpus.records import Records
-from bert_tf.corpus.rows import RowSettings
-from bert_tf.corpus.store import TokenStore
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.pretrain.corpus import records, rows, store
+from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
+from bert_tf.extensions.pretrain.corpus.masking import Masking
+from bert_tf.extensions.pretrain.corpus.records import Records
+from bert_tf.extensions.pretrain.corpus.rows import RowSettings
+from bert_tf.extensions.pretrain.corpus.store import TokenStore
+from bert_tf.extensions.pretrain.rows import ShardRows, Source, StoredRows, TextRows
+from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.features.columns import Numbers
 from bert_tf.io import atomic, files, lock
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.on_disk import Opening, Unopened
-from bert_tf.tasks.pretraining.rows import ShardRows, Source, StoredRows, TextRows
-from bert_tf.tasks.pretraining.settings import PretrainingSettings
 
 _SHARE, _MOST = 20, 200  # one in 20 documents is held out, at most 200
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published

@@ -5,13 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar
 
-from bert_tf.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
+from bert_tf.extensions.pretrain.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.settings import MOST_EXAMPLES, setting, setting_names
-
-NO_LABELS = (
-    "masked words were learned, no labels; python -m bert_tf fill-mask predicts them,"
-    " python -m bert_tf pretrain --do_eval measures them on held-out text"
-)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,19 @@ import threading
 
 import pytest
 
-from bert_tf.corpus import documents as module
-from bert_tf.corpus.documents import BOOK, PARAGRAPHS, SENTENCES, Corpus, Place, find, parse, pieces, warn_of_lines
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.pretrain.corpus import documents as module
+from bert_tf.extensions.pretrain.corpus.documents import (
+    BOOK,
+    PARAGRAPHS,
+    SENTENCES,
+    Corpus,
+    Place,
+    find,
+    parse,
+    pieces,
+    warn_of_lines,
+)
 
 LONG = "word " * module.WRAPPED
 OBJECTS = '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n'

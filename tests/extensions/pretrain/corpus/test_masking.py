@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.corpus.masking import Masking
-from bert_tf.corpus.shards import RandomOrder
+from bert_tf.extensions.pretrain.corpus.masking import Masking
+from bert_tf.extensions.pretrain.corpus.shards import RandomOrder
 
 ROWS, TOKENS = 4000, 32
 

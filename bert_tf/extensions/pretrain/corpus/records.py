@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
-from bert_tf.corpus import appending
-from bert_tf.corpus.appending import Appending
-from bert_tf.corpus.masking import Masked
-from bert_tf.corpus.rows import Batch
 from bert_tf.errors import DataError, VocabularyError
+from bert_tf.extensions.pretrain.corpus import appending
+from bert_tf.extensions.pretrain.corpus.appending import Appending
+from bert_tf.extensions.pretrain.corpus.masking import Masked
+from bert_tf.extensions.pretrain.corpus.rows import Batch
 from bert_tf.features.columns import IntArray
 from bert_tf.io import documents as json_documents
 from bert_tf.io import files

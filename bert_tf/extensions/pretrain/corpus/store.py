@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.corpus import appending, processes, sentences
-from bert_tf.corpus.appending import Appending
-from bert_tf.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
 from bert_tf.errors import DataError, VocabularyError
+from bert_tf.extensions.pretrain.corpus import appending, processes, sentences
+from bert_tf.extensions.pretrain.corpus.appending import Appending
+from bert_tf.extensions.pretrain.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
 from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import log
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -5,15 +5,15 @@ import os
 import numpy as np
 import pytest
 
-from bert_tf.corpus import appending, documents, store
-from bert_tf.corpus import rows as module
-from bert_tf.corpus.documents import Corpus
-from bert_tf.corpus.rows import Rows, RowSettings
-from bert_tf.corpus.store import TokenStore, build
 from bert_tf.errors import DataError, VocabularyError
+from bert_tf.extensions.pretrain.corpus import appending, documents, store
+from bert_tf.extensions.pretrain.corpus import rows as module
+from bert_tf.extensions.pretrain.corpus.documents import Corpus
+from bert_tf.extensions.pretrain.corpus.rows import Rows, RowSettings
+from bert_tf.extensions.pretrain.corpus.store import TokenStore, build
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from tests.corpus.conftest import TOKENS
+from tests.extensions.pretrain.corpus.conftest import TOKENS
 
 TEXT = "a bc\nd\n\n\ne f g\n\u200b\n\n\u200b\n\nh\n"
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.corpus import documents, rows, shards
-from bert_tf.corpus.records import Records
+from bert_tf.extensions.pretrain.corpus import documents, rows, shards
+from bert_tf.extensions.pretrain.corpus.records import Records
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import classifier
-from tests.corpus.conftest import TOKENS
+from tests.extensions.pretrain.corpus.conftest import TOKENS
 
 SHARDS = 3
 
@@ -100,7 +100,7 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     program = f"""
         import os, signal, sys
         from bert_tf.__main__ import main
-        from bert_tf.corpus import appending, documents, rows, shards, store
+        from bert_tf.extensions.pretrain.corpus import appending, documents, rows, shards, store
         def at(of, name, time):
             work, times = getattr(of, name), iter(range(time))
             def killing(*given, **named):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from bert_tf.corpus import documents
-from bert_tf.corpus.documents import Corpus
 from bert_tf.errors import FlagError
 from bert_tf.settings import setting
 
+if TYPE_CHECKING:
+    from bert_tf.extensions.pretrain.corpus.documents import Corpus
+
+FORMS = SENTENCES, PARAGRAPHS, BOOK, JSONL = "sentences", "paragraphs", "book", "jsonl"
 LONGEST_ROW = 1 << 14  # tokens; blocks of padded rows are made in memory
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w+)*")
 
@@ -26,7 +28,7 @@ class CorpusSettings:
         None,
         "sentences: one per line, blank line between documents; paragraphs: one per line; book: each file is one"
         " document of raw text; jsonl: one object per line; default: jsonl or sentences, by suffix",
-        choices=tuple(documents.FORMS),
+        choices=FORMS,
     )
     text_key: str = setting("text", "key of the text, or of a list of sentences, in JSON lines")
     language: str = setting("en", "language of raw text (ISO 639), for splitting it into sentences")
@@ -35,6 +37,8 @@ class CorpusSettings:
         """Raises FlagError if the language is not a code: an unknown one would silently be split as English."""
         if not _LANGUAGE.fullmatch(self.language):
             raise FlagError(f"--language={self.language}: expected a code of ISO 639, as en, de or zh")
+        from bert_tf.extensions.pretrain.corpus.documents import Corpus
+
         return Corpus(files, self.input_format, self.text_key, self.language)
 
 

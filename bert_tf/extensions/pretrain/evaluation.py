@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.extensions.pretrain.rows import DOCUMENTS, IDS, NEXT_LABELS, POSITIONS, PretrainingExample, text_of
 from bert_tf.features.columns import Array, Features
 from bert_tf.metrics import intervals, probabilities
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.evaluation import Evaluation, Panel
-from bert_tf.tasks.pretraining.rows import DOCUMENTS, IDS, NEXT_LABELS, POSITIONS, PretrainingExample, text_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _KEPT = 50  # mistakes of a split

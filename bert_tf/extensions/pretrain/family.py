@@ -9,25 +9,26 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bert_tf.errors import DataError
-from bert_tf.features.columns import Features
-from bert_tf.fields import Field
-from bert_tf.head_spec import PRETRAINING, HeadSpec
-from bert_tf.tasks import tables, text_lines
-from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
-from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.names import PRETRAINING as NAME
-from bert_tf.tasks.on_disk import OnDisk
-from bert_tf.tasks.pretraining import evaluation
-from bert_tf.tasks.pretraining.evaluation import (
+from bert_tf.extensions.pretrain import TASK as NAME
+from bert_tf.extensions.pretrain import evaluation
+from bert_tf.extensions.pretrain.evaluation import (
     OF_PAIRS,
     OF_WORDS,
     MaskedPredictions,
     most_confident_mistakes,
     of_outputs,
 )
-from bert_tf.tasks.pretraining.opening import SplitFiles
-from bert_tf.tasks.pretraining.rows import FIELDS, TextRows
-from bert_tf.tasks.pretraining.settings import NO_LABELS, OF_ROWS, PretrainingSettings
+from bert_tf.extensions.pretrain.opening import SplitFiles
+from bert_tf.extensions.pretrain.rows import FIELDS, TextRows
+from bert_tf.extensions.pretrain.settings import OF_ROWS, PretrainingSettings
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import PRETRAINING, HeadSpec
+from bert_tf.tasks import tables, text_lines
+from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.names import NO_LABELS
+from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.tokenizer import Tokenizer
@@ -175,4 +176,4 @@ class PretrainingTask(Splits):
 
 def task(name: str, settings: TaskSettings, labels: object = None) -> PretrainingTask:
     del name, labels
-    return PretrainingTask(settings.pretraining)
+    return PretrainingTask(settings.extensions.pretrain)

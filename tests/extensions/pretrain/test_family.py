@@ -9,13 +9,13 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import BertError, DataError
+from bert_tf.extensions.pretrain.evaluation import evaluate, most_confident_mistakes, of_outputs
+from bert_tf.extensions.pretrain.opening import SplitFiles
+from bert_tf.extensions.pretrain.rows import DOCUMENTS, FIELDS, PretrainingExample, StoredRows, text_of
+from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
-from bert_tf.tasks.pretraining.evaluation import evaluate, most_confident_mistakes, of_outputs
-from bert_tf.tasks.pretraining.opening import SplitFiles
-from bert_tf.tasks.pretraining.rows import DOCUMENTS, FIELDS, PretrainingExample, StoredRows, text_of
-from bert_tf.tasks.pretraining.settings import PretrainingSettings
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import texts

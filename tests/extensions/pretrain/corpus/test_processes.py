@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.corpus import processes
-from bert_tf.corpus.processes import mapped
 from bert_tf.errors import BertError, DataError
+from bert_tf.extensions.pretrain.corpus import processes
+from bert_tf.extensions.pretrain.corpus.processes import mapped
 
 
 def _refuse(number):
@@ -56,7 +56,8 @@ def test_an_error_ends_tasks_that_take_long_and_a_worker_that_is_gone_is_one_lin
 
 def test_a_script_is_not_run_again_by_each_worker(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("from bert_tf.corpus.processes import mapped\nprint(list(mapped(abs, [-1, -2, -3], workers=2)))\n")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    imported = "from bert_tf.extensions.pretrain.corpus.processes import mapped\n"
+    script.write_text(f"{imported}print(list(mapped(abs, [-1, -2, -3], workers=2)))\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
     done = subprocess.run([sys.executable, script], check=True, stdout=subprocess.PIPE, text=True, env=environment)
     assert done.stdout == "[1, 2, 3]\n"

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf.cluster import paths
-from bert_tf.corpus import processes, rows, shards, store
-from bert_tf.corpus.documents import Corpus, find, warn_of_lines
-from bert_tf.corpus.masking import Masking
-from bert_tf.corpus.records import manifest_of
-from bert_tf.corpus.rows import RowSettings
-from bert_tf.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
-from bert_tf.corpus.shards import ShardPlan, Tally
-from bert_tf.corpus.store import TokenStore
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
+from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
+from bert_tf.extensions.pretrain.corpus.masking import Masking
+from bert_tf.extensions.pretrain.corpus.records import manifest_of
+from bert_tf.extensions.pretrain.corpus.rows import RowSettings
+from bert_tf.extensions.pretrain.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
+from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
+from bert_tf.extensions.pretrain.corpus.store import TokenStore
 from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted

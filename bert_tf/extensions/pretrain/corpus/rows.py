@@ -26,9 +26,9 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.corpus import appending, processes
-from bert_tf.corpus.appending import Appending
-from bert_tf.corpus.store import Int64Array, TokenStore
+from bert_tf.extensions.pretrain.corpus import appending, processes
+from bert_tf.extensions.pretrain.corpus.appending import Appending
+from bert_tf.extensions.pretrain.corpus.store import Int64Array, TokenStore
 from bert_tf.features.columns import IntArray
 from bert_tf.io import documents as json_documents
 

@@ -10,9 +10,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from bert_tf.corpus.masking import Masked, Masking
-from bert_tf.corpus.records import Read, Records
-from bert_tf.corpus.rows import Batch, Rows
+from bert_tf.extensions.pretrain.corpus.masking import Masked, Masking
+from bert_tf.extensions.pretrain.corpus.records import Read, Records
+from bert_tf.extensions.pretrain.corpus.rows import Batch, Rows
 from bert_tf.features.columns import Array, Drawn, Features, IntArray, Numbers
 from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, Field
 from bert_tf.tasks.on_disk import OnDisk
