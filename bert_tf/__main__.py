@@ -36,9 +36,9 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
-        "data": "downloads published data sets; checks and audits your own data",
+        "data": "downloads published data sets; checks your own data",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
-        "memory": "forecasts the memory of training (memory plan), and reads traces of it",
+        "memory": "forecasts the memory of training (memory plan)",
     },
     "Look at runs": {
         "checkpoint": "inspects, compares, strips, converts and renames checkpoints",

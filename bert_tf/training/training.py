@@ -29,7 +29,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.training import extension, speed
+from bert_tf.training import longer, speed
 from bert_tf.training.job import Job, features, training_rows
 from bert_tf.training.record import make_record
 from bert_tf.training.settings import TrainSettings
@@ -41,8 +41,8 @@ def train(
     """Claims the output folder and trains; `make_forward` serves intermediate evaluations, see `EvaluationPlan`."""
     settings, machine = job.settings.train, job.machine
     with WALL.span(DATA):
-        record = extension.extended(job, make_record(job))
-        begin = extension.begin(record)
+        record = longer.extended(job, make_record(job))
+        begin = longer.begin(record)
         if machine.is_chief:
             _claim(job, record)
         else:

@@ -10,7 +10,7 @@ import pytest
 from bert_tf.errors import OutputError
 from bert_tf.estimator.progress_hook import ProgressHook
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.training import extension
+from bert_tf.training.longer import _finished_at
 from tests import texts
 from tests.classifier import pretraining, run
 from tests.tiny import held, write_project
@@ -152,7 +152,7 @@ def test_without_the_checkpoint_to_go_on_from_it_is_one_line(copied, train, monk
 def test_two_phases_share_a_schedule(finished):
     job = SimpleNamespace(output_dir=finished, schedule=lambda rows: Schedule(rows, 8, 0.0, LONGER), phases=("first", "second"))
     with pytest.raises(OutputError, match="this one has two phases, which share a schedule, or start a new run"):
-        extension._finished_at(job, reading.record(finished))
+        _finished_at(job, reading.record(finished))
 
 
 def test_another_length_replaces_the_run_if_asked_to(copied, train):
