@@ -13,12 +13,9 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.errors import BertError
-
-if TYPE_CHECKING:
-    from bert_tf.training.fine_tune_config import FineTuneConfig
 
 _GROUP = "bert_tf.extensions"
 
@@ -44,8 +41,8 @@ class NewTask(NamedTuple):
 class Settings:
     """Base of an extension's dataclass of settings; itself it has none."""
 
-    def check(self, config: FineTuneConfig) -> None:
-        """Raises FlagError; called before TensorFlow is imported, if a setting was given."""
+    def check(self, config: Any) -> None:
+        """Raises FlagError; called with the `FineTuneConfig` before TensorFlow is imported, if a setting was given."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from bert_tf.settings import Setting, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.training import recipes
-from bert_tf.training.fine_tune_config import FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, configured
+from bert_tf.training.fine_tune_config import FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, Program, configured
 from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -186,7 +186,7 @@ def _has_dev(task: Task) -> bool:
 
 
 def command(
-    program: str,
+    program: Program,
     title: str,
     example: str,
     first: str,

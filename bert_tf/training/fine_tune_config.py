@@ -77,7 +77,7 @@ class FineTuneConfig:
     output: OutputSettings = group(OutputSettings, "Output")
     extensions: Any = group(ExtensionSettings)
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
-    program: Program = dataclasses.field(default_factory=lambda: FINE_TUNE)
+    program: Program = dataclasses.field(default_factory=lambda: _default_program())
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         return replaced(self, values)
@@ -134,6 +134,12 @@ def sections(program: str) -> dict[str, list[Setting]]:
 
 SECTIONS = sections(_FINE_TUNE)
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+
+
+def _default_program() -> Program:
+    return FINE_TUNE
+
+
 OF_FAMILIES = frozenset(
     ("freeze", "label_smoothing", "learning_rate", "max_seq_length", "num_train_epochs", "train_batch_size")
 )  # settings that their recipes set; a constant, so that --help imports none

@@ -20,17 +20,13 @@ class Part:
     """An extension's part in a run, see `bert_tf.extension`; every method has a default that adds nothing.
 
     The methods are called in this order; all but `check` only in training.
-
-    Attributes:
-      settings: of the extension's class; when `check` is called, the recipe's are among them.
-      labels: of the data, if they are known before it is read.
-      dropout: whether the model is trained with it.
     """
 
-    labels: Sequence[str] | None = None
-    dropout = True
+    labels: Sequence[str] | None = None  # of the data, if they are known before it is read
+    dropout = True  # whether the model is trained with it
 
     def __init__(self, settings: Any) -> None:
+        """`settings`: of the extension's class; later, the recipe's are among them."""
         self.settings = settings
 
     def complete(self, config: FineTuneConfig, environment: Mapping[str, str]) -> FineTuneConfig:
@@ -44,6 +40,7 @@ class Part:
         `examples` are those of the training split.
         """
         del family, examples
+        return None
 
     def layers(self, count: int) -> tuple[int, ...]:
         """Layers of the checkpoint, which has `count`, that the model starts from; none for all."""

@@ -44,49 +44,35 @@ _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionS
 @WALL.span(DATA)
 def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[str, str], task: Task | None = None) -> Job:
     """Reads the files and logs where each part came from; `task` replaces the task of the settings."""
-    found = None if settings.actions.do_train else find_trained(settings, environment, task)
-    record: Mapping[str, Any] = {}
-    if found:
-        record = run_folder.trained(found[1])
-        settings = _as_trained(settings, found[0], record)
+    trained = None if settings.actions.do_train else find_trained(settings, environment, task)
+    record: Mapping[str, Any] = run_folder.trained(trained[1]) if trained else {}
+    settings = _as_trained(settings, trained[0], record) if trained else settings
     parts = settings.parts()
-    learning = {} if found else parts
+    learning = {} if trained else parts
     for part in learning.values():
         settings = part.complete(settings, environment)
     labels = next((part.labels for part in learning.values() if part.labels), record.get("labels"))
     task, data = find_task(settings, task, labels, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    found_examples = read_examples(task, data, [split for names in splits.values() for split in names], settings)
-    learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
-    source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
-    to_train_on = [] if found else found_examples[splits[TRAIN][0]]
-    recipe = recipe_of(
-        settings,
-        task.family,
-        parts=learning,
-        examples=to_train_on,
-        default_checkpoint=source.is_default,
-        sample_data=data.is_sample,
-    )
+    read = read_examples(task, data, [split for names in splits.values() for split in names], settings)
+    may_be_new = not trained and any(isinstance(of_split, Unopened) for of_split in read.values())
+    source = find_model(settings.model, environment=environment, may_be_new=may_be_new)
+    to_train_on = [] if trained else read[splits[TRAIN][0]]
+    origins = {"default_checkpoint": source.is_default, "sample_data": data.is_sample}
+    recipe = recipe_of(settings, task.family, parts=learning, examples=to_train_on, **origins)
     settings = settings.replaced(recipe.values)
     for name, part in parts.items():
         part.settings = getattr(settings.extensions, name)
-    settings = settings if found else _within_positions(settings, source, learning.values())
+    settings = settings if trained else _within_positions(settings, source, learning.values())
     _log_origins(settings, task, data, source, recipe)
-    weights = _weights(settings, source, found, recipe.values)
-    layers: tuple[int, ...] = ()
-    if "init_checkpoint" not in settings.given:
-        count = weights.config.num_hidden_layers
-        layers = next((some for part in learning.values() if (some := part.layers(count))), ())
-    if layers:
-        config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
-        weights = dataclasses.replace(weights, config=config, folder=settings.output.folder)
-    read = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
-    settings = settings.replaced(read)
-    examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
+    weights = _weights(settings, source, trained, recipe.values)
+    weights, layers = _with_layers(weights, settings, learning.values())
+    of_texts = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
+    settings = settings.replaced(of_texts)
+    examples = {split: _opened(of_split, settings, weights) for split, of_split in read.items()}
     for part in learning.values():
         examples.update(part.examples(to_train_on, settings.train.seed))
-    decision = Decision.of(weights.record) if found and settings.deciding is None else PUBLISHED
+    decision = Decision.of(weights.record) if trained and settings.deciding is None else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, layers, parts)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
@@ -129,6 +115,17 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Pa
     if found:
         return load_metadata(found[0], given, found[1])
     return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
+
+
+def _with_layers(weights: Trained, settings: FineTuneConfig, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
+    """The model of the layers of the checkpoint that a part starts from, and their numbers; none for all layers."""
+    if "init_checkpoint" in settings.given:
+        return weights, ()
+    layers = next((some for part in parts if (some := part.layers(weights.config.num_hidden_layers))), ())
+    if not layers:
+        return weights, ()
+    config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
+    return dataclasses.replace(weights, config=config, folder=settings.output.folder), layers
 
 
 def _within_positions(settings: FineTuneConfig, source: ModelSource, parts: Iterable[Part]) -> FineTuneConfig:

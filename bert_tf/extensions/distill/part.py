@@ -74,8 +74,8 @@ class Distillation(Part):
         return {**family.usual_settings, **RECIPE, **of_pairs}
 
     def layers(self, count: int) -> tuple[int, ...]:
-        self._layers = found = self.settings.layers(count)
-        return found
+        self._layers = self.settings.layers(count)
+        return self._layers
 
     def examples(self, examples: Sequence[Example], seed: int) -> dict[str, Sequence[Any]]:
         """Texts without labels: those of --unlabelled, as `predict` would read them, and recombined pairs."""
