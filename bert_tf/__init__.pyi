@@ -9,8 +9,12 @@ from bert_tf.extensions.memory_trace.command import memory_report as memory_repo
 from bert_tf.extensions.profile.command import profile as profile
 from bert_tf.extensions.reproduce.command import Reproduction as Reproduction
 from bert_tf.extensions.reproduce.command import reproduce as reproduce
-from bert_tf.extensions.search.command import search as search
 from bert_tf.extensions.track.command import track as track
+from bert_tf.extensions.vectors.encode import encode_file as encode_file
+from bert_tf.extensions.vectors.encode import encoder as encoder
+from bert_tf.extensions.vectors.frames import encode_frame as encode_frame
+from bert_tf.extensions.vectors.search import search as search
+from bert_tf.extensions.vectors.text_encoder import Encoder as Encoder
 from bert_tf.extensions.vocabulary.extend import extend_vocabulary as extend_vocabulary
 from bert_tf.extensions.vocabulary.make import make_vocabulary as make_vocabulary
 from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabulary
@@ -32,8 +36,6 @@ from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.distill import distill as distill
-from bert_tf.operations.encode import encode_file as encode_file
-from bert_tf.operations.encode import encoder as encoder
 from bert_tf.operations.estimators import BertClassifier as BertClassifier
 from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
@@ -42,7 +44,6 @@ from bert_tf.operations.explain import explain as explain
 from bert_tf.operations.fill_mask import fill_mask as fill_mask
 from bert_tf.operations.fill_mask import word_filler as word_filler
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
-from bert_tf.operations.frames import encode_frame as encode_frame
 from bert_tf.operations.frames import evaluate_frame as evaluate_frame
 from bert_tf.operations.frames import predict_frame as predict_frame
 from bert_tf.operations.memory.plan import memory_plan as memory_plan
@@ -61,7 +62,6 @@ from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.tasks.in_memory import SpanTask as SpanTask
 from bert_tf.tasks.in_memory import TagTask as TagTask
 from bert_tf.training.calibration import Calibrated as Calibrated
-from bert_tf.vectors.text_encoder import Encoder as Encoder
 
 __version__: str
 

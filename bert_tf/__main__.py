@@ -31,9 +31,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "serve": "serves a trained model over HTTP",
         "fill-mask": "fills in masked words in a text, files or pipes",
     },
-    "Vectors of texts": {
-        "encode": "embeds texts from files or pipes of any length",
-    },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
         "card": "writes the model card of a run: data, metrics, limits, how to use it",
@@ -60,13 +57,13 @@ _FIRST = {
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
+    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "export", "card"}
 )  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {
     group: {
-        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
         **_OF_CORE.get(group, {}),
+        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
     }
     for group in dict.fromkeys((*_OF_CORE, *(command.group for command in _OF_EXTENSIONS.values() if command.group)))
 }
@@ -105,7 +102,7 @@ def main(argv: list[str]) -> int:
     if name not in COMMANDS:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    if name in _COMPUTE and not any(word in argument for argument in argv for word in _OF_THE_LOG):
+    if _computes(name) and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
     if name == "benchmark":
@@ -113,6 +110,10 @@ def main(argv: list[str]) -> int:
     from bert_tf.cli import command_line
 
     return command_line.main(argv[1:], operation(name))
+
+
+def _computes(name: str) -> bool:
+    return _OF_EXTENSIONS[name].computes if name in _OF_EXTENSIONS else name in _COMPUTE
 
 
 def operation(name: str) -> Command | Actions:

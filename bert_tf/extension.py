@@ -26,6 +26,7 @@ class NewCommand(NamedTuple):
     declaration: str  # module:name of an `operations.command.Command` or `Actions`
     group: str = ""  # in --help
     line: str = ""  # what it does, in --help
+    computes: bool = False  # always with TensorFlow, which is then imported ahead of the command
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Extension:
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
+    session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
 
 
@@ -93,6 +95,13 @@ def refuse_broken() -> None:
 
 def commands() -> dict[str, NewCommand]:
     return {name: command for one in found().values() for name, command in one.commands.items()}
+
+
+def needed(name: str, user: str) -> Extension:
+    """The extension that something else (`user`, as a message calls it) needs; raises BertError if its folder was deleted."""
+    if name not in found():
+        raise BertError(f"{user} needs the extension {name}, which is missing (docs/extensions.md)")
+    return found()[name]
 
 
 def load(name: str) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.session import Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.texts import TextInputs
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, DataError, FlagError
@@ -37,7 +38,6 @@ from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from bert_tf.vectors.texts import TextInputs
 
 TOP = 5  # words of each place
 

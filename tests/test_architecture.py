@@ -32,7 +32,7 @@ LAYERS = (
     ("batch", "report"),
     ("card", "conversion"),
     ("engines",),
-    ("vectors", "export"),
+    ("export",),
     ("filling", "explanations"),
     ("cluster",),
     ("training",),

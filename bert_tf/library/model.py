@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch.session import Predictor
+from bert_tf import extension
+from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
@@ -26,7 +27,6 @@ from bert_tf.library.result import Result
 from bert_tf.settings import read
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 from bert_tf.tasks.tables import JSONL
-from bert_tf.vectors.text_encoder import Encoder, Floats
 
 
 class Model(Predictor):
@@ -60,7 +60,8 @@ class Model(Predictor):
         """
         super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
-        self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
+        self._sessions: dict[str, Session] = {}  # of extensions, made when they are used
+        self._filler = WordFiller(trained, inference)
         self.explainer = Explainer(trained, self.family, inference)
 
     @property
@@ -121,14 +122,14 @@ class Model(Predictor):
         """
         return self.family.listed(self.predictions(examples), examples) if examples else []
 
-    def encode(self, texts: Iterable[Any], **options: Any) -> Floats | list[Floats]:
+    def encode(self, texts: Iterable[Any], **options: Any) -> Any:
         """Returns text vectors from the model's encoder, see `Encoder.encode`.
 
         Args:
           texts: N texts or pairs.
           **options: `pooling`, `layers`, `normalize`, `tokens`.
         """
-        return self._encoder.encode(texts, **options)
+        return self.session("vectors", "Model.encode").encode(texts, **options)
 
     def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Filled, ...]]:
         """Returns the most probable words for each [MASK], see `WordFiller.fill_mask`; only for pre-training models.
@@ -208,11 +209,29 @@ class Model(Predictor):
         )
 
     def close(self) -> None:
-        """Frees weights and session; the model cannot be used afterwards."""
-        self._encoder.close()
+        """Frees weights and sessions; the model cannot be used afterwards."""
+        super().close()
+        for session in list(self._sessions.values()):
+            session.close()
         self._filler.close()
         self.explainer.close()
-        super().close()
+
+    def session(self, name: str, user: str) -> Any:
+        """Returns what an extension computes with; it shares files and settings with the model, not the weights in memory.
+
+        Args:
+          name: of the extension.
+          user: what needs it, as a message calls it.
+
+        Raises:
+          BertError: the folder of the extension was deleted.
+        """
+        if name not in self._sessions:
+            self._sessions.setdefault(name, extension.load(extension.needed(name, user).session)(self))
+        session = self._sessions[name]
+        if self._closed:
+            session.close()
+        return session
 
     def __repr__(self) -> str:
         return f"<bert_tf.Model {self._task.name}: {self._learned}; {self.checkpoint}>"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
-from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import BEST_WORDS
@@ -20,8 +20,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.encode import EncoderSettings, EncodeSettings
-from bert_tf.settings import group, read, same, setting, settings_of
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting
 from bert_tf.tasks import tables
 from bert_tf.training.settings import MachineSettings
 
@@ -31,16 +30,13 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.filling import FileFiller, Filled, WordFiller
 
 _LENGTH = {"help": "maximum input length in word pieces; default: as trained, or the model's maximum"}
-_FILE_FORMAT = next(
-    {"choices": row.choices, "help": row.help} for row in settings_of(EncodeSettings) if row.name == "file_format"
-)
 
 
 @dataclasses.dataclass(frozen=True)
 class FillerSettings:
     """How a model fills in words; other engines than TensorFlow have one output, not several."""
 
-    batch_size: int | None = same(EncoderSettings, "batch_size")
+    batch_size: int | None = setting(None, "batch size; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES)
     model: ModelOverrides = group(ModelOverrides, without=("long_text",), max_seq_length=_LENGTH)
     machine: MachineSettings = group(MachineSettings, without=("engine",))
 
@@ -56,8 +52,8 @@ class FillMaskSettings:
     )
     output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe")
     top: int = setting(5, f"words per [MASK], most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
-    skip_bad_rows: bool = same(EncodeSettings, "skip_bad_rows")
-    columns: Columns = group(Columns, without=("text_b", "word_column", "raw_text"), file_format=_FILE_FORMAT)
+    skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
+    columns: Columns = group(Columns, without=("text_b", "word_column", "raw_text"), file_format=TEXT_FILES)
     filler: FillerSettings = group(FillerSettings)
 
     def __post_init__(self) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.vector_options import VectorOptions
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.settings import changed, group, read, setting
 from bert_tf.training.settings import MachineSettings
-from bert_tf.vectors.options import VectorOptions
 
 _LONGEST_S = 86_400  # seconds of a day
 _MOST_PORTS = 65_535

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.extensions.search.nearest import nearest
+from bert_tf.extensions.vectors.nearest import nearest
 
 
 def brute_force(queries, vectors, top):

@@ -1,26 +1,16 @@
-"""Options for the vector of a text, and names of the formats of files; imports no TensorFlow."""
+"""Options for the vector of a text; imports no TensorFlow."""
 
 from __future__ import annotations
 
 import dataclasses
 import operator
 from collections.abc import Iterable
-from pathlib import PurePath
-from typing import Any, ClassVar, NamedTuple, Union
+from typing import Any, ClassVar, Union
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
 from bert_tf.settings import setting
-
-NPY, NPZ, PARQUET, JSONL, PUBLISHED = "npy", "npz", "parquet", "jsonl", "published"
-FORMATS = (NPY, NPZ, PARQUET, JSONL, PUBLISHED)
-ARRAYS = (NPY, NPZ, PARQUET)  # written at the end, so never to a pipe
-FLOAT32 = "float32"
-DTYPES = (FLOAT32, "float16")
-
-_GZ = ".gz"
-_SUFFIXES = {".npy": NPY, ".npz": NPZ, ".parquet": PARQUET, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
 
 Layers = Union[str, int, Iterable[int]]
 
@@ -63,25 +53,3 @@ def layer_numbers(layers: Layers) -> tuple[int, ...]:
     if not numbers or len(set(numbers)) < len(numbers):
         raise FlagError(f"--layers={layers}: {'a layer is named twice' if numbers else 'name one at least'}")
     return numbers
-
-
-class VectorForm(NamedTuple):
-    """One of `FORMATS`, perhaps compressed with gzip."""
-
-    kind: str
-    compressed: bool = False
-
-
-def form_of(output: str, asked: str | None) -> VectorForm:
-    """Format from a path or `-`; `asked` (of `FORMATS`) overrides its suffix except for compression.
-
-    FlagError for an unknown suffix or compressed arrays.
-    """
-    name = output.lower()
-    plain = name.removesuffix(_GZ)
-    kind = asked or _SUFFIXES.get(PurePath(plain).suffix) or (JSONL if output == "-" else None)
-    if kind is None:
-        raise FlagError(f"{output}: name it .npy, .npz, .parquet, .jsonl or .jsonl.gz, or add --output_format")
-    if kind in ARRAYS and plain != name:
-        raise FlagError(f"{output}: cannot write {kind} with {_GZ}; leave it out of the name")
-    return VectorForm(kind, plain != name)

@@ -9,12 +9,11 @@ import pyarrow.parquet
 import pytest
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.search import index
-from bert_tf.extensions.search.nearest import nearest
+from bert_tf.extensions.vectors import files, index
+from bert_tf.extensions.vectors.files import ArrayForm
+from bert_tf.extensions.vectors.nearest import nearest
+from bert_tf.extensions.vectors.text_encoder import Vectors
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.vectors import files
-from bert_tf.vectors.files import ArrayForm
-from bert_tf.vectors.text_encoder import Vectors
 
 COUNT, WIDTH = 50, 4
 VALUES = np.random.default_rng(0).normal(size=(COUNT, WIDTH)).astype(np.float32)

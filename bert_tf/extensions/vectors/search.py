@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import DataError, FlagError
-from bert_tf.extensions.search.nearest import nearest
+from bert_tf.extensions.vectors.nearest import nearest
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import cell
@@ -23,8 +23,8 @@ from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.extensions.search.index import VectorIndex
-    from bert_tf.vectors.text_encoder import TextEncoder
+    from bert_tf.extensions.vectors.index import VectorIndex
+    from bert_tf.extensions.vectors.text_encoder import TextEncoder
 
 _DIGESTS = ("checkpoint_sha256", "bert_config_sha256", "vocabulary_sha256")
 _QUERIES = 256  # compared at a time
@@ -92,7 +92,7 @@ def search(**settings: Any) -> list[Found]:
 
 
 def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[Found]:
-    from bert_tf.extensions.search import index as indexes
+    from bert_tf.extensions.vectors import index as indexes
     from bert_tf.training import batch_machine
 
     index = indexes.opened(settings.index, settings.texts)
@@ -113,9 +113,9 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
     """Opens the model that made the vectors; raises BertError if it is missing or a different one."""
     from bert_tf.batch.job import ModelOverrides, TextOverrides
+    from bert_tf.batch.vector_options import VectorOptions
+    from bert_tf.extensions.vectors.text_encoder import TextEncoder
     from bert_tf.training import sources
-    from bert_tf.vectors.options import VectorOptions
-    from bert_tf.vectors.text_encoder import TextEncoder
 
     record = index.encoding
     if record.get("tokens"):
@@ -139,7 +139,7 @@ def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, envir
 
 def _queries(settings: SearchSettings) -> Iterator[list[SentenceExample]]:
     from bert_tf.batch.job import Columns
-    from bert_tf.vectors.texts import TextInputs
+    from bert_tf.batch.texts import TextInputs
 
     if isinstance(settings.queries, str):
         chunks: Any = TextInputs(Columns()).chunks(settings.queries)

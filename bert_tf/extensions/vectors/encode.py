@@ -13,30 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
-from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides
+from bert_tf.batch.vector_options import VectorOptions
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
+from bert_tf.extensions.vectors.formats import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, form_of
 from bert_tf.io import atomic, files
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Written, runner, takes, written
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting
-from bert_tf.tasks import tables
 from bert_tf.training.settings import MachineSettings
-from bert_tf.vectors.options import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, VectorOptions, form_of
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.tensorflow_engine import InferenceOptions
+    from bert_tf.batch.texts import TextInputs
     from bert_tf.batch.trained import Trained
+    from bert_tf.extensions.vectors.files import AnyForm
+    from bert_tf.extensions.vectors.text_encoder import Encoder, TextEncoder
     from bert_tf.training.beam_job import Beam
-    from bert_tf.vectors.files import AnyForm
-    from bert_tf.vectors.text_encoder import Encoder, TextEncoder
-    from bert_tf.vectors.texts import TextInputs
 
 _CHUNK_OF_TOKENS = 64  # texts computed together with --tokens: a thousand would fill the memory
-_INPUT_FORMATS = (tables.LINES, *tables.INPUT_FORMATS)
-_FILE_FORMAT = {"choices": _INPUT_FORMATS, "help": f"{', '.join(_INPUT_FORMATS)}; default: by suffix, or text"}
 _LENGTH = {"help": "maximum input length in word pieces; default: as trained, or 128"}
 
 
@@ -72,7 +70,7 @@ class EncodeSettings:
     dtype: str = setting(FLOAT32, f"number type of .npy, .npz and .parquet: {', '.join(DTYPES)}", choices=DTYPES)
     batch_size: int | None = same(EncoderSettings, "batch_size")
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
-    columns: Columns = group(Columns, without=("word_column", "raw_text"), file_format=_FILE_FORMAT)
+    columns: Columns = group(Columns, without=("word_column", "raw_text"), file_format=TEXT_FILES)
     model: ModelOverrides = group(ModelOverrides, max_seq_length=_LENGTH)
     machine: MachineSettings = group(MachineSettings)
 
@@ -114,7 +112,7 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
       CheckpointError: the model or one of its files is missing or damaged.
       FlagError: a setting is unknown or invalid.
     """
-    from bert_tf.vectors.text_encoder import Encoder
+    from bert_tf.extensions.vectors.text_encoder import Encoder
 
     checked = read(EncoderSettings, settings)
     return Encoder(*_model(checkpoint, checked))
@@ -213,7 +211,7 @@ def _worker(settings: EncodeSettings, begin: Callable[[], Mapping[str, str]]) ->
 
 
 def _opened(settings: EncodeSettings) -> TextEncoder:
-    from bert_tf.vectors.text_encoder import TextEncoder
+    from bert_tf.extensions.vectors.text_encoder import TextEncoder
 
     return TextEncoder(*_model(settings.checkpoint, settings), settings.options)
 
@@ -228,13 +226,13 @@ def _model(
 
 
 def _inputs(settings: EncodeSettings) -> TextInputs:
-    from bert_tf.vectors.texts import TextInputs
+    from bert_tf.batch.texts import TextInputs
 
     return TextInputs(settings.columns, settings.skip_bad_rows, _chunk(settings.options))
 
 
 def _form(settings: EncodeSettings, model: Trained) -> AnyForm:
-    from bert_tf.vectors.files import ArrayForm, JsonForm, PublishedForm
+    from bert_tf.extensions.vectors.files import ArrayForm, JsonForm, PublishedForm
 
     form, options = form_of(settings.output, settings.output_format), settings.options
     if form.kind == JSONL:

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from bert_tf.batch.job import Columns
+from bert_tf.batch.texts import TextInputs
 from bert_tf.errors import DataError
-from bert_tf.vectors.texts import TextInputs
 
 
 def read(path, *, skip_bad_rows=False, **columns):

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.session import Session
+from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
+from bert_tf.batch.vector_options import Layers, VectorOptions, layer_numbers
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
@@ -25,7 +26,6 @@ from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.tasks.sentence.scores import averaged
-from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
 
 Floats = npt.NDArray[np.float32]
 
@@ -113,6 +113,10 @@ class Encoder(Session):
 
     def __repr__(self) -> str:
         return f"<bert_tf.Encoder {self.checkpoint}>"
+
+
+def of_model(model: Predictor) -> Encoder:
+    return Encoder(model.trained, model.inference)
 
 
 def _with_head(trained: Trained, options: VectorOptions) -> Trained:

@@ -13,7 +13,7 @@ from bert_tf.batch import inputs, trained
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
-from bert_tf.vectors.text_encoder import Encoder
+from bert_tf.extensions.vectors.text_encoder import Encoder
 from tests import lines
 from tests.batch.runs import inference
 

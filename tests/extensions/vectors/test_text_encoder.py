@@ -6,12 +6,13 @@ import pytest
 from bert_tf.batch import stream, trained
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, ModelOverrides
+from bert_tf.batch.texts import TextInputs
+from bert_tf.batch.vector_options import VectorOptions, layer_numbers
 from bert_tf.errors import FlagError
+from bert_tf.extensions.vectors.files import ArrayForm, JsonForm
+from bert_tf.extensions.vectors.formats import form_of
+from bert_tf.extensions.vectors.text_encoder import TextEncoder
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.vectors.files import ArrayForm, JsonForm
-from bert_tf.vectors.options import VectorOptions, form_of, layer_numbers
-from bert_tf.vectors.text_encoder import TextEncoder
-from bert_tf.vectors.texts import TextInputs
 from tests.batch.runs import Counting, inference
 
 LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a pear", "two", "red blue red", "far"]

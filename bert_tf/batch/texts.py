@@ -16,8 +16,6 @@ from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.task import CustomTask
 
-FORMATS = (tables.LINES, *tables.INPUT_FORMATS)
-
 _PAIR = " ||| "  # divides the two texts of a line, as in the published extract_features.py
 _TXT = ".txt"
 _TEXT = "text"  # column of a file without columns
@@ -30,7 +28,7 @@ class TextInputs:
     The suffix tells the format: .tsv, .csv, .jsonl; any other has a text per line, or a pair separated by ` ||| `.
     """
 
-    columns: Columns  # format may be one of `FORMATS`
+    columns: Columns  # with the formats of `job.TEXT_FILES`
     skip_bad_rows: bool = False  # leaves out unusable rows
     chunk: int | None = None  # texts computed together; None for `inputs.CHUNK`
 

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf.errors import BertError
+from bert_tf.extensions.vectors.formats import JSONL, NPY, NPZ, PARQUET, PUBLISHED
+from bert_tf.extensions.vectors.text_encoder import Vectors
 from bert_tf.io import documents
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.vectors.options import JSONL, NPY, NPZ, PARQUET, PUBLISHED
-from bert_tf.vectors.text_encoder import Vectors
 
 # Members of an .npz: vectors, tokens of each text (if tokens have vectors), and what made it.
 VECTORS, LENGTHS, ROWS, ENCODING = "vectors", "lengths", "rows.jsonl", "encoding.json"
@@ -87,7 +87,7 @@ class ArrayForm:
     """NumPy formats and Parquet."""
 
     kind: str  # NPY, NPZ or PARQUET
-    dtype: str  # of `options.DTYPES`
+    dtype: str  # of `formats.DTYPES`
     width: int  # numbers of a vector, W
     encoding: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # model and settings, for readers
 
