@@ -3,6 +3,9 @@
 from bert_tf.errors import BertError as BertError
 from bert_tf.explanations.explanation import Explanation as Explanation
 from bert_tf.extensions.audit.command import audit_data as audit_data
+from bert_tf.extensions.fill_mask.command import fill_mask as fill_mask
+from bert_tf.extensions.fill_mask.command import word_filler as word_filler
+from bert_tf.extensions.fill_mask.filler import WordFiller as WordFiller
 from bert_tf.extensions.memory_trace.command import memory_diff as memory_diff
 from bert_tf.extensions.memory_trace.command import memory_peak as memory_peak
 from bert_tf.extensions.memory_trace.command import memory_report as memory_report
@@ -18,7 +21,6 @@ from bert_tf.extensions.vectors.text_encoder import Encoder as Encoder
 from bert_tf.extensions.vocabulary.extend import extend_vocabulary as extend_vocabulary
 from bert_tf.extensions.vocabulary.make import make_vocabulary as make_vocabulary
 from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabulary
-from bert_tf.filling import WordFiller as WordFiller
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
@@ -41,8 +43,6 @@ from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.explain import explain as explain
-from bert_tf.operations.fill_mask import fill_mask as fill_mask
-from bert_tf.operations.fill_mask import word_filler as word_filler
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.frames import evaluate_frame as evaluate_frame
 from bert_tf.operations.frames import predict_frame as predict_frame

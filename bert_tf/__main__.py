@@ -29,7 +29,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "calibrate": "fits temperatures, so that probabilities match the accuracy of predictions",
         "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
-        "fill-mask": "fills in masked words in a text, files or pipes",
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
@@ -57,7 +56,7 @@ _FIRST = {
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "export", "card"}
+    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "export", "card"}
 )  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {

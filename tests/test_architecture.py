@@ -33,7 +33,7 @@ LAYERS = (
     ("card", "conversion"),
     ("engines",),
     ("export",),
-    ("filling", "explanations"),
+    ("explanations",),
     ("cluster",),
     ("training",),
     ("sweeps",),

@@ -18,7 +18,6 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.explanations.explainer import Explainer
 from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, STEPS, Explanation
 from bert_tf.export.formats import Target
-from bert_tf.filling import Filled, WordFiller
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
 from bert_tf.library.keywords import takes
@@ -61,7 +60,6 @@ class Model(Predictor):
         super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
         self._sessions: dict[str, Session] = {}  # of extensions, made when they are used
-        self._filler = WordFiller(trained, inference)
         self.explainer = Explainer(trained, self.family, inference)
 
     @property
@@ -131,14 +129,15 @@ class Model(Predictor):
         """
         return self.session("vectors", "Model.encode").encode(texts, **options)
 
-    def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Filled, ...]]:
+    def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Any, ...]]:
         """Returns the most probable words for each [MASK], see `WordFiller.fill_mask`; only for pre-training models.
 
         Args:
           texts: N texts, each with at least one [MASK].
           **options: `top`.
         """
-        return self._filler.fill_mask(texts, **options)
+        found: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
+        return found
 
     def explain(
         self,
@@ -213,7 +212,6 @@ class Model(Predictor):
         super().close()
         for session in list(self._sessions.values()):
             session.close()
-        self._filler.close()
         self.explainer.close()
 
     def session(self, name: str, user: str) -> Any:

@@ -134,7 +134,7 @@ def test_threads_take_turns(model):
     assert [call.result() for call in calls] == [expected] * 4
 
 
-@pytest.mark.parametrize(("method", "name"), [("encode", "vectors")])
+@pytest.mark.parametrize(("method", "name"), [("encode", "vectors"), ("fill_mask", "fill_mask")])
 def test_without_its_extension_a_method_is_one_line(run, method, name, monkeypatch):
     monkeypatch.setattr(extension, "found", dict)
     message = f"^Model.{method} needs the extension {name}, which is missing \\(docs/extensions.md\\)$"

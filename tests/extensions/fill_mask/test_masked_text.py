@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf import filling
+from bert_tf.extensions.fill_mask import filler
 from bert_tf.modeling.heads.pretraining import PretrainingHead
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -14,14 +14,14 @@ TOKENIZER = WordPieceTokenizer(VOCABULARY)
 
 def read(text: str, longest: int) -> list[tuple[str, list[int]]]:
     """What is read of a text: pieces of each row, and the positions that are asked for."""
-    found = filling.rows(text, TOKENIZER, longest)[0]
+    found = filler.rows(text, TOKENIZER, longest)[0]
     return [(" ".join(VOCABULARY.tokens[number] for number in ids), positions) for ids, positions in found]
 
 
 def test_places_are_characters_of_the_text_where_other_special_pieces_are_words():
     text = "¿Rain [MASK]? 雨[MASK]."
-    assert [text[start:end] for start, end in filling.places(text)] == ["[MASK]", "[MASK]"]
-    assert filling.places("[mask] MASK [ MASK ]") == []
+    assert [text[start:end] for start, end in filler.places(text)] == ["[MASK]", "[MASK]"]
+    assert filler.places("[mask] MASK [ MASK ]") == []
     assert "[SEP] rain" not in read("[SEP] rain [MASK]", 24)[0][0]
 
 
@@ -53,7 +53,7 @@ def test_mask_is_one_piece_wherever_it_stands(text, longest, expected):
 def test_features_keep_places_in_the_order_of_the_texts():
     _, *slots = PretrainingHead().inputs
     texts = ["rain [MASK]", "a the [MASK] new [MASK] over", "[MASK] [MASK]"]
-    found = filling.features_of(texts, TOKENIZER, 7, slots)
+    found = filler.features_of(texts, TOKENIZER, 7, slots)
     assert found.example_ids.tolist() == [0, 1, 1, 2]
     assert found.slots.tolist() == [1, 1, 1, 2]
     assert found.targets["masked_lm_positions"].tolist() == [2, 3, 4, 1, 2]

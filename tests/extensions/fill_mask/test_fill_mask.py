@@ -14,7 +14,7 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.filling import WordFiller
+from bert_tf.extensions.fill_mask.filler import WordFiller
 from tests import lines, pretrained, reference
 from tests.batch.runs import inference
 from tests.tiny import TOKENS

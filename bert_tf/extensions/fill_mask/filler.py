@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf.batch.file_pairs import OutputForm
-from bert_tf.batch.session import Session
+from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.texts import TextInputs
 from bert_tf.batch.trained import Trained
@@ -128,6 +128,10 @@ class WordFiller(Session):
             raise FlagError(f"--max_seq_length={self.trained.max_seq_length}: expected at least {_SHORTEST}")
         _refuse_without_head(self.trained)
         return dataclasses.replace(self.trained, given_head=_SPEC)
+
+
+def of_model(model: Predictor) -> WordFiller:
+    return WordFiller(model.trained, model.inference)
 
 
 class FileFiller(WordFiller):

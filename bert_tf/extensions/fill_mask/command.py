@@ -27,7 +27,7 @@ from bert_tf.training.settings import MachineSettings
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
-    from bert_tf.filling import FileFiller, Filled, WordFiller
+    from bert_tf.extensions.fill_mask.filler import FileFiller, Filled, WordFiller
 
 _LENGTH = {"help": "maximum input length in word pieces; default: as trained, or the model's maximum"}
 
@@ -80,7 +80,7 @@ def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFill
       CheckpointError: the model or one of its files is missing or damaged.
       FlagError: a setting is unknown or invalid.
     """
-    from bert_tf.filling import WordFiller
+    from bert_tf.extensions.fill_mask.filler import WordFiller
 
     return WordFiller(*_model(checkpoint, read(FillerSettings, settings)))
 
@@ -111,7 +111,7 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
     if settings.text is None:
         _fill_files(settings)
         return ()
-    from bert_tf.filling import refuse_unusable
+    from bert_tf.extensions.fill_mask.filler import refuse_unusable
     from bert_tf.tasks.sentence.example import SentenceExample
 
     texts = [SentenceExample("text", settings.text)]
@@ -124,7 +124,7 @@ def fill(settings: FillMaskSettings) -> tuple[Filled, ...]:
 def _fill_files(settings: FillMaskSettings) -> None:
     from bert_tf.batch import stream
     from bert_tf.estimator import run_folder
-    from bert_tf.filling import MaskedTextInputs
+    from bert_tf.extensions.fill_mask.filler import MaskedTextInputs
 
     files = settings.files
     if files.output != PIPE and output_form(files.output, None).form != tables.JSONL:
@@ -138,7 +138,7 @@ def _fill_files(settings: FillMaskSettings) -> None:
 
 @contextlib.contextmanager
 def _opened(settings: FillMaskSettings) -> Iterator[FileFiller]:
-    from bert_tf.filling import FileFiller
+    from bert_tf.extensions.fill_mask.filler import FileFiller
     from bert_tf.tokenization.vocabulary import MASK
 
     model, inference = _model(settings.checkpoint, settings.filler)
