@@ -1,8 +1,9 @@
 """What `import bert_tf` offers; `__init__.py` reads this file, and imports a name when it is first used."""
 
 from bert_tf.errors import BertError as BertError
-from bert_tf.explanations.explanation import Explanation as Explanation
 from bert_tf.extensions.audit.command import audit_data as audit_data
+from bert_tf.extensions.explain.command import explain as explain
+from bert_tf.extensions.explain.explanation import Explanation as Explanation
 from bert_tf.extensions.fill_mask.command import fill_mask as fill_mask
 from bert_tf.extensions.fill_mask.command import word_filler as word_filler
 from bert_tf.extensions.fill_mask.filler import WordFiller as WordFiller
@@ -42,7 +43,6 @@ from bert_tf.operations.estimators import BertClassifier as BertClassifier
 from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
-from bert_tf.operations.explain import explain as explain
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.frames import evaluate_frame as evaluate_frame
 from bert_tf.operations.frames import predict_frame as predict_frame

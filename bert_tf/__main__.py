@@ -27,7 +27,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "calibrate": "fits temperatures, so that probabilities match the accuracy of predictions",
-        "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
     },
     "Use elsewhere": {
@@ -56,7 +55,7 @@ _FIRST = {
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "export", "card"}
+    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "export", "card"}
 )  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {

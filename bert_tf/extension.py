@@ -48,6 +48,7 @@ class Extension:
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
+    call: str = ""  # module:name of a `service.call.Call`
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
 
 

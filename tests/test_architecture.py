@@ -33,7 +33,6 @@ LAYERS = (
     ("card", "conversion"),
     ("engines",),
     ("export",),
-    ("explanations",),
     ("cluster",),
     ("training",),
     ("sweeps",),

@@ -15,8 +15,6 @@ from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
-from bert_tf.explanations.explainer import Explainer
-from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, STEPS, Explanation
 from bert_tf.export.formats import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
@@ -60,7 +58,6 @@ class Model(Predictor):
         super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
         self._sessions: dict[str, Session] = {}  # of extensions, made when they are used
-        self.explainer = Explainer(trained, self.family, inference)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -139,23 +136,15 @@ class Model(Predictor):
         found: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
         return found
 
-    def explain(
-        self,
-        rows: Iterable[Any],
-        *,
-        method: str = INTEGRATED_GRADIENTS,
-        label: Any = None,
-        word: int | None = None,
-        steps: int = STEPS,
-    ) -> list[Explanation]:
+    def explain(self, rows: Iterable[Any], **options: Any) -> list[Any]:
         """Returns how much each word contributed to an output of the model.
 
         Args:
           rows: as for `predict`.
-          method: integrated_gradients or occlusion.
-          label: label, tag or option number whose logit is explained; by default the predicted one.
-          word: number of the explained word of models that tag words, from 0; by default the first with a tag other than O.
-          steps: least number of points of the integral, doubled until the scores add up to the change of the output.
+          **options: `method`, integrated_gradients or occlusion; `label`, label, tag or option number whose logit is
+            explained, by default the predicted one; `word`, number of the explained word of models that tag words, from 0,
+            by default the first with a tag other than O; `steps`, least number of points of the integral, by default 16,
+            doubled until the scores add up to the change of the output.
 
         Returns:
           For each row its `words`, `scores` and `completeness_error`; shown in colours in a notebook.
@@ -165,7 +154,9 @@ class Model(Predictor):
           FlagError: the method is unknown, or the model has no such label or word.
           ClosedError: the model was closed.
         """
-        return self.explainer.explain(self.reader.examples(rows), method, label, word, steps)
+        explainer = self.session("explain", "Model.explain")
+        found: list[Any] = explainer.explain(self.reader.examples(rows), **options)
+        return found
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.
@@ -212,7 +203,6 @@ class Model(Predictor):
         super().close()
         for session in list(self._sessions.values()):
             session.close()
-        self.explainer.close()
 
     def session(self, name: str, user: str) -> Any:
         """Returns what an extension computes with; it shares files and settings with the model, not the weights in memory.

@@ -28,6 +28,7 @@ USES = {
     "predict": lambda model: model.predict(PAIRS),
     "encode": lambda model: model.encode(["a"]),
     "fill_mask": lambda model: model.fill_mask(["a [MASK]"]),
+    "explain": lambda model: model.explain([PAIRS[0]]),
     "load_weights": lambda model: model.load_weights(),
 }
 
@@ -134,7 +135,7 @@ def test_threads_take_turns(model):
     assert [call.result() for call in calls] == [expected] * 4
 
 
-@pytest.mark.parametrize(("method", "name"), [("encode", "vectors"), ("fill_mask", "fill_mask")])
+@pytest.mark.parametrize(("method", "name"), [("encode", "vectors"), ("fill_mask", "fill_mask"), ("explain", "explain")])
 def test_without_its_extension_a_method_is_one_line(run, method, name, monkeypatch):
     monkeypatch.setattr(extension, "found", dict)
     message = f"^Model.{method} needs the extension {name}, which is missing \\(docs/extensions.md\\)$"

@@ -15,9 +15,9 @@ import pytest
 
 from bert_tf.errors import FlagError
 from bert_tf.service import app
+from bert_tf.service.call import Failed
 from bert_tf.service.refusal import Guard
 from bert_tf.service.settings import Address, Limits, Patience
-from bert_tf.service.worker import Failed
 from tests.service.fakes import LATER, READER, Loading, Running, Toy, description, message
 
 ANY = "0.0.0.0"  # noqa: S104

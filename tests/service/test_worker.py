@@ -12,13 +12,15 @@ import bert_tf
 from bert_tf.errors import FlagError
 from bert_tf.run_layout import RECORD
 from bert_tf.service import forms, openapi, question
-from bert_tf.service.question import ENCODE, EXPLAIN, PREDICT
+from bert_tf.service.call import Failed
 from bert_tf.service.settings import Limits, configured
 from bert_tf.service.values import plain
-from bert_tf.service.worker import Failed, Served
+from bert_tf.service.worker import Served
 from tests import pretrained
 from tests.batch.runs import write_run
 from tests.service.runs import KINDS, write
+
+PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
 
 
 def served_by(run, **settings):
@@ -119,7 +121,7 @@ class TestExplanations:
     def test_are_those_of_the_library_and_of_the_document(self, run, settings):
         served = served_by(run, **settings)
         served.load()
-        assert served._model.explainer._engine is None  # until it is asked for
+        assert served._model.session("explain", "")._engine is None  # until it is asked for
         asked = {"method": "occlusion", "label": "0"}
         (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
         with bert_tf.load(run) as model:

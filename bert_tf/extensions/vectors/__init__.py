@@ -6,6 +6,7 @@ _GROUP = "Vectors of texts"
 
 EXTENSION = Extension(
     session=f"{__name__}.text_encoder:of_model",
+    call=f"{__name__}.call:Encode",
     commands={
         "encode": NewCommand(
             f"{__name__}.encode:COMMAND", _GROUP, "embeds texts from files or pipes of any length", computes=True

@@ -14,20 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.batch.session import Session
+from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.engines.base import computed, step_of
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
-from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
-from bert_tf.explanations.targets import Case, Explained
-from bert_tf.explanations.words import SPECIAL, TracingTokenizer, Words
 from bert_tf.export import graph
+from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
+from bert_tf.extensions.explain.targets import EXPLAINED, Case
+from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
 from bert_tf.inputs.pipeline import TO_LONGEST
-from bert_tf.kinds import Registry
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.settings import Setting, checked
 from bert_tf.tasks.base import Family, Outputs
@@ -40,7 +39,6 @@ _TOLERANCE = 0.01  # completeness error at which steps are no longer doubled
 _LEAST_CHANGE = 1e-6  # of an output: a smaller change is rounding
 _TOKENS = 4096  # of a batch
 
-EXPLAINED = Registry[Explained]("explained")
 _IDS = INPUTS[0].name
 
 
@@ -266,3 +264,7 @@ class Explainer(Session):
         words = tokenizer.words(traced, target.rows)
         baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
         return _ExplainedOutput(engine, target.label, batch, baseline, target.weights, words, vocabulary.mask_id)
+
+
+def of_model(model: Predictor) -> Explainer:
+    return Explainer(model.trained, model.family, model.inference)

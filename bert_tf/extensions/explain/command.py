@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
-from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, STEPS
+from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, STEPS
 from bert_tf.io import documents
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
@@ -18,7 +18,7 @@ from bert_tf.settings import Setting, changed, group, read, setting
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.explanations.explanation import Explanation
+    from bert_tf.extensions.explain.explanation import Explanation
 
 
 @dataclasses.dataclass(frozen=True)

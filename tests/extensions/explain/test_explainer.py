@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf import kinds
 from bert_tf.batch.session import ClosedError
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.explanations import explainer, targets
-from bert_tf.explanations.explanation import Explanation
-from bert_tf.explanations.words import SPECIAL, TracingTokenizer
+from bert_tf.extensions.explain import command, explainer, targets
+from bert_tf.extensions.explain.explanation import Explanation
+from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer
 from bert_tf.features import sentences
-from bert_tf.operations import explain
 from bert_tf.tokenization import library
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -114,7 +112,7 @@ def test_a_label_a_tag_and_an_option_may_be_chosen(open_model):
 
 
 def test_every_kind_with_predictions_has_an_explained_output_of_a_regression_its_number():
-    explained = {kind: row.explained for kind, row in kinds.KINDS.items() if row.explained}
+    explained = targets.EXPLAINED
     assert set(explained) == set(KINDS)
     assert explained["multi_label"] == explained["classification"]
     assert explained["contrastive"] == explained["similarity"]
@@ -175,10 +173,10 @@ def test_steps_are_doubled_until_scores_are_complete(open_model, monkeypatch):
     assert found.completeness_error <= 0.01
     monkeypatch.setattr(explainer, "_TOLERANCE", 0.0)
     examples = model.reader.examples([PAIR])
-    (found,) = model.explainer.explain(examples, steps=3, most_steps=8)
+    (found,) = model.session("explain", "").explain(examples, steps=3, most_steps=8)
     assert found.steps == 6
     monkeypatch.setattr(explainer, "_TOKENS", 20)  # two points at a time
-    (in_parts,) = model.explainer.explain(examples, steps=3, most_steps=8)
+    (in_parts,) = model.session("explain", "").explain(examples, steps=3, most_steps=8)
     np.testing.assert_allclose(in_parts.scores, found.scores, atol=1e-5)
 
 
@@ -275,7 +273,7 @@ def test_the_command_prints_json(open_model, capsys):
 
 @pytest.mark.parametrize(("value", "coloured"), [("", True), ("1", False)])
 def test_the_command_prints_colours_on_terminals(monkeypatch, capsys, value, coloured):
-    monkeypatch.setattr(explain, "_explain", lambda _: FOUND)
+    monkeypatch.setattr(command, "_explain", lambda _: FOUND)
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", value)

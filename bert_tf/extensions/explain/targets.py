@@ -18,6 +18,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.features.sentences import SIDES
 from bert_tf.features.tags import WORDS
 from bert_tf.fields import TOKEN
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.tags.predictions import usual
 
 
@@ -150,3 +151,13 @@ OPTION = Explained(_of_option, _weighted_sum)
 TAG = Explained(_of_tag, _weighted_sum, whole_words=True)
 ANSWER = Explained(_of_answer, _weighted_sum)
 PAIR = Explained(_of_pair, _cosine)
+EXPLAINED = {  # by kind of model
+    CLASSIFICATION: LABEL,
+    REGRESSION: NUMBER,
+    MULTI_LABEL: LABEL,
+    SIMILARITY: PAIR,
+    CONTRASTIVE: PAIR,
+    SPAN: ANSWER,
+    TAGS: TAG,
+    CHOICE: OPTION,
+}
