@@ -13,6 +13,8 @@ from bert_tf.extensions.memory_trace.command import memory_report as memory_repo
 from bert_tf.extensions.profile.command import profile as profile
 from bert_tf.extensions.reproduce.command import Reproduction as Reproduction
 from bert_tf.extensions.reproduce.command import reproduce as reproduce
+from bert_tf.extensions.scikit_learn.estimators import BertClassifier as BertClassifier
+from bert_tf.extensions.scikit_learn.estimators import BertRegressor as BertRegressor
 from bert_tf.extensions.track.command import track as track
 from bert_tf.extensions.vectors.encode import encode_file as encode_file
 from bert_tf.extensions.vectors.encode import encoder as encoder
@@ -39,8 +41,6 @@ from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.distill import distill as distill
-from bert_tf.operations.estimators import BertClassifier as BertClassifier
-from bert_tf.operations.estimators import BertRegressor as BertRegressor
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fine_tune import fine_tune as fine_tune

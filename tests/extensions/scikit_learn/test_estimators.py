@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 import bert_tf
 from bert_tf.errors import FlagError
-from bert_tf.operations import estimators
+from bert_tf.extensions.scikit_learn import estimators
 from tests.tiny import HALVES, write_project
 
 TEXTS = [f"{first} {rest}" for half in HALVES for first in half for rest in ("the old", "a new")]
