@@ -2,6 +2,7 @@
 
 from bert_tf.errors import BertError as BertError
 from bert_tf.extensions.audit.command import audit_data as audit_data
+from bert_tf.extensions.card.command import write_card as write_card
 from bert_tf.extensions.explain.command import explain as explain
 from bert_tf.extensions.explain.explanation import Explanation as Explanation
 from bert_tf.extensions.fill_mask.command import fill_mask as fill_mask
@@ -30,7 +31,6 @@ from bert_tf.library.result import Result as Result
 from bert_tf.library.seed_runs import FoldRuns as FoldRuns
 from bert_tf.library.seed_runs import SeedRuns as SeedRuns
 from bert_tf.operations.calibrate import calibrate as calibrate
-from bert_tf.operations.card import write_card as write_card
 from bert_tf.operations.checkpoint.average import average_checkpoints as average_checkpoints
 from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
 from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint

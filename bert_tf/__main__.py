@@ -31,7 +31,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
-        "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
         "pretraining-data": "makes masked pre-training rows from your own text",
@@ -54,9 +53,7 @@ _FIRST = {
     "Predict with it": "predict --checkpoint=out/mine --input=new.csv --output=predictions.csv",
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
-_COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "export", "card"}
-)  # all use TensorFlow
+_COMPUTE = frozenset({"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "export"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {
     group: {
