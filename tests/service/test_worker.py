@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.errors import FlagError
+from bert_tf import extension
+from bert_tf.errors import BertError, FlagError
 from bert_tf.run_layout import RECORD
-from bert_tf.service import forms, openapi, question
-from bert_tf.service.call import Failed
+from bert_tf.service import forms, openapi, question, worker
+from bert_tf.service.call import Failed, every
 from bert_tf.service.settings import Limits, configured
 from bert_tf.service.values import plain
 from bert_tf.service.worker import Served
@@ -80,6 +81,15 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
 def test_a_model_of_pretraining_is_not_served(tmp_path):
     with pytest.raises(FlagError, match="pre-training models are not served; for masked words use python -m bert_tf"):
         served_by(pretrained.write_run(tmp_path / "run"))
+
+
+def test_without_extensions_predictions_are_answered(tmp_path, project, monkeypatch):
+    monkeypatch.setattr(extension, "found", dict)
+    monkeypatch.setattr(worker, "every", every.__wrapped__)
+    run = write(tmp_path / "run", project, "similarity")
+    assert served_by(run).description.calls == (PREDICT,)
+    with pytest.raises(BertError, match="^--encode needs the extension vectors, which is missing"):
+        served_by(run, encode=True)
 
 
 class TestVectors:
