@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from bert_tf import extension
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
@@ -24,6 +27,8 @@ from bert_tf.library.result import Result
 from bert_tf.settings import read
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 from bert_tf.tasks.tables import JSONL
+
+Floats = npt.NDArray[np.float32]
 
 
 class Model(Predictor):
@@ -117,14 +122,15 @@ class Model(Predictor):
         """
         return self.family.listed(self.predictions(examples), examples) if examples else []
 
-    def encode(self, texts: Iterable[Any], **options: Any) -> Any:
+    def encode(self, texts: Iterable[Any], **options: Any) -> Floats | list[Floats]:
         """Returns text vectors from the model's encoder, see `Encoder.encode`.
 
         Args:
           texts: N texts or pairs.
           **options: `pooling`, `layers`, `normalize`, `tokens`.
         """
-        return self.session("vectors", "Model.encode").encode(texts, **options)
+        vectors: Floats | list[Floats] = self.session("vectors", "Model.encode").encode(texts, **options)
+        return vectors
 
     def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Any, ...]]:
         """Returns the most probable words for each [MASK], see `WordFiller.fill_mask`; only for pre-training models.

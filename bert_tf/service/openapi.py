@@ -106,12 +106,12 @@ def _reference(name: str) -> dict[str, str]:
 
 def _call(call: Call, form: forms.Form, limits: Limits) -> dict[str, Any]:
     """A body is an object with rows, or a single row object."""
-    row, answer = call.row(form), _reference(call.answer)
+    row, of_row = call.row(form), _reference(call.answer)
     rows = {"type": "array", "items": row, "maxItems": limits.max_rows if call.key else 1}
     options = {name: option.schema for name, option in call.options.items()}
     body = {"anyOf": [object_schema({ROWS: rows}, options), {"type": "object", "description": "one row", **row}]}
-    if call.key:
-        answer = object_schema({"model": _reference("Model"), call.key: {"type": "array", "items": answer}})
+    listed = {"model": _reference("Model"), call.key: {"type": "array", "items": of_row}}
+    answer = object_schema(listed) if call.key else of_row
     return _post(call.says or form.says, body, call.example(form), answer)
 
 
