@@ -49,6 +49,7 @@ class Extension:
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of a `service.call.Call`
+    serving: type = Settings  # flags of `serve`, for its call
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
@@ -105,8 +104,6 @@ class Served:
         self._config = config
         self._model = load(config.run, task=config.task_name, **config.loading)
         reader = self._model.reader
-        if config.computing.encode:
-            extension.needed("vectors", "--encode")
         kind = reader.family.kind
         self._calls = [one for one in every().values() if one.is_offered(kind, config)]
         if kind == PRETRAINING and len(self._calls) == 1:

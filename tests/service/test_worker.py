@@ -10,7 +10,7 @@ import pytest
 
 import bert_tf
 from bert_tf import extension
-from bert_tf.errors import BertError, FlagError
+from bert_tf.errors import FlagError
 from bert_tf.run_layout import RECORD
 from bert_tf.service import forms, openapi, question, worker
 from bert_tf.service.call import Failed, every
@@ -88,8 +88,6 @@ def test_without_extensions_predictions_are_answered(tmp_path, project, monkeypa
     monkeypatch.setattr(worker, "every", every.__wrapped__)
     run = write(tmp_path / "run", project, "similarity")
     assert served_by(run).description.calls == (PREDICT,)
-    with pytest.raises(BertError, match="^--encode needs the extension vectors, which is missing"):
-        served_by(run, encode=True)
 
 
 class TestVectors:

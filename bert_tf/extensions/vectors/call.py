@@ -41,7 +41,7 @@ class Encode(Call):
     loads_weights = True
 
     def is_offered(self, kind: str, config: ServeConfig) -> bool:
-        return config.computing.encode or kind in (SIMILARITY, CONTRASTIVE)
+        return bool(config.extensions.vectors.encode or kind in (SIMILARITY, CONTRASTIVE))
 
     def reader(self, reader: Reader) -> Reader:
         """Accepts texts and text pairs whatever the model's task is."""
@@ -61,12 +61,17 @@ class Encode(Call):
         return {"type": "array", "items": {"type": "number"}}
 
     def load(self, model: Model, config: ServeConfig) -> None:
-        model.encode(["a"], **config.vectors)
+        _encoded(model, ["a"], config)
 
     def answers(self, model: Model, parts: Sequence[Part], config: ServeConfig) -> list[list[bytes]]:
         texts = [example.texts for one in parts for example in one.examples]
-        vectors = iter(model.encode([text[0] if len(text) == 1 else text for text in texts], **config.vectors))
+        vectors = iter(_encoded(model, [text[0] if len(text) == 1 else text for text in texts], config))
         return [[_as_json(next(vectors), one.options) for _ in one.examples] for one in parts]
+
+
+def _encoded(model: Model, texts: Sequence[Any], config: ServeConfig) -> Any:
+    options = config.extensions.vectors.options
+    return model.encode(texts, pooling=options.pooling, layers=options.layers)
 
 
 def _as_json(vector: Any, options: Mapping[str, Any]) -> bytes:

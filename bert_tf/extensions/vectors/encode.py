@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
 from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides
-from bert_tf.batch.vector_options import VectorOptions
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.extensions.vectors.formats import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, form_of
+from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.io import atomic, files
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import trained
 from bert_tf.batch.job import Rules
-from bert_tf.batch.vector_options import Layers, VectorOptions, layer_numbers
+from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
 from bert_tf.head_spec import MEAN
 from bert_tf.library.keywords import takes

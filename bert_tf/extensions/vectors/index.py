@@ -17,9 +17,9 @@ import numpy.typing as npt
 from bert_tf import extras
 from bert_tf.batch.job import Columns, ModelOverrides, TextOverrides
 from bert_tf.batch.texts import TextInputs
-from bert_tf.batch.vector_options import layer_numbers
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
+from bert_tf.extensions.vectors.options import layer_numbers
 from bert_tf.head_spec import POOLINGS
 from bert_tf.io import documents, files
 from bert_tf.settings import fields_of, read, setting_names

@@ -113,7 +113,7 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
 def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
     """Opens the model that made the vectors; raises BertError if it is missing or a different one."""
     from bert_tf.batch.job import ModelOverrides, TextOverrides
-    from bert_tf.batch.vector_options import VectorOptions
+    from bert_tf.extensions.vectors.options import VectorOptions
     from bert_tf.extensions.vectors.text_encoder import TextEncoder
     from bert_tf.training import sources
 

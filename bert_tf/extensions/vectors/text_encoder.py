@@ -15,8 +15,8 @@ import numpy.typing as npt
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.batch.vector_options import Layers, VectorOptions, layer_numbers
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
 from bert_tf.features.long_text import WINDOWS

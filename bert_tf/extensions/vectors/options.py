@@ -1,16 +1,18 @@
-"""Options for the vector of a text; imports no TensorFlow."""
+"""Options for the vector of a text; each start imports them, so they import little."""
 
 from __future__ import annotations
 
 import dataclasses
 import operator
 from collections.abc import Iterable
-from typing import Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
-from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
-from bert_tf.settings import setting
+from bert_tf.settings import group, setting
+
+if TYPE_CHECKING:
+    from bert_tf.config import BertConfig
 
 Layers = Union[str, int, Iterable[int]]
 
@@ -41,6 +43,18 @@ class VectorOptions:
         return HeadSpec(
             self.width(config), VECTORS, (("layers", self.layers), ("pooling", None if self.tokens else self.pooling))
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class ServedVectors:
+    """Flags of `serve`."""
+
+    TITLE: ClassVar[str] = "Vectors"
+
+    encode: bool = setting(
+        False, "also offer POST /encode, which needs the weights in memory twice; always on for vector models"
+    )
+    options: VectorOptions = group(VectorOptions, without=("normalize", "tokens"))
 
 
 def layer_numbers(layers: Layers) -> tuple[int, ...]:
