@@ -84,8 +84,8 @@ def _explain(settings: ExplainSettings) -> Explanation:
     row, overrides = settings.example, {**changed(settings.model), **changed(settings.machine)}
     with load(settings.checkpoint, task=settings.task_name, **overrides) as model:
         options = {name: getattr(settings, name) for name in ("method", "label", "word", "steps")}
-        (explanation,) = model.explain([row], **options)
-    return explanation
+        explanations: list[Explanation] = model.explain([row], **options)
+    return explanations[0]
 
 
 def _run(call: Call) -> None:

@@ -64,7 +64,7 @@ def encode_frame(
     model = frames.find_model(checkpoint, work, needs_head=False)
     work = frames.sent(model, frame, work)
     column = frames.new_column(frame, work, pyarrow.list_(pyarrow.float32()), functools.partial(_vectors, work, options))
-    return spark.withframes.new_column(frame, column)
+    return spark.with_column(frame, column)
 
 
 class TextVectors:
