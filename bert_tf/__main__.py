@@ -24,16 +24,10 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
-        "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
-        "fill-mask": "fills in masked words in a text, files or pipes",
-    },
-    "Vectors of texts": {
-        "encode": "embeds texts from files or pipes of any length",
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
-        "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
         "data": "downloads published data sets; checks your own data",
@@ -55,9 +49,7 @@ _FIRST = {
     "Predict with it": "predict --checkpoint=out/mine --input=new.csv --output=predictions.csv",
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
-_COMPUTE = frozenset(
-    {"fine-tune", "evaluate", "predict", "explain", "fill-mask", "encode", "export", "card"}
-)  # all use TensorFlow
+_COMPUTE = frozenset({"fine-tune", "evaluate", "predict", "export"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {
     group: {
@@ -101,8 +93,7 @@ def main(argv: list[str]) -> int:
     if name not in COMMANDS:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    computes = name in _COMPUTE or (name in _OF_EXTENSIONS and _OF_EXTENSIONS[name].computes)
-    if computes and not any(word in argument for argument in argv for word in _OF_THE_LOG):
+    if _computes(name) and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
     if name == "benchmark":
@@ -110,6 +101,10 @@ def main(argv: list[str]) -> int:
     from bert_tf.cli import command_line
 
     return command_line.main(argv[1:], operation(name))
+
+
+def _computes(name: str) -> bool:
+    return _OF_EXTENSIONS[name].computes if name in _OF_EXTENSIONS else name in _COMPUTE
 
 
 def operation(name: str) -> Command | Actions:

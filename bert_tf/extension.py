@@ -59,6 +59,9 @@ class Extension:
     families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
     decides: bool = False  # its part fits the decision rule of the model; not for parts of the data
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
+    session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
+    call: str = ""  # module:name of a `service.call.Call`
+    serving: type = Settings  # flags of `serve`, for its call
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
 
 
@@ -106,6 +109,13 @@ def refuse_broken() -> None:
 
 def commands() -> dict[str, NewCommand]:
     return {name: command for one in found().values() for name, command in one.commands.items()}
+
+
+def needed(name: str, user: str) -> Extension:
+    """The extension that something else (`user`, as a message calls it) needs; raises BertError if its folder was deleted."""
+    if name not in found():
+        raise BertError(f"{user} needs the extension {name}, which is missing (docs/extensions.md)")
+    return found()[name]
 
 
 def load(name: str) -> Any:

@@ -27,7 +27,6 @@ _MODULES = {
     "head": "modeling.heads.{}",
     "nodes": "conversion.heads",
     "client": "export.saved_model.{}",
-    "explained": "explanations.targets",
 }
 
 
@@ -38,20 +37,17 @@ class Kind(NamedTuple):
     head: str
     nodes: str = ""  # of ONNX
     client: str = ""  # how clients of a SavedModel send raw text
-    explained: str = ""  # output that is explained by words
 
 
 KINDS = {
-    CLASSIFICATION: Kind(
-        "sentence:SentenceFamily", "sentence:ClassificationHead", ":of_pooled", "sentences:labelled", ":LABEL"
-    ),
-    REGRESSION: Kind("sentence:SentenceFamily", "sentence:RegressionHead", ":of_pooled", "sentences:labelled", ":NUMBER"),
-    MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled", ":LABEL"),
-    SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike", ":PAIR"),
-    CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike", ":PAIR"),
-    SPAN: Kind("span:SpanFamily", "tokens:SpanHead", ":of_spans", "spans:answered", ":ANSWER"),
-    TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged", ":TAG"),
-    CHOICE: Kind("choice:ChoiceFamily", "sentence:ChoiceHead", ":of_options", "sentences:chosen", ":OPTION"),
+    CLASSIFICATION: Kind("sentence:SentenceFamily", "sentence:ClassificationHead", ":of_pooled", "sentences:labelled"),
+    REGRESSION: Kind("sentence:SentenceFamily", "sentence:RegressionHead", ":of_pooled", "sentences:labelled"),
+    MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled"),
+    SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike"),
+    CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike"),
+    SPAN: Kind("span:SpanFamily", "tokens:SpanHead", ":of_spans", "spans:answered"),
+    TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged"),
+    CHOICE: Kind("choice:ChoiceFamily", "sentence:ChoiceHead", ":of_options", "sentences:chosen"),
     PRETRAINING: Kind("", "pretraining:PretrainingHead"),  # the family is an extension's
     VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
 }

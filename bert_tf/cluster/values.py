@@ -1,4 +1,4 @@
-"""Model outputs as Arrow values: a struct for each task family, or a vector."""
+"""Model outputs as Arrow values: a struct for each task family."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import Hint, arrow_fields
-from bert_tf.tasks.sentence.rows import read_rows
-from bert_tf.vectors.text_encoder import TextEncoder
 
 _SPLIT = "frame"  # name of the rows in messages
 PROBLEM = "problem"  # field that says why a row has no prediction
@@ -50,7 +48,7 @@ class Predictions:
         self.close = predictor.close
 
     def values(self, rows: Rows) -> list[dict[str, Any]]:
-        return _each(rows, self._structs, skip=self._skip)
+        return each(rows, self._structs, skip=self._skip)
 
     def _structs(self, rows: Rows) -> list[dict[str, Any]]:
         family = self._predictor.family
@@ -79,24 +77,8 @@ class Parts:
         return [part, *[None] * (len(rows) - 1)]
 
 
-class TextVectors:
-    """A loaded encoder; must be closed."""
-
-    type = pyarrow.list_(pyarrow.float32())
-
-    def __init__(self, encoder: TextEncoder, *, skip_bad_rows: bool) -> None:
-        self._encoder, self._skip = encoder, skip_bad_rows
-        self.close = encoder.close
-
-    def values(self, rows: Rows) -> list[Any]:
-        found = _each(rows, self._vectors, skip=self._skip)
-        return [None if isinstance(one, dict) else one for one in found]
-
-    def _vectors(self, rows: Rows) -> list[Any]:
-        return list(self._encoder.vectors(self._encoder.read(read_rows(rows, TEST, kind=None))).values)
-
-
-def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> list[Any]:
+def each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> list[Any]:
+    """A value for each row; with `skip` unusable rows get a dictionary with their problem, else DataError names the first."""
     try:
         return compute(rows) if rows else []
     except DataError as error:
@@ -106,7 +88,7 @@ def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> li
                 raise DataError(f"{problem}; the row is {dict(rows[0])!r:.200}", _SPLIT) from None
             return [{PROBLEM: problem}]
     half = len(rows) // 2
-    return [*_each(rows[:half], compute, skip=skip), *_each(rows[half:], compute, skip=skip)]
+    return [*each(rows[:half], compute, skip=skip), *each(rows[half:], compute, skip=skip)]
 
 
 def _plain(value: Any) -> Any:

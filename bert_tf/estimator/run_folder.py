@@ -167,7 +167,7 @@ _OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
 
 
 def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Returns the decision rule of a checkpoint in the folder, see `training.calibration.write`; None without one.
+    """Returns the decision rule of a checkpoint in the folder, see the extension calibrate; None without one.
 
     Raises OutputError if it is damaged.
     """

@@ -19,34 +19,29 @@ from bert_tf.batch.job import Columns, ModelOverrides, Rules
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import MEAN
 from bert_tf.library.keywords import takes
 from bert_tf.library.result import Result
-from bert_tf.operations.encode import EncoderSettings
-from bert_tf.settings import group, read, same, setting, settings_of
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
 from bert_tf.tasks.base import Family
 from bert_tf.training import batch_machine, sources
 from bert_tf.training.settings import MachineSettings, with_threads
-from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
-from bert_tf.vectors.text_encoder import TextEncoder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from bert_tf.cluster.spark import Column
-    from bert_tf.cluster.values import Parts, Predictions, TextVectors
+    from bert_tf.cluster.values import Parts, Predictions
 
 _NOT_READ = ("id", "label")  # of a frame whose columns are not named
 _NEEDS = f"Spark needs its packages here and on the executors: {extras.install('spark')}"
 _ROWS, _PART = "frame", "bert_tf_part"
-_RULES = frozenset(row.name for row in settings_of(Rules))
 
 
 @dataclasses.dataclass(frozen=True)
 class FrameSettings:
     skip_bad_rows: bool = setting(False, "give unusable rows no value instead of stopping at the first")
     rules: Rules = group(Rules)
-    batch_size: int | None = same(EncoderSettings, "batch_size")
+    batch_size: int | None = setting(None, "batch size; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES)
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
 
@@ -90,7 +85,7 @@ def predict_frame(
     from bert_tf.cluster import spark, values
 
     family, work = _prepared(checkpoint, frame, Work(output, columns or {}, read(FrameSettings, settings)))
-    column = _column(frame, work, values.type_of(family.kind), functools.partial(_predictions, work))
+    column = new_column(frame, work, values.type_of(family.kind), functools.partial(_predictions, work))
     return spark.with_column(frame, column)
 
 
@@ -115,51 +110,13 @@ def evaluate_frame(
     from bert_tf.cluster import gathering, spark, values
 
     family, work = _prepared(checkpoint, frame, Work(_PART, columns or {}, read(FrameSettings, settings)))
-    column = _column(frame, work, values.Parts.type, functools.partial(_parts, work), unread=("id",))
+    column = new_column(frame, work, values.Parts.type, functools.partial(_parts, work), unread=("id",))
     made = spark.collected(spark.with_column(frame, column).select(work.output).dropna())
     parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))
     evaluation = gathering.evaluation(parts, family)
     if evaluation is None:
         raise DataError("nothing to evaluate on", _ROWS)
     return Result(_ROWS, evaluation, [])
-
-
-@takes(row for row in settings_of(FrameSettings) if row.name not in _RULES)
-def encode_frame(
-    frame: DataFrame,
-    checkpoint: str | os.PathLike[str] | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    output: str = "vector",
-    pooling: str = MEAN,
-    layers: Layers = -1,
-    normalize: bool = False,
-    **settings: Any,
-) -> DataFrame:
-    """Returns a Spark data frame with a column of vectors (lists of numbers); see docs/cluster.md.
-
-    Args:
-      frame: input rows.
-      checkpoint: see `encoder`; it is sent to the executors.
-      columns: the columns of text_a and, for pairs, text_b.
-      output: name of the new column.
-      pooling: see `Encoder.encode`.
-      layers: layers to concatenate, see `Encoder.encode`.
-      normalize: scales vectors to length 1.
-      **settings: those of `encoder`, and `skip_bad_rows`.
-
-    Raises:
-      BertError: invalid settings or input.
-    """
-    refuse_missing()
-    from bert_tf.cluster import spark, values
-
-    options = VectorOptions(pooling, layer_numbers(layers), normalize)
-    work = Work(output, columns or {}, read(FrameSettings, settings))
-    model = _find(checkpoint, work, needs_head=False)
-    work = _sent(model, frame, work)
-    column = _column(frame, work, values.TextVectors.type, functools.partial(_vectors, work, options))
-    return spark.with_column(frame, column)
 
 
 def refuse_missing() -> None:
@@ -171,7 +128,9 @@ def refuse_missing() -> None:
         raise FlagError(f"{_NEEDS} ({error})") from error
 
 
-def _column(frame: DataFrame, work: Work, kind: Any, make: Callable[[], Any], *, unread: Sequence[str] = _NOT_READ) -> Column:
+def new_column(
+    frame: DataFrame, work: Work, kind: Any, make: Callable[[], Any], *, unread: Sequence[str] = _NOT_READ
+) -> Column:
     from bert_tf.cluster.spark import Column
 
     named = dict(work.columns) or {name: name for name in frame.columns if name not in unread}
@@ -180,7 +139,7 @@ def _column(frame: DataFrame, work: Work, kind: Any, make: Callable[[], Any], *,
     return Column(work.output, kind, make, named)
 
 
-def _find(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
+def find_model(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
     """Beam copies a checkpoint that is on another file system."""
     from bert_tf.cluster import paths
 
@@ -199,11 +158,11 @@ def _family(model: Trained, rules: Rules) -> Family:
 
 
 def _prepared(checkpoint: str | os.PathLike[str], frame: DataFrame, work: Work) -> tuple[Family, Work]:
-    model = _find(checkpoint, work)
-    return _family(model, work.settings.rules), _sent(model, frame, work)
+    model = find_model(checkpoint, work)
+    return _family(model, work.settings.rules), sent(model, frame, work)
 
 
-def _sent(model: Trained, frame: DataFrame, work: Work) -> Work:
+def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
     """Sends a model to executors; returns work with its name there and the settings that the sent files lack."""
     from bert_tf.cluster import shipped, spark
 
@@ -216,7 +175,7 @@ def _sent(model: Trained, frame: DataFrame, work: Work) -> Work:
     return dataclasses.replace(work, model=place, settings=dataclasses.replace(work.settings, model=overrides, machine=machine))
 
 
-def _opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = trained.load) -> tuple[Trained, InferenceOptions]:
+def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = trained.load) -> tuple[Trained, InferenceOptions]:
     """Loads the sent model in an executor process, with its inference options."""
     from bert_tf.cluster import shipped, spark
 
@@ -229,7 +188,7 @@ def _predictions(work: Work) -> Predictions:
     from bert_tf.batch.session import Predictor
     from bert_tf.cluster.values import Predictions
 
-    model, inference = _opened(work)
+    model, inference = opened(work)
     predictor = Predictor(model, _family(model, work.settings.rules), inference)
     predictor.load_weights()
     return Predictions(predictor, skip_bad_rows=work.settings.skip_bad_rows)
@@ -239,14 +198,7 @@ def _parts(work: Work) -> Parts:
     from bert_tf.cluster.gathering import Gatherer
     from bert_tf.cluster.values import Parts
 
-    model, inference = _opened(work)
+    model, inference = opened(work)
     gatherer = Gatherer(model, _family(model, work.settings.rules), inference)
     gatherer.load_weights()
     return Parts(gatherer)
-
-
-def _vectors(work: Work, options: VectorOptions) -> TextVectors:
-    from bert_tf.cluster.values import TextVectors
-
-    encoder = TextEncoder(*_opened(work, trained.load_encoder), options)
-    return TextVectors(encoder, skip_bad_rows=work.settings.skip_bad_rows)

@@ -46,9 +46,10 @@ def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "bert_tf", ignore=shutil.ignore_patterns("__pycache__", "sample"))
     shutil.rmtree(tmp_path / "bert_tf" / "extensions" / name)
     one = extension.found()[name]
-    told = copies.run(tmp_path, "fine-tune", "--help=all").stdout
-    assert "--task_name" in told
-    for row in settings_of(one.settings):
+    told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve"))
+    assert "--do_train" in told
+    assert "--workers" in told
+    for row in settings_of(one.settings, one.serving):
         assert f"--{row.name}" not in told
         assert f"--[no]{row.name}" not in told
     for command in one.commands:
