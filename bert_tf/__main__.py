@@ -23,7 +23,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
         "distill": "distils a trained model into a smaller one",
-        "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "calibrate": "fits temperatures, so that probabilities match the accuracy of predictions",
@@ -65,8 +64,8 @@ _COMPUTE = frozenset(
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {
     group: {
-        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
         **_OF_CORE.get(group, {}),
+        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
     }
     for group in dict.fromkeys((*_OF_CORE, *(command.group for command in _OF_EXTENSIONS.values() if command.group)))
 }

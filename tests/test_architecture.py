@@ -19,7 +19,7 @@ LAYERS = (
     ("errors", "versions"),
     ("encoders", "extension", "extras"),
     ("io",),
-    ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
+    ("config", "fields", "head_spec", "home", "host", "run_layout", "seeds", "settings"),
     ("kinds",),
     ("metrics", "tokenization"),
     ("features",),
@@ -36,7 +36,6 @@ LAYERS = (
     ("filling", "explanations"),
     ("cluster",),
     ("training",),
-    ("sweeps",),
     ("library",),
     ("service",),
     ("operations",),
@@ -67,7 +66,7 @@ KEPT_FROM = {
 # What the benchmark sees of the package, beside its own contenders: those run what is measured.
 SEEN_BY_BENCHMARKS = {
     *("__version__", "io", "errors", "config", "checkpoints", "features", "tasks", "tokenization"),
-    *("cli", "extensions", "head_spec", "operations", "training", "metrics", "profiling"),
+    *("cli", "extensions", "head_spec", "operations", "training", "metrics", "profiling", "seeds"),
 }
 OWN_CONTENDERS = {"worker.py"}
 

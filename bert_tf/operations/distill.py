@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
-from bert_tf.errors import FlagError
 from bert_tf.io import documents, files
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
@@ -17,6 +16,7 @@ from bert_tf.training.fine_tune_config import (
     DISTILL,
     DISTILL_SECTIONS,
     DISTILL_SETTINGS,
+    DRIVERS,
     OF_ALL_TASKS,
     FineTuneConfig,
     configured_distillation,
@@ -31,7 +31,7 @@ _OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
 _BOOLEANS = {"True": True, "False": False}
 
 
-@takes(row for row in DISTILL_SETTINGS if row.name not in ("teacher", "seeds"))
+@takes(row for row in DISTILL_SETTINGS if row.name not in ("teacher", *DRIVERS))
 def distill(
     teacher: str | os.PathLike[str],
     task: Task | None = None,
@@ -60,8 +60,6 @@ def distill(
       BertError: invalid settings or input; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    if "seeds" in settings:
-        raise FlagError("seeds: make one call per seed, each with its own output_dir")
     done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 

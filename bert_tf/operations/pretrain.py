@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
-from bert_tf.training.fine_tune_config import PRETRAIN, PRETRAIN_SECTIONS, PRETRAIN_SETTINGS, configured_pretraining
+from bert_tf.training.fine_tune_config import DRIVERS, PRETRAIN, PRETRAIN_SECTIONS, PRETRAIN_SETTINGS, configured_pretraining
 
 
-@takes(row for row in PRETRAIN_SETTINGS if row.name != "seeds")
+@takes(row for row in PRETRAIN_SETTINGS if row.name not in DRIVERS)
 def pretrain(
     input_file: str | os.PathLike[str] | None = None, *, output_dir: str | os.PathLike[str] | None = None, **settings: Any
 ) -> Path:
@@ -35,8 +34,6 @@ def pretrain(
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    if "seeds" in settings:
-        raise FlagError("seeds: make one call per seed, each with its own output_dir")
     return fine_tune.train(
         configured_pretraining(**{**settings, "input_file": input_file, "output_dir": output_dir})
     ).output_dir

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extension import Driver
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, changed, group, named, replaced, sections_of, setting_names, settings_of, values_of
 from bert_tf.tasks import settings as tasks
@@ -26,7 +27,6 @@ from bert_tf.training.settings import (
     ActionSettings,
     DataSettings,
     DistillSettings,
-    FoldSettings,
     InferenceSettings,
     ModelSettings,
     OutputSettings,
@@ -42,6 +42,7 @@ FINE_TUNE, PRETRAIN, DISTILL = "fine-tune", "pretrain", "distill"
 
 
 _OF_EXTENSIONS = extension.found()
+DRIVERS = extension.drivers()
 ExtensionSettings = dataclasses.make_dataclass(
     "ExtensionSettings",
     [(name, Any, group(one.settings, one.section)) for name, one in _OF_EXTENSIONS.items()],
@@ -75,6 +76,11 @@ class FineTuneConfig:
         every = {name: getattr(self.extensions, name) for name in _OF_EXTENSIONS}
         return {name: settings for name, settings in every.items() if changed(settings)}
 
+    @property
+    def drivers(self) -> dict[str, Driver]:
+        """What trains several runs, by the setting that asks for it; empty for one run."""
+        return {name: DRIVERS[name] for asked in self.asked.values() for name in changed(asked) if name in DRIVERS}
+
     @functools.cached_property
     def parts(self) -> Mapping[str, Part]:
         """What the extensions that are asked for add to a run, by their names."""
@@ -84,8 +90,8 @@ class FineTuneConfig:
 
 def _foreign(program: str) -> frozenset[str]:
     """Settings of extensions that a program does not take."""
-    kinds = [one.settings for one in _OF_EXTENSIONS.values() if program not in one.programs]
-    return frozenset(setting_names(*kinds))
+    rows = ((row, one) for one in _OF_EXTENSIONS.values() for row in settings_of(one.settings))
+    return frozenset(row.name for row, one in rows if program not in (row.programs or one.programs))
 
 
 def _refuse_unusable() -> None:
@@ -103,7 +109,7 @@ _EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if 
 SECTIONS = {title: [row for row in rows if row.name not in _foreign(FINE_TUNE)] for title, rows in _EVERY.items()}
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
 OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
-_NOT_DISTILLED = {*setting_names(FoldSettings), *_foreign(DISTILL)}  # rows without labels have no class
+_NOT_DISTILLED = _foreign(DISTILL)
 _HELP_OF_STUDENTS = {
     "task_name": f"task of the data: {', '.join(names_with_labels())}",
     "data_dir": "folder of the task's files; default: the teacher's",
@@ -163,28 +169,10 @@ def _check_training(config: FineTuneConfig) -> None:
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
     _check_averages(config)
-    if train.seeds is not None and "seed" in given:
-        raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
-    _check_folds(config)
     for asked in config.asked.values():
-        asked.check()
-
-
-def _check_folds(config: FineTuneConfig) -> None:
-    train = config.train
-    if train.folds is None:
-        for flag in setting_names(FoldSettings):
-            if getattr(train, flag):
-                raise FlagError(f"--{flag} belongs to --folds, such as --folds=5")
-        return
-    if train.seeds is not None:
-        raise FlagError("--folds and --seeds exclude each other: start the folds once for each --seed")
-    if train.eval_every_n_steps:
-        raise FlagError("--folds and --eval_every_n_steps exclude each other: the reported rows would choose the checkpoint")
-    if train.folds_average and train.folds_only:
-        raise FlagError("--folds_average and --folds_only exclude each other")
-    if train.folds_average and config.inference.calibrates:
-        raise FlagError("--folds_average has no decision rule: leave out --calibrate, --threshold, --abstain and --sets")
+        asked.check(config)
+    if len(config.drivers) > 1:
+        raise FlagError(f"{' and '.join(f'--{name}' for name in config.drivers)} exclude each other: each trains several runs")
 
 
 def _check_averages(config: FineTuneConfig) -> None:

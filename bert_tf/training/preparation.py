@@ -30,8 +30,8 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.training.fine_tune_config import DISTILL, ExtensionSettings, FineTuneConfig
-from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import UNLABELLED, Job
+from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
@@ -116,7 +116,7 @@ def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings:
 def find_task(
     settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
-    if isinstance(given, FoldTask):
+    if isinstance(given, PartialTask):
         return given, given.data
     if given is None:
         task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))

@@ -30,8 +30,8 @@ from bert_tf.training.fine_tune_config import (
     ExtensionSettings,
     FineTuneConfig,
 )
-from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import UNLABELLED, Job
+from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.settings import (
     POLYNOMIAL,
     DistillSettings,
@@ -69,7 +69,7 @@ def make_record(job: Job) -> dict[str, Any]:
             **_texts(job),
         },
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": command(job) if job.data.has_command and not isinstance(job.task, FoldTask) else "",
+        "command": command(job) if job.data.has_command and not isinstance(job.task, PartialTask) else "",
         run_folder.MACHINE: {
             "strategy": plan.strategy,
             "devices": plan.devices,

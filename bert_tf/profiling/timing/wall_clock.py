@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
+from bert_tf import extension
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, FOLDS, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "folds", "devices", "data", "kernels", "features", "teacher"
+START, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "devices", "data", "kernels", "features", "teacher"
 GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
     "graph",
     "first_steps",
@@ -31,7 +32,7 @@ CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "p
 # The parts in the order of a run, with their display names.
 PARTS: Mapping[str, str] = {
     START: "start of Python, imports",
-    FOLDS: "folds, before the final model",
+    **{key: name for one in extension.found().values() for key, name in one.times.items()},
     DEVICES: "setting up devices",
     DATA: "reading data and settings",
     KERNELS: "building or loading native kernels",
