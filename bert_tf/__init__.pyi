@@ -1,5 +1,9 @@
 """What `import bert_tf` offers; `__init__.py` reads this file, and imports a name when it is first used."""
 
+import os
+from collections.abc import Iterable
+from typing import Any, overload
+
 from bert_tf.errors import BertError as BertError
 from bert_tf.extensions.audit.command import audit_data as audit_data
 from bert_tf.extensions.average.command import average_checkpoints as average_checkpoints
@@ -22,6 +26,10 @@ from bert_tf.extensions.reproduce.command import Reproduction as Reproduction
 from bert_tf.extensions.reproduce.command import reproduce as reproduce
 from bert_tf.extensions.scikit_learn.estimators import BertClassifier as BertClassifier
 from bert_tf.extensions.scikit_learn.estimators import BertRegressor as BertRegressor
+from bert_tf.extensions.series.runs import FoldRuns as FoldRuns
+from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
+from bert_tf.extensions.sweep.command import Sweep as Sweep
+from bert_tf.extensions.sweep.command import sweep as sweep
 from bert_tf.extensions.track.command import track as track
 from bert_tf.extensions.vectors.encode import encode_file as encode_file
 from bert_tf.extensions.vectors.encode import encoder as encoder
@@ -34,8 +42,6 @@ from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabular
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
-from bert_tf.library.seed_runs import FoldRuns as FoldRuns
-from bert_tf.library.seed_runs import SeedRuns as SeedRuns
 from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
 from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint
 from bert_tf.operations.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
@@ -54,8 +60,7 @@ from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.report import Page as Page
 from bert_tf.operations.report import write_report as write_report
 from bert_tf.operations.serve import serve as serve
-from bert_tf.operations.sweep import Sweep as Sweep
-from bert_tf.operations.sweep import sweep as sweep
+from bert_tf.tasks.base import Task as _Task
 from bert_tf.tasks.in_memory import ChoiceTask as ChoiceTask
 from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
@@ -65,5 +70,33 @@ from bert_tf.tasks.in_memory import TagTask as TagTask
 
 __version__: str
 
+# What it returns depends on settings of an extension.
+@overload  # type: ignore[no-redef]
+def fine_tune(  # noqa: F811
+    task: str | _Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: None = None,
+    folds: None = None,
+    **settings: Any,
+) -> Model: ...
+@overload
+def fine_tune(
+    task: str | _Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: None = None,
+    folds: int,
+    **settings: Any,
+) -> FoldRuns: ...
+@overload
+def fine_tune(
+    task: str | _Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: str | Iterable[int],
+    folds: None = None,
+    **settings: Any,
+) -> SeedRuns: ...
 def _installed_tensorflow() -> tuple[str, str] | None: ...
 def _platform_problem(python: tuple[int, int], tensorflow: str | None) -> str | None: ...

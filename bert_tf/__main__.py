@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
-        "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "serve": "serves a trained model over HTTP",

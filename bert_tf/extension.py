@@ -11,7 +11,8 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import signal
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -37,12 +38,42 @@ class NewTask(NamedTuple):
     command: str = ""  # which alone trains it; empty if it has labels
 
 
+class Driver(NamedTuple):
+    """What trains several runs instead of one, if a setting is given."""
+
+    function: str  # module:name of a function of `config`, `environment` and a `task` in memory, if any; returns `Driven`
+    run: str  # what one of the runs is called
+    needs_dev: bool = True  # False: it evaluates rows of the training split
+
+
+class Driven(NamedTuple):
+    """Runs that a driver has trained."""
+
+    result: Any  # returned by the library's function
+    lines: Sequence[str]  # printed by the command
+    runs: int  # that are finished
+    where: str  # their folder, for people
+    stopped_by: signal.Signals | None = None  # the same job continues
+
+
+class Series(NamedTuple):
+    """Runs below one folder, which stands for them on a page: by their names, or by a file beside them."""
+
+    name: str  # of all of them
+    prefix: str = ""  # of their names, before a number
+    table: str = ""  # the file beside them
+    differ_in: tuple[str, ...] = ()  # keys of records in which they may differ, besides the seed, and still have a mean
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Base of an extension's dataclass of settings; itself it has none."""
 
     def check(self, config: Any) -> None:
-        """Raises FlagError; called with the `FineTuneConfig` before TensorFlow is imported, if a setting was given."""
+        """Raises FlagError; called before TensorFlow is imported, if a setting was given.
+
+        `config` is the `training.fine_tune_config.FineTuneConfig`, in which recipes and defaults of a task are still open.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +94,11 @@ class Extension:
     call: str = ""  # module:name of a `service.call.Call`
     serving: type = Settings  # flags of `serve`, for its call
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
+    drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
+    series: tuple[Series, ...] = ()  # folders of its runs, for pages
+    times: Mapping[str, tuple[str, str]] = dataclasses.field(
+        default_factory=dict
+    )  # of wall time: name, part before it
 
 
 @functools.cache
@@ -116,6 +152,11 @@ def needed(name: str, user: str) -> Extension:
     if name not in found():
         raise BertError(f"{user} needs the extension {name}, which is missing (docs/extensions.md)")
     return found()[name]
+
+
+def drivers() -> dict[str, Driver]:
+    """Drivers by the setting that asks for one."""
+    return {name: driver for one in found().values() for name, driver in one.drivers.items()}
 
 
 def load(name: str) -> Any:

@@ -31,7 +31,6 @@ FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
-SWEEP, SWEEP_SETTINGS, SWEEP_RESULTS = "sweep.tsv", "sweep.json", "results"  # of a folder of runs; the last is a folder
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
 # Half-written files of killed processes, or of a failed save.

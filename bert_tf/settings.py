@@ -110,6 +110,8 @@ class Setting(NamedTuple):
     of_training: bool = False  # has no effect if nothing is trained
     of_labels: bool = False  # for labelled examples, which pre-training does not have
     of_one_run: bool = False  # a trained model is not used with the value of its training
+    programs: tuple[str, ...] = ()  # training commands that take it, if not all those of its extension
+    from_program: Callable[[Any], Any] | None = None  # makes the text of a flag of what the library takes too, such as a list
 
 
 def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (its usual name)
@@ -292,6 +294,8 @@ def checked(row: Setting, value: object) -> Any:
         return None
     if row.in_memory and isinstance(value, (list, tuple)):
         return list(value)
+    if row.from_program is not None:
+        value = row.from_program(value)
     try:
         found = _READ[row.kind](value)
     except TypeError as error:

@@ -19,7 +19,7 @@ LAYERS = (
     ("errors", "versions"),
     ("encoders", "extension", "extras"),
     ("io",),
-    ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
+    ("config", "fields", "head_spec", "home", "host", "run_layout", "seeds", "settings"),
     ("kinds",),
     ("metrics", "tokenization"),
     ("features",),
@@ -34,7 +34,6 @@ LAYERS = (
     ("export",),
     ("cluster",),
     ("training",),
-    ("sweeps",),
     ("library",),
     ("service",),
     ("operations",),
@@ -65,7 +64,7 @@ KEPT_FROM = {
 # What the benchmark sees of the package, beside its own contenders: those run what is measured.
 SEEN_BY_BENCHMARKS = {
     *("__version__", "io", "errors", "config", "checkpoints", "features", "tasks", "tokenization"),
-    *("cli", "extensions", "head_spec", "operations", "training", "metrics", "profiling"),
+    *("cli", "extensions", "head_spec", "operations", "training", "metrics", "profiling", "seeds"),
 }
 OWN_CONTENDERS = {"worker.py"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
-import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -54,19 +53,6 @@ def _usable(parameter: inspect.Parameter, value: Any) -> Any:
     if several and isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         return tuple(path_of(parameter.name, one) for one in value)
     return path_of(parameter.name, value)
-
-
-def seeds_text(seeds: str | Iterable[int] | None) -> str | None:
-    """Returns seeds in the flag's form, 1,2 for [1, 2]; raises FlagError if they are not integers."""
-    if seeds is None or isinstance(seeds, str):
-        return seeds
-    try:
-        numbers = [operator.index(seed) for seed in seeds]
-    except TypeError as error:
-        raise FlagError(f"seeds={seeds!r:.80}: give a list of integers, or a string such as '1-5'") from error
-    if not numbers:
-        raise FlagError(f"seeds={seeds!r:.80}: give at least one")
-    return ",".join(map(str, numbers))
 
 
 def runner(beam: Arguments) -> Beam | None:

@@ -47,8 +47,7 @@ def _parts(timing: Mapping[str, Any]) -> list[Part]:
 def _wall(timing: Mapping[str, Any]) -> list[Part]:
     """Parts of the wall time, from the start of the process until the page was made."""
     found = mapping(mapping(timing, WALL), "parts")
-    order = [*wall_clock.PARTS, *(key for key in found if key not in wall_clock.PARTS)]
-    parts = shares({wall_clock.PARTS.get(key, key): found[key] for key in order if is_number(found.get(key))})
+    parts = shares({name: found[key] for key, name in wall_clock.PARTS.items() if is_number(found.get(key))})
     large, small = ([part for part in parts if (part["percent"] >= _SMALL) is is_large] for is_large in (True, False))
     if len(small) < 2:
         return parts

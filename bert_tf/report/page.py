@@ -20,7 +20,6 @@ from bert_tf.report import (
     run_files,
     scripts,
     settings,
-    trials,
     wording,
 )
 from bert_tf.report.run_files import Group, Run
@@ -60,7 +59,6 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     scores = outcome.scores(runs)
     samples = run_files.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
-    sweeps = trials.folders(runs)
     compared = _best_first(runs, scores)[:_COMPARED]
     speed = curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn)
     times = [costs.of(run) for run in runs[:_COSTED]]
@@ -80,7 +78,6 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "sampled": bool(samples),
         "has_majority": any(row.majority for rows in scores.values() for row in rows),
         "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
-        "searched": _searched(sweeps),
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": speed,
         "has_speed": bool(speed) or any(found["is_known"] for found in times),
@@ -95,14 +92,6 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "tables": [settings.tables(run) for run in runs],
         "environments": [settings.environment(run) for run in runs],
     }
-
-
-def _searched(sweeps: Sequence[Path]) -> list[dict[str, Any]]:
-    if not sweeps:
-        return []
-    from bert_tf.report import trial_charts
-
-    return [part for path in sweeps for part in trial_charts.sections(path, named=len(sweeps) > 1)]
 
 
 def _title(found: Sequence[Group]) -> str:

@@ -23,17 +23,22 @@ class Panel(NamedTuple):
     anchor: str  # of a link to it
     title: str
     html: str  # as it goes into the page: texts of others must be escaped, as `of_each` does
+    first: bool = False  # before the results
 
 
 def of_extensions(runs: Sequence[Run]) -> list[Panel]:
-    """Panels of the extensions that have written to the folder of a run; the others are not imported."""
+    """Panels of the extensions that have written to the folder of a run or of its series; the others are not imported."""
     return [panel for one in extension.found().values() if _wrote(one, runs) if (panel := extension.load(one.panel)(runs))]
 
 
 def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
-    return bool(one.panel) and any(
-        any(run.folder.glob(name.rstrip("/"))) for run in runs for name in (*one.shows, *itertools.chain(*one.files))
-    )
+    if not one.panel:
+        return False
+    names = [name.rstrip("/") for name in (*one.shows, *itertools.chain(*one.files))]
+    if any(any(run.folder.glob(name)) for run in runs for name in names):
+        return True
+    folders = {run.series for run in runs if run.series is not None}
+    return any((folder / series.table).is_file() for folder in folders for series in one.series if series.table)
 
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extension import Driver
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import (
     Setting,
@@ -33,7 +34,6 @@ from bert_tf.training.settings import (
     POLYNOMIAL,
     ActionSettings,
     DataSettings,
-    FoldSettings,
     InferenceSettings,
     ModelSettings,
     OutputSettings,
@@ -56,6 +56,7 @@ class Program(NamedTuple):
 
 
 _OF_EXTENSIONS = extension.found()
+DRIVERS = extension.drivers()
 ExtensionSettings = dataclasses.make_dataclass(
     "ExtensionSettings",
     [(name, Any, group(one.settings, one.section)) for name, one in _OF_EXTENSIONS.items()],
@@ -94,6 +95,11 @@ class FineTuneConfig:
         """The extension that fits the decision rule of the model; None if nothing does."""
         return next((name for name in self.asked if _OF_EXTENSIONS[name].decides), None)
 
+    @property
+    def drivers(self) -> dict[str, Driver]:
+        """What trains several runs, by the setting that asks for it; empty for one run."""
+        return {name: DRIVERS[name] for asked in self.asked.values() for name in changed(asked) if name in DRIVERS}
+
     def parts(self) -> dict[str, Part]:
         """Makes what the extensions that are asked for add to a run, by their names."""
         parts = {name: _OF_EXTENSIONS[name].part for name in self.asked}
@@ -107,9 +113,10 @@ def undecided() -> dict[str, Any]:
 
 def foreign(program: str) -> frozenset[str]:
     """Settings of extensions and of their tasks that a command does not take."""
-    kinds = [one.settings for one in _OF_EXTENSIONS.values() if one.programs and program not in one.programs]
+    rows = ((row, row.programs or one.programs) for one in _OF_EXTENSIONS.values() for row in settings_of(one.settings))
+    others = [row.name for row, programs in rows if programs and program not in programs]
     tasks = [task for one in _OF_EXTENSIONS.values() for task in one.tasks.values() if task.command and task.command != program]
-    return frozenset(setting_names(*kinds, *(task.settings for task in tasks if task.settings is not None)))
+    return frozenset((*others, *setting_names(*(task.settings for task in tasks if task.settings is not None))))
 
 
 def _refuse_unusable() -> None:
@@ -198,28 +205,10 @@ def _check_training(config: FineTuneConfig) -> None:
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
-    if train.seeds is not None and "seed" in given:
-        raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
-    _check_folds(config)
     for asked in config.asked.values():
         asked.check(config)
-
-
-def _check_folds(config: FineTuneConfig) -> None:
-    train = config.train
-    if train.folds is None:
-        for flag in setting_names(FoldSettings):
-            if getattr(train, flag):
-                raise FlagError(f"--{flag} belongs to --folds, such as --folds=5")
-        return
-    if train.seeds is not None:
-        raise FlagError("--folds and --seeds exclude each other: start the folds once for each --seed")
-    if train.eval_every_n_steps:
-        raise FlagError("--folds and --eval_every_n_steps exclude each other: the reported rows would choose the checkpoint")
-    if train.folds_average and train.folds_only:
-        raise FlagError("--folds_average and --folds_only exclude each other")
-    if train.folds_average and config.deciding:
-        raise FlagError("--folds_average has no decision rule: leave out --calibrate, --threshold, --abstain and --sets")
+    if len(config.drivers) > 1:
+        raise FlagError(f"{' and '.join(f'--{name}' for name in config.drivers)} exclude each other: each trains several runs")
 
 
 def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:

@@ -30,9 +30,9 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.training.fine_tune_config import ExtensionSettings, FineTuneConfig
-from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
 from bert_tf.training.part import Part
+from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
@@ -98,7 +98,7 @@ def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings:
 def find_task(
     settings: FineTuneConfig, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
-    if isinstance(given, FoldTask):
+    if isinstance(given, PartialTask):
         return given, given.data
     if given is None:
         task = get_task(settings.data.task_name or "", settings.of_task, labels)

@@ -20,8 +20,8 @@ from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, LISTS, NAMES, PATHS
 from bert_tf.training.fine_tune_config import FINE_TUNE, ExtensionSettings, FineTuneConfig
-from bert_tf.training.fold_task import FoldTask
 from bert_tf.training.job import Job
+from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.settings import (
     POLYNOMIAL,
     RowSettings,
@@ -50,7 +50,7 @@ def make_record(job: Job) -> dict[str, Any]:
             **_texts(job),
         },
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": command(job) if job.data.has_command and not isinstance(job.task, FoldTask) else "",
+        "command": command(job) if job.data.has_command and not isinstance(job.task, PartialTask) else "",
         run_folder.MACHINE: {
             "strategy": plan.strategy,
             "devices": plan.devices,

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from pathlib import Path
 from typing import ClassVar
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.config import MOST_LAYERS
 from bert_tf.engines.names import INT8, NAMES, TENSORFLOW
-from bert_tf.errors import FlagError
 from bert_tf.io import files
-from bert_tf.io.documents import LARGEST_SETTING
 from bert_tf.io.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
 from bert_tf.runtime.settings import DeviceSettings
@@ -29,7 +26,6 @@ SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 _PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
-_MOST_SEEDS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,50 +156,6 @@ class UpdateSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class SeedSettings:
-    seeds: str | None = setting(
-        None,
-        "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv",
-        resolved=True,
-        check=lambda text: seed_numbers(text),
-    )
-    slots: int | None = training_setting(
-        None,
-        "with --seeds or --folds: runs at a time; default: one for each GPU, or for each core with 4 GB of memory",
-        lowest=1,
-        highest=1000,
-        resolved=True,
-    )
-
-    @functools.cached_property
-    def seed_numbers(self) -> tuple[int, ...]:
-        """Parsed `seeds`; empty for a single seed."""
-        return () if self.seeds is None else seed_numbers(self.seeds)
-
-
-@dataclasses.dataclass(frozen=True)
-class FoldSettings:
-    folds: int | None = training_setting(
-        None,
-        "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv",
-        lowest=2,
-        highest=100,
-        resolved=True,
-        of_labels=True,
-    )
-    group_column: str | None = training_setting(
-        None, "with --folds: rows with the same value in this column stay in one fold", resolved=True, of_labels=True
-    )
-    folds_only: bool = training_setting(False, "with --folds: no final model of all rows", resolved=True, of_labels=True)
-    folds_average: bool = training_setting(
-        False,
-        "with --folds: instead of a final model, evaluate and predict with the mean of the outputs of the folds' models",
-        resolved=True,
-        of_labels=True,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class SavingSettings:
     """What is saved and logged; changes nothing that is learned."""
 
@@ -245,7 +197,7 @@ class SelectionSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainSettings(SelectionSettings, MovingAverageSettings, SavingSettings, FoldSettings, SeedSettings, UpdateSettings):
+class TrainSettings(SelectionSettings, MovingAverageSettings, SavingSettings, UpdateSettings):
     """All of a training; the fields are in the order of the bases, last first."""
 
 
@@ -306,23 +258,6 @@ class OutputSettings:
     def folder(self) -> Path:
         """`output_dir`, which `configured` always sets."""
         return Path(self.output_dir or "")
-
-
-def seed_numbers(text: str) -> tuple[int, ...]:
-    """Parses --seeds, such as 1,3,7-9; FlagError for duplicates, too many or too large numbers."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if not first <= last <= LARGEST_SETTING:
-            known = f"numbers up to {LARGEST_SETTING} with commas, or 1-5"
-            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write {known}")
-        if len(seeds) + last - first >= _MOST_SEEDS:
-            raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
-        seeds += range(first, last + 1)
-    if len(set(seeds)) < len(seeds):
-        raise FlagError(f"--seeds={text}: a seed is named twice")
-    return tuple(seeds)
 
 
 def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:

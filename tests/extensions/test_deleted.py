@@ -41,10 +41,34 @@ def test_nothing_else_changes_without_it(name, expected, tmp_path):
     assert train(tmp_path, tmp_path) == expected
 
 
+def copied(folder: Path, without: str) -> Path:
+    """A copy of the package without an extension."""
+    shutil.copytree(PACKAGE, folder / "bert_tf", ignore=shutil.ignore_patterns("__pycache__", "sample"))
+    shutil.rmtree(folder / "bert_tf" / "extensions" / without)
+    return folder
+
+
+@pytest.mark.several_machines
+def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
+    package, project = copied(tmp_path / "package", "sweep"), tiny.write_project(tmp_path / "project")
+    flags = project.flags(tmp_path / "out", do_train=True, do_eval=True, num_train_steps=2, seeds="1-2")
+    done = copies.run(package, "fine-tune", *flags)
+    assert (done.returncode, len((tmp_path / "out" / "seeds.tsv").read_text().splitlines())) == (0, 3)
+    assert "Seed 2, 2 of 2" in done.stderr
+    done = copies.run(package, "fine-tune", *flags, "--slots=2")
+    assert (done.returncode, done.stderr.splitlines()[-1].partition(":")[0]) == (2, "error")
+    assert "--slots=2 needs the extension sweep" in done.stderr
+
+
+def test_what_another_one_needs_is_one_line(tmp_path):
+    done = copies.run(copied(tmp_path, "series"), "reproduce", "gtx1060")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "error: reproduce needs the extension series" in done.stderr
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
-    shutil.copytree(PACKAGE, tmp_path / "bert_tf", ignore=shutil.ignore_patterns("__pycache__", "sample"))
-    shutil.rmtree(tmp_path / "bert_tf" / "extensions" / name)
+    copied(tmp_path, name)
     one = extension.found()[name]
     told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve"))
     assert "--do_train" in told

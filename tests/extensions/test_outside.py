@@ -124,3 +124,27 @@ def test_two_changes_of_the_loss_are_refused(trained):
     done = copies.run(installed, "fine-tune", *flags, "--confidence_penalty=0.5", "--contrastive_weight=0.5")
     assert done.returncode == 2
     assert "error: few_labels and confident change the loss: leave the settings of all but one out" in done.stderr
+
+
+TWICE = """
+import dataclasses
+from bert_tf.extension import Driven, Driver, Extension, Settings
+from bert_tf.settings import setting
+
+@dataclasses.dataclass(frozen=True)
+class Own(Settings):
+    twice: bool = setting(False, "trains twice", resolved=True)
+
+def drive(config, *, environment, task):
+    return Driven("both", [f"trained {config.data.task_name} twice"], 2, "out")
+
+EXTENSION = Extension(settings=Own, drivers={"twice": Driver("confident:drive", "pass")})
+"""
+
+
+def test_a_driver_takes_the_place_of_the_run(tmp_path):
+    installed, flags = install(tmp_path, "confident", TWICE), ["--task_name=MRPC", "--twice"]
+    done = copies.run(installed, "fine-tune", *flags)
+    assert (done.returncode, done.stdout) == (0, "trained MRPC twice\n"), done.stderr
+    done = copies.run(installed, "fine-tune", *flags, "--seeds=1-2")
+    assert (done.returncode, done.stderr) == (2, "error: --seeds and --twice exclude each other: each trains several runs\n")

@@ -5,6 +5,7 @@ from bert_tf.extensions.distill.settings import DistillSettings
 
 FILE = "teacher.json"
 NAME, SECTION = "distill", "Teacher and student"
+TEACHER = "teacher"  # part of the wall time
 
 EXTENSION = Extension(
     settings=DistillSettings,
@@ -20,5 +21,6 @@ EXTENSION = Extension(
             computes=True,
         )
     },
+    times={TEACHER: ("outputs of the teacher", "features")},
     files={(FILE,): "sizes of teacher and student, metrics of the teacher (docs/distillation.md)"},
 )

@@ -19,15 +19,14 @@ from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training import fine_tune_config
-from bert_tf.training.fine_tune_config import FineTuneConfig, Program
-from bert_tf.training.settings import DataSettings, FoldSettings, TextSettings
+from bert_tf.training.fine_tune_config import DRIVERS, FineTuneConfig, Program
+from bert_tf.training.settings import DataSettings, TextSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.library.model import Model
     from bert_tf.tasks.base import Task
 
 OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
-_NOT_DISTILLED = setting_names(FoldSettings)  # rows without labels have no class
 _HELP = {
     "task_name": f"task of the data: {', '.join(names_with_labels())}",
     "data_dir": "folder of the task's files; default: the teacher's",
@@ -36,8 +35,7 @@ _HELP = {
 
 
 def _sections() -> dict[str, list[Setting]]:
-    every = fine_tune_config.sections(NAME)
-    taken = {title: [row for row in rows if row.name not in _NOT_DISTILLED] for title, rows in every.items()}
+    taken = fine_tune_config.sections(NAME)
     helped = {title: [row._replace(help=_HELP.get(row.name, row.help)) for row in rows] for title, rows in taken.items()}
     return {SECTION: helped.pop(SECTION), **helped}
 
@@ -50,7 +48,7 @@ _OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
 _BOOLEANS = {"True": True, "False": False}
 
 
-@takes(row for row in SETTINGS if row.name not in ("teacher", "seeds"))
+@takes(row for row in SETTINGS if row.name not in ("teacher", *DRIVERS))
 def distill(
     teacher: str | os.PathLike[str],
     task: Task | None = None,
@@ -79,8 +77,6 @@ def distill(
       BertError: invalid settings or input; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    if "seeds" in settings:
-        raise FlagError("seeds: make one call per seed, each with its own output_dir")
     done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 

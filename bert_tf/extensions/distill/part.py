@@ -23,7 +23,7 @@ from bert_tf.estimator import run_folder
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.extensions.distill import FILE
+from bert_tf.extensions.distill import FILE, TEACHER
 from bert_tf.extensions.distill.head import LABELLED, RELATED, STATES, Lesson, Observed, Taught, observed
 from bert_tf.extensions.distill.settings import FEW_TEXTS, RECIPE, RECIPE_OF_PAIRS, RECOMBINED, DistillSettings
 from bert_tf.features.columns import Array, Features, TrainingRows
@@ -44,7 +44,6 @@ from bert_tf.training.job import Job, features
 from bert_tf.training.part import Part
 
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
-TEACHER = "outputs of the teacher"  # in the account of wall time
 UNLABELLED = "unlabelled"  # name of the rows without labels
 
 _CHUNK = 1024  # examples computed between writes to disk

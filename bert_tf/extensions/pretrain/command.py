@@ -15,7 +15,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, named
 from bert_tf.training import fine_tune_config
-from bert_tf.training.fine_tune_config import FineTuneConfig, Program, made
+from bert_tf.training.fine_tune_config import DRIVERS, FineTuneConfig, Program, made
 
 # The settings of training, with the defaults of run_pretraining.py, but none on labels.
 _HELP = {
@@ -62,7 +62,7 @@ PRETRAIN = Program(
 )
 
 
-@takes(row for row in SETTINGS if row.name != "seeds")
+@takes(row for row in SETTINGS if row.name not in DRIVERS)
 def pretrain(
     input_file: str | os.PathLike[str] | None = None, *, output_dir: str | os.PathLike[str] | None = None, **settings: Any
 ) -> Path:
@@ -85,8 +85,6 @@ def pretrain(
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    if "seeds" in settings:
-        raise FlagError("seeds: make one call per seed, each with its own output_dir")
     return fine_tune.train(configured(**{**settings, "input_file": input_file, "output_dir": output_dir})).output_dir
 
 

@@ -26,11 +26,12 @@ from bert_tf.operations.fine_tune import fine_tune
 from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.sentence.rows import is_missing
+from bert_tf.training.fine_tune_config import DRIVERS
 
 Array = npt.NDArray[Any]
 
 _OWN = ("output_dir", "settings", "verbose")  # parameters that are no settings of `fine_tune`
-_NOT_OF_ONE_MODEL = ("abstain", "folds", "seeds")  # scikit-learn has its own loops, and needs a label for each row
+_NOT_OF_ONE_MODEL = ("abstain", *DRIVERS)  # scikit-learn has its own loops, and needs a label for each row
 _DECIDED = ("task", "task_name", "overwrite_output_dir", "problem", *FILES)
 _STATE = ("_model", "_temporary", "_checkpoint")  # attributes of this process
 

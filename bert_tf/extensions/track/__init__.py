@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from bert_tf.extension import Extension, NewCommand, Settings
 from bert_tf.settings import setting
-
-if TYPE_CHECKING:
-    from bert_tf.training.fine_tune_config import FineTuneConfig
 
 TRACKERS = MLFLOW, WANDB, TENSORBOARD = ("mlflow", "wandb", "tensorboard")
 FOLDER = "tracking"  # in a run's folder
@@ -21,7 +17,7 @@ class TrackerSettings(Settings):
         None, f"report the training to an experiment tracker: {', '.join(TRACKERS)} (docs/tracking.md)", choices=TRACKERS
     )
 
-    def check(self, config: FineTuneConfig) -> None:
+    def check(self, config: object) -> None:
         del config
         from bert_tf.extensions.track import trackers
 

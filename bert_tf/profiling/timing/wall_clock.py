@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
+from bert_tf import extension
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, FOLDS, DEVICES, DATA, KERNELS, FEATURES = "start", "folds", "devices", "data", "kernels", "features"
+START, DEVICES, DATA, KERNELS, FEATURES = "start", "devices", "data", "kernels", "features"
 GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
     "graph",
     "first_steps",
@@ -28,10 +29,19 @@ GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
 )
 CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
 
-# The parts in the order of a run, with their display names. Those of extensions are called as they are displayed.
-PARTS: Mapping[str, str] = {
+
+def _with_extensions(core: Mapping[str, str]) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for key, name in core.items():
+        parts[key] = name
+        for one in extension.found().values():
+            parts.update((own, own_name) for own, (own_name, before) in one.times.items() if before == key)
+    return parts
+
+
+# The parts in the order of a run, with their display names.
+_OF_CORE: Mapping[str, str] = {
     START: "start of Python, imports",
-    FOLDS: "folds, before the final model",
     DEVICES: "setting up devices",
     DATA: "reading data and settings",
     KERNELS: "building or loading native kernels",
@@ -49,6 +59,7 @@ PARTS: Mapping[str, str] = {
     PAGE: "page",
     UNACCOUNTED: "unaccounted",
 }
+PARTS: Mapping[str, str] = _with_extensions(_OF_CORE)
 BETWEEN_STEPS = (SAVES, EVALUATIONS, LOG, BETWEEN)  # of training
 
 _SHOWN = 0.05  # seconds
@@ -59,7 +70,7 @@ class Account:
     """Wall time so far, by phase."""
 
     seconds: float  # since process start, or since the previous run in it
-    parts: Mapping[str, float]  # seconds by key of `PARTS`, in that order, then of extensions; sum: seconds
+    parts: Mapping[str, float]  # seconds by key of `PARTS`, in that order; sum: seconds
     repeated: Set[str] = frozenset()  # keys of phases entered more than once
 
     @property
@@ -69,7 +80,7 @@ class Account:
     @property
     def text(self) -> str:
         """One line for people, without parts under 50 ms."""
-        named = (f"{PARTS.get(key, key)} {spent:.1f}" for key, spent in self.parts.items() if spent >= _SHOWN)
+        named = (f"{PARTS[key]} {spent:.1f}" for key, spent in self.parts.items() if spent >= _SHOWN)
         return f"wall time {self.seconds:.1f} s: {', '.join(named)}"
 
 
@@ -132,9 +143,7 @@ class WallClock:
         """Returns the account so far; spans stay open."""
         self._book(then=self._open[-1])
         seconds = self.elapsed()
-        known = [name for name in PARTS if name in self._seconds and name != UNACCOUNTED]
-        others = [name for name in self._seconds if name not in PARTS]
-        parts = {name: self._seconds[name] for name in (*known, *others)}
+        parts = {name: self._seconds[name] for name in PARTS if name in self._seconds and name != UNACCOUNTED}
         repeated = frozenset(name for name, times in self._begun.items() if times > 1)
         return Account(seconds, {**parts, UNACCOUNTED: seconds - sum(parts.values())}, repeated)
 
