@@ -71,7 +71,7 @@ def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     copied(tmp_path, name)
     one = extension.found()[name]
     told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve"))
-    assert "--do_train" in told
+    assert "--task_name" in told
     assert "--workers" in told
     for row in settings_of(one.settings, one.serving):
         assert f"--{row.name}" not in told
