@@ -47,7 +47,7 @@ def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     shutil.rmtree(tmp_path / "bert_tf" / "extensions" / name)
     one = extension.found()[name]
     told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve"))
-    assert "--do_train" in told
+    assert "--train_batch_size" in told
     assert "--workers" in told
     for row in settings_of(one.settings, one.serving):
         assert f"--{row.name}" not in told
