@@ -10,6 +10,8 @@ from bert_tf.extensions.average.command import average_checkpoints as average_ch
 from bert_tf.extensions.calibrate.command import calibrate as calibrate
 from bert_tf.extensions.calibrate.fit import Calibrated as Calibrated
 from bert_tf.extensions.card.command import write_card as write_card
+from bert_tf.extensions.cluster.frames import evaluate_frame as evaluate_frame
+from bert_tf.extensions.cluster.frames import predict_frame as predict_frame
 from bert_tf.extensions.distill.command import distill as distill
 from bert_tf.extensions.explain.command import explain as explain
 from bert_tf.extensions.explain.explanation import Explanation as Explanation
@@ -53,8 +55,6 @@ from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
-from bert_tf.operations.frames import evaluate_frame as evaluate_frame
-from bert_tf.operations.frames import predict_frame as predict_frame
 from bert_tf.operations.memory.plan import memory_plan as memory_plan
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.report import Page as Page

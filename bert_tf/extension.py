@@ -93,12 +93,11 @@ class Extension:
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of a `service.call.Call`
     serving: type = Settings  # flags of `serve`, for its call
+    pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of settings and a `Beam`, by command: module:name
     files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
     drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
     series: tuple[Series, ...] = ()  # folders of its runs, for pages
-    times: Mapping[str, tuple[str, str]] = dataclasses.field(
-        default_factory=dict
-    )  # of wall time: name, part before it
+    times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # of wall time: name, part before it
 
 
 @functools.cache
@@ -145,6 +144,11 @@ def refuse_broken() -> None:
 
 def commands() -> dict[str, NewCommand]:
     return {name: command for one in found().values() for name, command in one.commands.items()}
+
+
+def pipelines() -> dict[str, str]:
+    """Functions that run a command as a pipeline of Apache Beam, by its name."""
+    return {name: function for one in found().values() for name, function in one.pipelines.items()}
 
 
 def needed(name: str, user: str) -> Extension:

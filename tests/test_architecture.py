@@ -32,7 +32,6 @@ LAYERS = (
     ("card", "conversion"),
     ("engines",),
     ("export",),
-    ("cluster",),
     ("training",),
     ("library",),
     ("service",),

@@ -66,6 +66,12 @@ def test_what_another_one_needs_is_one_line(tmp_path):
     assert "error: reproduce needs the extension series" in done.stderr
 
 
+def test_without_cluster_there_is_no_beam(tmp_path):
+    told = copies.run(copied(tmp_path, "cluster"), "predict", "--help=all").stdout
+    assert "--checkpoint" in told
+    assert "--beam" not in told
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     copied(tmp_path, name)

@@ -13,11 +13,10 @@ import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from bert_tf.cluster import paths
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.pretrain.corpus import processes, rows, shards, store
 from bert_tf.extensions.pretrain.corpus.documents import Corpus, find, warn_of_lines
@@ -27,18 +26,15 @@ from bert_tf.extensions.pretrain.corpus.rows import RowSettings
 from bert_tf.extensions.pretrain.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.extensions.pretrain.corpus.shards import ShardPlan, Tally
 from bert_tf.extensions.pretrain.corpus.store import TokenStore
-from bert_tf.io import atomic, documents, lock
+from bert_tf.io import atomic, documents, lock, paths
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
-from bert_tf.library.keywords import Arguments, runner, takes
+from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-
-if TYPE_CHECKING:
-    from bert_tf.training.beam_job import Beam
 
 FORMAT = 1  # version of the shard contents
 _COUNTS = "documents", "sentences", "pieces"
@@ -168,28 +164,19 @@ class _Makers(NamedTuple):
         if self.beam is None:
             return store.build(folder, corpus, tokenizer, workers=self.workers)
         work = functools.partial(store.build_of_file, folder=folder, corpus=corpus, tokenizer=tokenizer)
-        _run_each(work, range(len(corpus.files)), self.beam)
+        run_pipeline("pretraining-data", (work, range(len(corpus.files))), self.beam)
         return store.join(folder, corpus, tokenizer)
 
     def shards(self, plan: ShardPlan) -> list[Tally]:
         numbers = range(len(plan.paths))
         try:
             if self.beam is not None:
-                _run_each(plan.write, numbers, self.beam)
+                run_pipeline("pretraining-data", (plan.write, numbers), self.beam)
             return list(processes.mapped(plan.write, numbers, workers=min(self.workers, len(numbers)), unit="shard"))
         except BaseException:  # Ctrl-C too: workers were ended in the middle of a shard
             for path in plan.paths:
                 atomic.delete_unfinished(path)
             raise
-
-
-def _run_each(work: Callable[[int], object], numbers: Sequence[int], by: Beam) -> None:
-    from bert_tf.training import beam_job  # its imports are not needed without Beam
-
-    beam_job.refuse_missing()
-    from bert_tf.cluster import beam
-
-    beam.run_each(work, numbers, by.arguments)
 
 
 def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:
@@ -315,6 +302,6 @@ COMMAND = Command(
     _print,
     example="python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt",
     first=("input_file", "output_file", "vocab_file", "max_seq_length", "num_shards"),
-    has_beam=True,
+    pipeline="pretraining-data",
     stopped="stopped; the same command continues; pipes start over",
 )

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from bert_tf.extensions.vectors.options import VectorOptions
 from bert_tf.io import atomic, files
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
-from bert_tf.library.keywords import Arguments, Written, runner, takes, written
+from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting
 from bert_tf.training.settings import MachineSettings
@@ -32,7 +31,6 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.trained import Trained
     from bert_tf.extensions.vectors.files import AnyForm
     from bert_tf.extensions.vectors.text_encoder import Encoder, TextEncoder
-    from bert_tf.training.beam_job import Beam
 
 _CHUNK_OF_TOKENS = 64  # texts computed together with --tokens: a thousand would fill the memory
 _LENGTH = {"help": "maximum input length in word pieces; default: as trained, or 128"}
@@ -147,26 +145,27 @@ def encode(settings: EncodeSettings, beam: Beam | None = None) -> tuple[str, ...
     from bert_tf.estimator import run_folder
 
     if beam is not None:
-        return _run_on_beam(settings, beam)
-    each = [settings.of_file(pair) for pair in _pairs(settings)]
+        shards: tuple[str, ...] = run_pipeline("encode", settings, beam)
+        return shards
+    each = [settings.of_file(pair) for pair in pairs(settings)]
     for one in each:
         _refuse_pipe(one.output, one.kind)
         refuse_clashes([one.files])
     first = each[0]
-    with run_folder.writing_where_a_run_is([os.path.dirname(first.output)]), contextlib.closing(_opened(first)) as encoder:
+    with run_folder.writing_where_a_run_is([os.path.dirname(first.output)]), contextlib.closing(opened(first)) as encoder:
         predict_one = functools.partial(
             stream.predict,
-            inputs=_inputs(first),
+            inputs=inputs(first),
             predictor=encoder,
             settings=_determining(first, encoder),
-            form=_form(first, encoder.trained),
+            form=form(first, encoder.trained),
         )
         done = stream.predict_each([one.files for one in each], predict_one, skip_empty=first.skip_bad_rows)
         _warn_of_cut_texts(encoder)
     return tuple(pair.output for pair in done)
 
 
-def _pairs(settings: EncodeSettings) -> list[FilePair]:
+def pairs(settings: EncodeSettings) -> list[FilePair]:
     kind = settings.output_format
     return expanded(settings.files, JSONL if kind == PUBLISHED else kind)
 
@@ -182,35 +181,7 @@ def _refuse_pipe(output: str, kind: str) -> None:
         raise FlagError(f"--output={output}: {kind} has its size at the start or end, so a pipe cannot take it; name a file")
 
 
-def _run_on_beam(settings: EncodeSettings, by: Beam) -> tuple[str, ...]:
-    from bert_tf.cluster import paths
-    from bert_tf.training import beam_job, sources
-
-    beam_job.refuse_missing()
-    from bert_tf.cluster import beam  # imports Beam, like the next
-    from bert_tf.cluster.beam import Transfer
-    from bert_tf.cluster.shards import ShardForm
-
-    into_folder = settings.output.endswith("/") and not any(map(paths.has_scheme, (settings.input, settings.output)))
-    files = beam_job.absolute_files(_pairs(settings) if into_folder else [settings.files])  # a pattern has one output
-    settings = beam_job.absolute_model(settings.of_file(files[0]))
-    if settings.kind == NPY:
-        raise FlagError(f"{settings.output}: shards are unordered, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
-    there = beam_job.fetched(settings)
-    form = ShardForm(_form(settings, sources.find(there.checkpoint, there.model, environment=os.environ, needs_head=False)))
-    transfers = [Transfer(pair.input, pair.output, form) for pair in files]
-    by_workers = dataclasses.replace(settings, machine=beam_job.dividing_cores(settings.machine, by))
-    return tuple(beam.transfer(transfers, _inputs(settings), functools.partial(_worker, by_workers, by.begin), by.arguments))
-
-
-def _worker(settings: EncodeSettings, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
-    begin()
-    from bert_tf.training import beam_job
-
-    return _opened(beam_job.fetched(settings))
-
-
-def _opened(settings: EncodeSettings) -> TextEncoder:
+def opened(settings: EncodeSettings) -> TextEncoder:
     from bert_tf.extensions.vectors.text_encoder import TextEncoder
 
     return TextEncoder(*_model(settings.checkpoint, settings), settings.options)
@@ -225,13 +196,13 @@ def _model(
     return model, batch_machine.inference(settings.machine, settings.batch_size, environment=os.environ)
 
 
-def _inputs(settings: EncodeSettings) -> TextInputs:
+def inputs(settings: EncodeSettings) -> TextInputs:
     from bert_tf.batch.texts import TextInputs
 
     return TextInputs(settings.columns, settings.skip_bad_rows, _chunk(settings.options))
 
 
-def _form(settings: EncodeSettings, model: Trained) -> AnyForm:
+def form(settings: EncodeSettings, model: Trained) -> AnyForm:
     from bert_tf.extensions.vectors.files import ArrayForm, JsonForm, PublishedForm
 
     form, options = form_of(settings.output, settings.output_format), settings.options
@@ -284,5 +255,5 @@ COMMAND = Command(
     example="python -m bert_tf encode --input=texts.txt --output=vectors.npz",
     first=("input", "output", "checkpoint", "pooling", "text_a"),
     stopped="stopped; the same command continues; pipes and --beam start over",
-    has_beam=True,
+    pipeline="encode",
 )

@@ -7,22 +7,25 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import extension
 from bert_tf.batch import trained
 from bert_tf.batch.job import Rules
 from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
 from bert_tf.head_spec import MEAN
 from bert_tf.library.keywords import takes
-from bert_tf.operations import frames
-from bert_tf.operations.frames import FrameSettings, Work
 from bert_tf.settings import read, settings_of
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.rows import read_rows
 
+extension.needed("cluster", "encode_frame")
+from bert_tf.extensions.cluster import frames  # noqa: E402
+from bert_tf.extensions.cluster.frames import FrameSettings, Work  # noqa: E402
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bert_tf.cluster.values import Rows
+    from bert_tf.extensions.cluster.values import Rows
 
 _RULES = frozenset(row.name for row in settings_of(Rules))
 
@@ -57,7 +60,7 @@ def encode_frame(
     frames.refuse_missing()
     import pyarrow
 
-    from bert_tf.cluster import spark
+    from bert_tf.extensions.cluster import spark
 
     options = VectorOptions(pooling, layer_numbers(layers), normalize)
     work = Work(output, columns or {}, read(FrameSettings, settings))
@@ -75,7 +78,7 @@ class TextVectors:
         self.close = encoder.close
 
     def values(self, rows: Rows) -> list[Any]:
-        from bert_tf.cluster.values import each
+        from bert_tf.extensions.cluster.values import each
 
         found = each(rows, self._vectors, skip=self._skip)
         return [None if isinstance(one, dict) else one for one in found]

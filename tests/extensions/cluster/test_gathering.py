@@ -9,8 +9,8 @@ import struct
 import numpy as np
 import pytest
 
-from bert_tf.cluster import gathering
-from bert_tf.cluster.gathering import Gathered, GatheredForm, parts_of
+from bert_tf.extensions.cluster import gathering
+from bert_tf.extensions.cluster.gathering import Gathered, GatheredForm, parts_of
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.span.decoding import Candidate, Found

@@ -14,11 +14,10 @@ import pytest
 
 from bert_tf.batch import inputs
 from bert_tf.batch.session import Predictor
-from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extensions.cluster import beam, beam_job, beam_options, slices
+from bert_tf.extensions.cluster.beam_job import Beam
 from bert_tf.settings import read
-from bert_tf.training import beam_job
-from bert_tf.training.beam_job import Beam
 from bert_tf.training.settings import MachineSettings, with_threads
 from tests import lines
 from tests.batch.runs import write_run

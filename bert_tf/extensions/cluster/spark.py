@@ -120,7 +120,7 @@ def _checked(expected: Mapping[str, str], pickled: bytes) -> Callable[[Batches],
                 raise RuntimeError(where + reason) from None
             if not f"{version}.".startswith(f"{expected[package]}."):
                 raise RuntimeError(f"{where}{package} {version}, and {expected[package]} where the job starts")
-        return importlib.import_module("bert_tf.cluster.spark").compute(pickled, batches)
+        return importlib.import_module("bert_tf.extensions.cluster.spark").compute(pickled, batches)
 
     return computed
 

@@ -20,8 +20,9 @@ from apache_beam.coders import BytesCoder
 from apache_beam.io.filebasedsink import FileBasedSink
 from apache_beam.io.filesystem import CompressionTypes
 
-from bert_tf.cluster import paths, storage
 from bert_tf.errors import BertError, FlagError, OutputError
+from bert_tf.extensions.cluster import storage
+from bert_tf.io import paths
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
 

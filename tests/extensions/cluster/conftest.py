@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.batch.runs import write_run
-from tests.cluster import memory_files
+from tests.extensions.cluster import memory_files
 
 
 @pytest.fixture(scope="session")

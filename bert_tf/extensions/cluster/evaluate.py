@@ -7,22 +7,26 @@ import functools
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from bert_tf.batch import trained
+from bert_tf.batch import checkpoints, evaluation, trained
 from bert_tf.batch.inputs import CHUNK, chunked
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.batch.results_table import TSV_FILE, ResultsTable
 from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
-from bert_tf.cluster import paths
 from bert_tf.engines.names import TENSORFLOW
 from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.extensions.cluster import beam_job
+from bert_tf.io import paths
+from bert_tf.library.keywords import Beam
+from bert_tf.operations.evaluate import EvaluateSettings, Table, task_of
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, Family, Task
 from bert_tf.tasks.families import with_rules
-from bert_tf.training import batch_machine, beam_job
-from bert_tf.training.beam_job import Beam
+from bert_tf.training import batch_machine
 from bert_tf.training.settings import MachineSettings
 
 
@@ -72,6 +76,28 @@ class Measured:
         return model, family
 
 
+def run(settings: EvaluateSettings, by: Beam) -> Table:
+    """For files too large for one machine; checkpoints may be remote."""
+    beam_job.refuse_missing()
+    if settings.zero_shot or paths.has_scheme(settings.output_dir):
+        raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
+    table = ResultsTable(settings.output_dir, [])
+    failed = []
+    for entry in settings.tasks:
+        if entry.file is None:
+            raise FlagError(f"--beam: name files in a job file: tasks: {{name: {entry.name}, file: FILE}}")
+        for name in settings.checkpoints:
+            task = task_of(entry, checkpoints.named([beam_job.fetched_checkpoint(name)]))
+            measured = Measured(
+                name, task, entry.file, entry.split, settings.model, settings.rules.given(), settings.eval_batch_size
+            )
+            made = row(measured, settings.output_dir, settings.machine, by)
+            evaluation.put(table, made)
+            failed += [made] * bool(made.error)
+    table.write()
+    return Table(table.rows, failed, Path(settings.output_dir) / TSV_FILE)
+
+
 def row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam) -> Row:
     """Evaluates a checkpoint on files; the row has the reason if it fails. FlagError for Beam's own problems."""
     try:
@@ -84,10 +110,10 @@ def row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam)
 
 def _row(measured: Measured, output_dir: str, machine: MachineSettings, by: Beam) -> Row:
     from bert_tf.checkpoints.reader import CheckpointReader
-    from bert_tf.cluster import beam, gathering, shards, storage
-    from bert_tf.cluster.beam import Transfer
-    from bert_tf.cluster.gathering import GatheredForm
-    from bert_tf.cluster.shards import ShardForm
+    from bert_tf.extensions.cluster import beam, gathering, shards, storage
+    from bert_tf.extensions.cluster.beam import Transfer
+    from bert_tf.extensions.cluster.gathering import GatheredForm
+    from bert_tf.extensions.cluster.shards import ShardForm
 
     model, family = measured.loaded()
     place = paths.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
@@ -118,7 +144,7 @@ def _computing(machine: MachineSettings) -> dict[str, Any]:
 
 
 def _parts(written: Sequence[str]) -> Iterator[Any]:
-    from bert_tf.cluster import gathering, storage
+    from bert_tf.extensions.cluster import gathering, storage
 
     for path in written:
         with storage.readable_errors(path), storage.open_file(path) as file:
@@ -126,7 +152,7 @@ def _parts(written: Sequence[str]) -> Iterator[Any]:
 
 
 def _worker(measured: Measured, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Any:
-    from bert_tf.cluster.gathering import Gatherer
+    from bert_tf.extensions.cluster.gathering import Gatherer
 
     gatherer = Gatherer(*measured.loaded(), batch_machine.inference(machine, measured.batch_size, environment=begin()))
     gatherer.load_weights()

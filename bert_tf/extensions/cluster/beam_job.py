@@ -5,28 +5,22 @@ from __future__ import annotations
 import collections
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import ModelFiles
-from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
+from bert_tf.io import paths
 from bert_tf.io.files import PIPE
+from bert_tf.library.keywords import Beam
 from bert_tf.settings import setting_names
 from bert_tf.training.settings import MachineSettings, with_threads
 
 _FILES = setting_names(ModelFiles)
 
 T = TypeVar("T")  # a dataclass with `checkpoint` and `model`
-
-
-class Beam(NamedTuple):
-    """How Apache Beam runs a job."""
-
-    arguments: Sequence[str]  # Beam's own flags
-    begin: Callable[[], Mapping[str, str]]  # start-up of a worker, returns its environment; pickled
 
 
 def refuse_missing() -> None:
@@ -61,13 +55,13 @@ def absolute_model(job: T) -> T:
 
 def fetched(job: T) -> T:
     """Copies the job's model to this machine if it is on another file system."""
-    from bert_tf.cluster import storage as copies  # imports Beam
+    from bert_tf.extensions.cluster import storage as copies  # imports Beam
 
     return _with_model(job, copies.checkpoint, copies.file)
 
 
 def fetched_checkpoint(name: str) -> str:
-    from bert_tf.cluster import storage as copies  # imports Beam
+    from bert_tf.extensions.cluster import storage as copies  # imports Beam
 
     return copies.checkpoint(name)
 
@@ -82,7 +76,7 @@ def _with_model(job: T, of_checkpoint: Callable[[str], str], of_file: Callable[[
 
 def gathering_place(output_dir: str, by: Beam) -> str:
     """Returns a folder that workers can write to; FlagError if there is none because workers run elsewhere."""
-    from bert_tf.cluster import beam_options  # imports Beam
+    from bert_tf.extensions.cluster import beam_options  # imports Beam
 
     options = beam_options.read(by.arguments)
     place = options.get_all_options().get("temp_location")
@@ -93,6 +87,14 @@ def gathering_place(output_dir: str, by: Beam) -> str:
 
 def dividing_cores(machine: MachineSettings, by: Beam) -> MachineSettings:
     """Settings of a worker process: workers of one machine share its cores unless threads are set."""
-    from bert_tf.cluster import beam_options  # imports Beam
+    from bert_tf.extensions.cluster import beam_options  # imports Beam
 
     return with_threads(machine, beam_options.threads(by.arguments))
+
+
+def run_each(job: tuple[Callable[[int], object], Sequence[int]], by: Beam) -> None:
+    """Calls a function with each number, by workers."""
+    refuse_missing()
+    from bert_tf.extensions.cluster import beam  # imports Beam
+
+    beam.run_each(*job, by.arguments)

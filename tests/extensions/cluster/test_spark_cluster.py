@@ -14,9 +14,9 @@ import pyarrow.parquet
 import pytest
 
 import bert_tf
-from bert_tf.cluster.spark import Column, with_column
 from bert_tf.errors import BertError
-from tests.cluster.spark_job import Counting, session
+from bert_tf.extensions.cluster.spark import Column, with_column
+from tests.extensions.cluster.spark_job import Counting, session
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow
 
 from bert_tf.batch.session import Predictor
-from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import Hint, arrow_fields

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from bert_tf.cluster import shipped
 from bert_tf.errors import OutputError
+from bert_tf.extensions.cluster import shipped
 
 DAY_S = 86400
 

@@ -29,8 +29,8 @@ from bert_tf.training.settings import MachineSettings, with_threads
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from bert_tf.cluster.spark import Column
-    from bert_tf.cluster.values import Parts, Predictions
+    from bert_tf.extensions.cluster.spark import Column
+    from bert_tf.extensions.cluster.values import Parts, Predictions
 
 _NOT_READ = ("id", "label")  # of a frame whose columns are not named
 _NEEDS = f"Spark needs its packages here and on the executors: {extras.install('spark')}"
@@ -82,7 +82,7 @@ def predict_frame(
       BertError: invalid settings or input.
     """
     refuse_missing()
-    from bert_tf.cluster import spark, values
+    from bert_tf.extensions.cluster import spark, values
 
     family, work = _prepared(checkpoint, frame, Work(output, columns or {}, read(FrameSettings, settings)))
     column = new_column(frame, work, values.type_of(family.kind), functools.partial(_predictions, work))
@@ -107,7 +107,7 @@ def evaluate_frame(
       BertError: invalid settings or input.
     """
     refuse_missing()
-    from bert_tf.cluster import gathering, spark, values
+    from bert_tf.extensions.cluster import gathering, spark, values
 
     family, work = _prepared(checkpoint, frame, Work(_PART, columns or {}, read(FrameSettings, settings)))
     column = new_column(frame, work, values.Parts.type, functools.partial(_parts, work), unread=("id",))
@@ -131,7 +131,7 @@ def refuse_missing() -> None:
 def new_column(
     frame: DataFrame, work: Work, kind: Any, make: Callable[[], Any], *, unread: Sequence[str] = _NOT_READ
 ) -> Column:
-    from bert_tf.cluster.spark import Column
+    from bert_tf.extensions.cluster.spark import Column
 
     named = dict(work.columns) or {name: name for name in frame.columns if name not in unread}
     if "text_a" in named and "text_b" not in named:  # rows in memory call one text so
@@ -141,12 +141,12 @@ def new_column(
 
 def find_model(checkpoint: str | os.PathLike[str] | None, work: Work, *, needs_head: bool = True) -> Trained:
     """Beam copies a checkpoint that is on another file system."""
-    from bert_tf.cluster import paths
+    from bert_tf.io import paths
 
     name = None if checkpoint is None else os.fspath(checkpoint)
     if name is not None and paths.has_scheme(name):
         try:
-            from bert_tf.cluster import storage
+            from bert_tf.extensions.cluster import storage
         except ImportError as error:
             raise FlagError(f"{name}: Apache Beam reads it: {extras.install('beam')}, or name a local copy") from error
         name = storage.checkpoint(name)
@@ -164,7 +164,7 @@ def _prepared(checkpoint: str | os.PathLike[str], frame: DataFrame, work: Work) 
 
 def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
     """Sends a model to executors; returns work with its name there and the settings that the sent files lack."""
-    from bert_tf.cluster import shipped, spark
+    from bert_tf.extensions.cluster import shipped, spark
 
     session = frame.sparkSession
     folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
@@ -177,7 +177,7 @@ def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
 
 def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = trained.load) -> tuple[Trained, InferenceOptions]:
     """Loads the sent model in an executor process, with its inference options."""
-    from bert_tf.cluster import shipped, spark
+    from bert_tf.extensions.cluster import shipped, spark
 
     settings = work.settings
     model = load(shipped.unpacked(spark.sent(work.model)), settings.model)
@@ -186,7 +186,7 @@ def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = trained.
 
 def _predictions(work: Work) -> Predictions:
     from bert_tf.batch.session import Predictor
-    from bert_tf.cluster.values import Predictions
+    from bert_tf.extensions.cluster.values import Predictions
 
     model, inference = opened(work)
     predictor = Predictor(model, _family(model, work.settings.rules), inference)
@@ -195,8 +195,8 @@ def _predictions(work: Work) -> Predictions:
 
 
 def _parts(work: Work) -> Parts:
-    from bert_tf.cluster.gathering import Gatherer
-    from bert_tf.cluster.values import Parts
+    from bert_tf.extensions.cluster.gathering import Gatherer
+    from bert_tf.extensions.cluster.values import Parts
 
     model, inference = opened(work)
     gatherer = Gatherer(model, _family(model, work.settings.rules), inference)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_tf.cluster import slices
-from bert_tf.cluster.slices import Part, Whole
+from bert_tf.extensions.cluster import slices
+from bert_tf.extensions.cluster.slices import Part, Whole
 from bert_tf.tasks import tables
 from bert_tf.tasks.tables import JSONL, LINES, TSV
 

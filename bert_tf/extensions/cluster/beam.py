@@ -23,10 +23,10 @@ from apache_beam.utils.shared import Shared
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.stream import Computes
-from bert_tf.cluster import beam_options, shards, slices, storage
-from bert_tf.cluster.shards import ShardForm, Shards
-from bert_tf.cluster.slices import Part, Slice, Whole
 from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.extensions.cluster import beam_options, shards, slices, storage
+from bert_tf.extensions.cluster.shards import ShardForm, Shards
+from bert_tf.extensions.cluster.slices import Part, Slice, Whole
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
 from bert_tf.tasks import tables
