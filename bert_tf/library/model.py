@@ -26,7 +26,7 @@ from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
 from bert_tf.settings import read
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
-from bert_tf.tasks.tables import JSONL
+from bert_tf.tasks.names import JSONL
 
 Floats = npt.NDArray[np.float32]
 

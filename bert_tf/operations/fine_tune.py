@@ -16,13 +16,12 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import Setting, settings_of
-from bert_tf.tasks import families
-from bert_tf.tasks.base import DEV, Task
 from bert_tf.training import recipes
 from bert_tf.training.fine_tune_config import DRIVERS, FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, Program, configured
 from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.tasks.base import Task
     from bert_tf.training.fine_tune import FineTuned
 
 Sections = Mapping[str, Sequence[Setting]]
@@ -116,6 +115,8 @@ def _checked(task: Task) -> Task:
     if not hasattr(task, "family"):
         kind = type(task).__name__
         raise FlagError(f"task is a {kind}: give a name, as MRPC, or a task; rows in memory are SentenceTask(train=rows)")
+    from bert_tf.tasks import families
+
     if not families.is_known(task.family.kind):  # else the trained model could not be loaded
         raise FlagError(
             f"{task.name}: no family of the kind {task.family.kind!r} is known; register it (tasks.families.register)"
@@ -124,6 +125,8 @@ def _checked(task: Task) -> Task:
 
 
 def _has_dev(task: Task) -> bool:
+    from bert_tf.tasks.base import DEV
+
     try:
         return bool(task.splits("", DEV))
     except DataError:

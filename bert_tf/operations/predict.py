@@ -20,7 +20,7 @@ from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
-from bert_tf.tasks.tables import FORMATS
+from bert_tf.tasks.names import FORMATS
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast

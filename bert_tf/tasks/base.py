@@ -210,7 +210,7 @@ class Family(Protocol):
         return {name: layout.header() + layout.rows(examples, predictions) for name, layout in layouts.items()}
 
     def layout(self, form: str) -> Layout:
-        """Returns the layout of predictions for a format of `tables.FORMATS`."""
+        """Returns the layout of predictions for a format of `names.FORMATS`."""
 
     def record(self) -> dict[str, Any]:
         """Returns the definition of the family for a run's record: at least `labels` and `kind`.

@@ -6,23 +6,21 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from bert_tf import extension
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.extension import NewTask
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
 from bert_tf.settings import setting_names, settings_of
-from bert_tf.tasks import glue
 from bert_tf.tasks import settings as of_tasks
-from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.names import CONLL2003, SQUAD, SQUAD2, STS_B_VECTORS, SWAG
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.names import CONLL2003, GLUE, KINDS, LANGUAGES, SQUAD, SQUAD2, STS_B_VECTORS, SWAG, XNLI
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
-from bert_tf.tasks.xnli import LANGUAGES, XnliTask
+
+if TYPE_CHECKING:  # a task imports its family
+    from bert_tf.tasks.base import Task
 
 # Other names of tasks in files, leaderboards and papers, folded.
 _ALIASES = {
@@ -41,7 +39,7 @@ Labels = Optional[Sequence[str]]  # of a trained model, if any
 
 
 # Makes a task by its name from settings, and the names of those that it takes.
-_OfSettings = tuple[Callable[[str, TaskSettings, Labels], Task], frozenset[str]]
+_OfSettings = tuple[Callable[[str, TaskSettings, Labels], "Task"], frozenset[str]]
 
 
 def _names(*groups: str) -> frozenset[str]:
@@ -56,6 +54,13 @@ def _of_family(name: str) -> Callable[[str, TaskSettings, Labels], Task]:
         return made
 
     return make
+
+
+def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task:
+    del task
+    from bert_tf.tasks.sentence.task import CustomTask
+
+    return CustomTask(settings.custom, labels)
 
 
 def _of_extension(new: NewTask) -> Callable[[str, TaskSettings, Labels], Task]:
@@ -81,7 +86,7 @@ _NAMED: Mapping[str, _OfSettings] = {
     **{name: (_of_extension(task), frozenset(setting_names(*filter(None, [task.settings])))) for name, task in _NEW.items()},
 }
 _OWN: Mapping[str, _OfSettings] = {
-    **dict.fromkeys(KINDS, (lambda _, settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
     SPAN: (_of_family("span"), _OF_SPANS | {"problem", "id_column"}),
     TAGS: (_of_family("tags"), _FILES | {"problem", "labels", "file_format"} | _names("tags")),
     CHOICE: (_of_family("choice"), _FILES | {"problem", "label_column", "id_column", "file_format"}),
@@ -99,7 +104,7 @@ def register(task: Task) -> None:
 
 def known_names() -> tuple[str, ...]:
     """Returns the names of all tasks; one XNLI language stands for all."""
-    return (*glue.TASKS, "XNLI", "XNLI-en", *_NAMED, CUSTOM, *_registered)
+    return (*GLUE, XNLI, f"{XNLI}-en", *_NAMED, CUSTOM, *_registered)
 
 
 def names_with_labels() -> tuple[str, ...]:
@@ -126,7 +131,7 @@ def canonical_name(name: str) -> str:
 def folder_name(task: str) -> str:
     """Returns the folder name of a task's files: its canonical name, or that of a task with the same files."""
     name, _, _ = task.partition("-")
-    return name if name == XnliTask().name else _FOLDERS.get(task, task)
+    return name if name == XNLI else _FOLDERS.get(task, task)
 
 
 def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:
@@ -138,9 +143,13 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
     if canonical in _registered:
         return _registered[canonical]
     skip = settings.custom.skip_bad_rows
-    if canonical in glue.TASKS:
+    if canonical in GLUE:
+        from bert_tf.tasks import glue
+
         task = glue.TASKS[canonical]
         return dataclasses.replace(task, skip_bad_rows=True) if skip else task
+    from bert_tf.tasks.xnli import XnliTask
+
     return XnliTask(canonical.partition("-")[2] or None, skip)
 
 

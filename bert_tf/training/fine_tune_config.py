@@ -26,7 +26,6 @@ from bert_tf.settings import (
     values_of,
 )
 from bert_tf.tasks import settings as tasks
-from bert_tf.tasks.base import Task
 from bert_tf.tasks.registry import canonical_name, names_with_labels, own_command, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.training.settings import (
@@ -42,6 +41,7 @@ from bert_tf.training.settings import (
 )
 
 if TYPE_CHECKING:
+    from bert_tf.tasks.base import Task
     from bert_tf.training.part import Part
 
 

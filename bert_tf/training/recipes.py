@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bert_tf.tasks.base import Example, Family
 from bert_tf.training.fine_tune_config import FineTuneConfig, Program
 
 if TYPE_CHECKING:  # imports TensorFlow
+    from bert_tf.tasks.base import Example, Family
     from bert_tf.training.part import Part
 
 

@@ -16,8 +16,9 @@ from bert_tf.estimator import run_folder
 from bert_tf.io import files
 from bert_tf.settings import setting_names, settings_of, values_of
 from bert_tf.tasks.base import DEV, Family
+from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
-from bert_tf.tasks.sentence.example import KINDS, TEXTS
+from bert_tf.tasks.sentence.example import TEXTS
 from bert_tf.tasks.settings import KEPT, LISTS, NAMES, PATHS
 from bert_tf.training.fine_tune_config import FINE_TUNE, ExtensionSettings, FineTuneConfig
 from bert_tf.training.job import Job

@@ -29,14 +29,14 @@ from bert_tf.extensions.cluster.shards import ShardForm, Shards
 from bert_tf.extensions.cluster.slices import Part, Slice, Whole
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
-from bert_tf.tasks import tables
+from bert_tf.tasks import names, tables
 
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
 _OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # packages whose errors mean that a server does not answer
 _BITS_OF_PLACES = 80  # in a file
-_JSON_LINES = ShardForm(OutputForm(tables.JSONL))
+_JSON_LINES = ShardForm(OutputForm(names.JSONL))
 
 
 class Reads(Protocol):

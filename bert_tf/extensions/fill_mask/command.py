@@ -21,7 +21,7 @@ from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting
-from bert_tf.tasks import tables
+from bert_tf.tasks import names
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -64,7 +64,7 @@ class FillMaskSettings:
 
     @property
     def files(self) -> FilePair:
-        return FilePair(self.input or "", self.output or "", tables.JSONL).with_pipes()
+        return FilePair(self.input or "", self.output or "", names.JSONL).with_pipes()
 
 
 @takes(FillerSettings)
@@ -127,7 +127,7 @@ def _fill_files(settings: FillMaskSettings) -> None:
     from bert_tf.extensions.fill_mask.filler import MaskedTextInputs
 
     files = settings.files
-    if files.output != PIPE and output_form(files.output, None).form != tables.JSONL:
+    if files.output != PIPE and output_form(files.output, None).form != names.JSONL:
         raise FlagError(f"--output={files.output}: words are written as JSON lines; name it .jsonl or .jsonl.gz")
     refuse_clashes([files])
     folders = [] if files.output == PIPE else [os.path.dirname(files.output)]

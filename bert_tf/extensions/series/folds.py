@@ -33,9 +33,9 @@ from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.tasks import text_lines
 from bert_tf.tasks.base import DEV, TRAIN, Family, Task
+from bert_tf.tasks.names import JSONL, TSV
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.tasks.predictions import delimited, joined
-from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune

@@ -25,10 +25,9 @@ from bert_tf.tasks.custom import listed_labels
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.names import CONLL2003
+from bert_tf.tasks.names import CONLL2003, JSONL, PARQUET, TSV
 from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tasks.tables import JSONL, PARQUET, TSV
 from bert_tf.tasks.tags import predictions, schemes, spelling
 from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
 from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate

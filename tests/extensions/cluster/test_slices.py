@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bert_tf.extensions.cluster import slices
 from bert_tf.extensions.cluster.slices import Part, Whole
 from bert_tf.tasks import tables
-from bert_tf.tasks.tables import JSONL, LINES, TSV
+from bert_tf.tasks.names import JSONL, TSV
+from bert_tf.tasks.tables import LINES
 
 FORMS = {TSV: {"header": True}, LINES: {"header": ("text",)}, JSONL: {}}
 
