@@ -80,24 +80,29 @@ class Settings:
 class Extension:
     """What a feature adds; nothing by default."""
 
+    # Of a training.
     settings: type[Settings] = Settings  # its flags
     section: str = "Training"  # of --help, in which they are listed
     programs: tuple[str, ...] = ()  # training commands that take them; empty: all
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
-    panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
-    commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
+    decides: bool = False  # its part fits the decision rule of the model; not for parts of the data
+    times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # of wall time: name, part before it
+    drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
+    # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
     families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
-    decides: bool = False  # its part fits the decision rule of the model; not for parts of the data
+    # Of the command line.
+    commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
+    pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of settings and a `Beam`, by command: module:name
+    # Of a run's folder and its page.
+    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # and what they hold
+    series: tuple[Series, ...] = ()  # folders of its runs
+    panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
+    # Of a loaded model.
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of a `service.call.Call`
     serving: type = Settings  # flags of `serve`, for its call
-    pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of settings and a `Beam`, by command: module:name
-    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
-    drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
-    series: tuple[Series, ...] = ()  # folders of its runs, for pages
-    times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # of wall time: name, part before it
 
 
 @functools.cache
