@@ -72,7 +72,7 @@ class Settings:
     def check(self, config: Any) -> None:
         """Raises FlagError; called before TensorFlow is imported, if a setting was given.
 
-        `config` is the `training.fine_tune_config.FineTuneConfig`, in which recipes and defaults of a task are still open.
+        `config` is a `training.fine_tune_config.FineTuneConfig`, in which values of a recipe are still missing.
         """
 
 
