@@ -16,6 +16,7 @@ from bert_tf.report.run_files import Run
 if TYPE_CHECKING:
     import jinja2
 
+_LEFT_OUT = '<p class="soft small">{} more runs have their own reports: <code>python -m bert_tf report DIR</code>.</p>\n'
 _MOST = 4  # runs that `of_each` shows: pictures and tables of one step are large
 
 
@@ -42,12 +43,13 @@ def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
 
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
-    """Renders a template with what `of_run` returns for the first runs; empty if that is nothing."""
-    shown = list(_known(runs[:_MOST], of_run))
+    """Renders a template with what `of_run` returns for the first runs of which it returns anything; empty without one."""
+    shown = list(itertools.islice(_known(runs, of_run), _MOST))
     if not shown:
         return ""
     made = environment().from_string(template.read_text(encoding="utf-8"))
-    return made.render(runs=shown, others=len(runs) > 1, left_out=len(runs[_MOST:]))
+    html = made.render(runs=shown, others=len(runs) > 1)
+    return html + (_LEFT_OUT.format(len(runs) - _MOST) if len(shown) == _MOST < len(runs) else "")
 
 
 def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:
