@@ -33,8 +33,7 @@ from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.survey import MANY_TRUNCATED
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.partial_task import Part as PartOfSplit
-from bert_tf.training.partial_task import Whole
+from bert_tf.training.partial_task import PartOfSplit, Whole
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import DataSource, ModelSource
 

@@ -31,7 +31,7 @@ class Whole:
         return cache.examples_digest(self.examples)
 
 
-class Part(Sequence[Any]):
+class PartOfSplit(Sequence[Any]):
     """Some examples of a split, in its order."""
 
     def __init__(self, whole: Whole, numbers: Numbers) -> None:
@@ -49,7 +49,7 @@ class Part(Sequence[Any]):
 class PartialTask(Splits):
     inner: Task
     data: DataSource  # of the inner task
-    parts: Mapping[str, Part]  # by purpose
+    parts: Mapping[str, PartOfSplit]  # by purpose
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class PartialTask(Splits):
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         return self.inner.file(data_dir, split)
 
-    def examples(self, data_dir: object, split: str) -> Part:
+    def examples(self, data_dir: object, split: str) -> PartOfSplit:
         del data_dir
         return self.parts[split]
 

@@ -40,7 +40,7 @@ from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
 from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
-from bert_tf.training.partial_task import Part, PartialTask, Whole
+from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
 from bert_tf.training.settings import RowSettings
 from bert_tf.training.sources import DataSource
 
@@ -145,7 +145,7 @@ class _Folds(NamedTuple):
     def task_of(self, fold: int) -> PartialTask:
         own = self.numbers[fold - 1]
         others = np.setdiff1d(np.arange(len(self.whole.examples)), own)
-        return PartialTask(self.task, self.data, {TRAIN: Part(self.whole, others), DEV: Part(self.whole, own)})
+        return PartialTask(self.task, self.data, {TRAIN: PartOfSplit(self.whole, others), DEV: PartOfSplit(self.whole, own)})
 
 
 @WALL.span(DATA)

@@ -20,7 +20,7 @@ from bert_tf.tasks.on_disk import Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
 from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
-from bert_tf.training.partial_task import Part, PartialTask, Whole
+from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
 from bert_tf.training.settings import RowSettings
 
 FOLDER = "held_out"  # in the run's folder
@@ -39,9 +39,9 @@ def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) 
             raise DataError(f"--hold_out: {task.name} has no dev examples in memory", data.folder)
         wholes[purpose] = Whole(split, examples, config.output.folder / run_layout.FEATURES)
     seen, unseen = divided(len(wholes[DEV].examples), share)
-    trained_on = Part(wholes[TRAIN], np.arange(len(wholes[TRAIN].examples)))
+    trained_on = PartOfSplit(wholes[TRAIN], np.arange(len(wholes[TRAIN].examples)))
     single = config.replaced(defaults(RowSettings))
-    tasks = [PartialTask(task, data, {TRAIN: trained_on, DEV: Part(wholes[DEV], numbers)}) for numbers in (seen, unseen)]
+    tasks = [PartialTask(task, data, {TRAIN: trained_on, DEV: PartOfSplit(wholes[DEV], numbers)}) for numbers in (seen, unseen)]
     done = fine_tune.fine_tune(single, environment=environment, task=tasks[0])
     if done.stopped_by is not None:
         return done, {}
