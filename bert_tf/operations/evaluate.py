@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Union
 
 from bert_tf.batch import job
 from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
-from bert_tf.batch.rows import Glue, Row, cells_for_screen, for_screen, glue_of
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.head_spec import PRETRAINING, REGRESSION
 from bert_tf.io import files
@@ -22,16 +21,16 @@ from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
-from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.evaluation import Dataset
+    from bert_tf.batch.rows import Glue, Row
     from bert_tf.batch.trained import Trained
+    from bert_tf.tasks.base import Task
 
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
@@ -125,14 +124,20 @@ class Table:
     @property
     def glue(self) -> Glue | None:
         """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
-        return glue_of(self.rows)
+        from bert_tf.batch import rows
+
+        return rows.glue_of(self.rows)
 
     def __str__(self) -> str:
         """The command's output."""
-        return for_screen(self._all)
+        from bert_tf.batch import rows
+
+        return rows.for_screen(self._all)
 
     def _repr_html_(self) -> str:
-        return "".join(_html(lines) for lines in cells_for_screen(self.rows)) + "".join(
+        from bert_tf.batch import rows
+
+        return "".join(_html(lines) for lines in rows.cells_for_screen(self.rows)) + "".join(
             f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
         )
 
@@ -227,6 +232,8 @@ def datasets_of(
 ) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     from bert_tf.batch.evaluation import Dataset
+    from bert_tf.tasks.base import DEV
+    from bert_tf.tasks.families import with_rules
     from bert_tf.tasks.similarity import family as similarity
     from bert_tf.tasks.tables import usable
     from bert_tf.training.sources import SAMPLE_NOTE, find_data
