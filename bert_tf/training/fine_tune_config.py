@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import re
@@ -11,9 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
-from bert_tf.errors import BertError, FlagError
+from bert_tf.errors import FlagError
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, changed, group, named, replaced, sections_of, setting_names, settings_of, values_of
+from bert_tf.settings import (
+    Setting,
+    changed,
+    group,
+    named,
+    refuse_taken,
+    replaced,
+    sections_of,
+    setting_names,
+    settings_of,
+    values_of,
+)
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.names import PRETRAINING as TEXTS
@@ -88,16 +98,8 @@ def _foreign(program: str) -> frozenset[str]:
     return frozenset(setting_names(*kinds))
 
 
-def _refuse_unusable() -> None:
-    extension.refuse_broken()
-    names = collections.Counter(setting_names(FineTuneConfig))
-    for name, one in _OF_EXTENSIONS.items():
-        taken = [row.name for row in settings_of(one.settings) if names[row.name] > 1]
-        if taken:
-            raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
-
-
-_refuse_unusable()
+extension.refuse_broken()
+refuse_taken(FineTuneConfig, {name: one.settings for name, one in _OF_EXTENSIONS.items()})
 _NOT_FINE_TUNED = ("", PretrainingSettings.TITLE)  # distillation has no title
 _EVERY = {title: rows for title, rows in sections_of(FineTuneConfig).items() if title not in _NOT_FINE_TUNED}
 SECTIONS = {title: [row for row in rows if row.name not in _foreign(FINE_TUNE)] for title, rows in _EVERY.items()}
