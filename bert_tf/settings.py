@@ -5,6 +5,7 @@ Flags, --help and the library's keyword arguments are made from them.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import difflib
 import errno
@@ -14,7 +15,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.io import files
 from bert_tf.io.documents import LARGEST_SETTING
 
@@ -171,6 +172,15 @@ def setting_names(*kinds: type, **attributes: Any) -> tuple[str, ...]:
 
 def defaults(*kinds: type) -> dict[str, Any]:
     return {row.name: row.default for row in settings_of(*kinds)}
+
+
+def refuse_taken(kind: type, added: Mapping[str, type]) -> None:
+    """Raises BertError if a dataclass has a setting of an extension twice; `added` are the settings of each."""
+    names = collections.Counter(setting_names(kind))
+    for name, one in added.items():
+        taken = [row.name for row in settings_of(one) if names[row.name] > 1]
+        if taken:
+            raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
 
 
 def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from bert_tf import extension
+from bert_tf.errors import BertError
 from bert_tf.library.reading import Reader
 from bert_tf.service import values
 from bert_tf.service.settings import ServeConfig
@@ -106,5 +107,11 @@ class _Predict(Call):
 @functools.cache
 def every() -> Mapping[str, Call]:
     """Calls by name, predictions first."""
-    added = (extension.load(one.call)() for one in extension.found().values() if one.call)
-    return {one.name: one for one in (_Predict(), *added)}
+    calls: dict[str, Call] = {PREDICT: _Predict()}
+    for name, one in extension.found().items():
+        if one.call:
+            call = extension.load(one.call)()
+            if call.name in calls:
+                raise BertError(f"extension {name}: there is a call {call.name} already; correct or uninstall its package")
+            calls[call.name] = call
+    return calls

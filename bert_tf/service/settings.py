@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.settings import changed, group, read, setting
+from bert_tf.settings import changed, group, read, refuse_taken, setting
 from bert_tf.training.settings import MachineSettings
 
 _LONGEST_S = 86_400  # seconds of a day
@@ -110,6 +110,10 @@ class ServeConfig:
     def loading(self) -> Mapping[str, Any]:
         """Arguments of `bert_tf.load` that are not its defaults."""
         return {**changed(self.model), **changed(self.machine)}
+
+
+extension.refuse_broken()
+refuse_taken(ServeConfig, {name: one.serving for name, one in extension.found().items()})
 
 
 def configured(run: str, **values: Any) -> ServeConfig:

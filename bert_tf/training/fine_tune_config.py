@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import re
 import types
@@ -10,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bert_tf import extension
-from bert_tf.errors import BertError, FlagError
+from bert_tf.errors import FlagError
 from bert_tf.extension import Driver
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import (
@@ -19,6 +18,7 @@ from bert_tf.settings import (
     defaults,
     group,
     named,
+    refuse_taken,
     replaced,
     sections_of,
     setting_names,
@@ -119,16 +119,8 @@ def foreign(program: str) -> frozenset[str]:
     return frozenset((*others, *setting_names(*(task.settings for task in tasks if task.settings is not None))))
 
 
-def _refuse_unusable() -> None:
-    extension.refuse_broken()
-    names = collections.Counter(setting_names(FineTuneConfig))
-    for name, one in _OF_EXTENSIONS.items():
-        taken = [row.name for row in settings_of(one.settings) if names[row.name] > 1]
-        if taken:
-            raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
-
-
-_refuse_unusable()
+extension.refuse_broken()
+refuse_taken(FineTuneConfig, {name: one.settings for name, one in _OF_EXTENSIONS.items()})
 _FINE_TUNE = "fine-tune"
 
 

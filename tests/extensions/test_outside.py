@@ -105,6 +105,13 @@ def test_a_broken_one_is_one_line(name, code, message, tmp_path):
     assert done.stderr.startswith(f"error: {message}")
 
 
+def test_a_flag_of_serve_that_is_there_already_is_one_line(tmp_path):
+    code = DOUBLE.replace("seed: int", "port: int").replace("settings=Own", "serving=Own")
+    done = copies.run(install(tmp_path, "confident", code), "serve", "--help")
+    message = "error: extension confident: there is a setting port already; correct or uninstall its package\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
 def test_an_action_of_a_command_without_actions_is_one_line(tmp_path):
     done = copies.run(install(tmp_path, "confident", COMMANDS.format("predict x")), "predict", "--help")
     assert (done.returncode, done.stderr.partition(";")[0]) == (
