@@ -142,15 +142,24 @@ class Model(Predictor):
         found: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
         return found
 
-    def explain(self, rows: Iterable[Any], **options: Any) -> list[Any]:
+    def explain(
+        self,
+        rows: Iterable[Any],
+        *,
+        method: str | None = None,
+        label: Any = None,
+        word: int | None = None,
+        steps: int | None = None,
+    ) -> list[Any]:
         """Returns how much each word contributed to an output of the model.
 
         Args:
           rows: as for `predict`.
-          **options: `method`, integrated_gradients or occlusion; `label`, label, tag or option number whose logit is
-            explained, by default the predicted one; `word`, number of the explained word of models that tag words, from 0,
-            by default the first with a tag other than O; `steps`, least number of points of the integral, by default 16,
-            doubled until the scores add up to the change of the output.
+          method: integrated_gradients, the default, or occlusion.
+          label: label, tag or option number whose logit is explained; by default the predicted one.
+          word: number of the explained word of models that tag words, from 0; by default the first with a tag other than O.
+          steps: least number of points of the integral, by default 16, doubled until the scores add up to the change of the
+            output.
 
         Returns:
           For each row its `words`, `scores` and `completeness_error`; shown in colours in a notebook.
@@ -161,6 +170,8 @@ class Model(Predictor):
           ClosedError: the model was closed.
         """
         explainer = self.session("explain", "Model.explain")
+        given = {"method": method, "label": label, "word": word, "steps": steps}
+        options = {name: value for name, value in given.items() if value is not None}
         found: list[Any] = explainer.explain(self.reader.examples(rows), **options)
         return found
 
