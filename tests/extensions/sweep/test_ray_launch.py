@@ -3,6 +3,7 @@
 import logging
 import signal
 import sys
+import threading
 import types
 
 import pytest
@@ -148,8 +149,9 @@ def test_a_folder_that_a_node_does_not_see_is_refused(launch, tmp_path):
 
 
 def test_sigterm_stops_the_leaders_first(launch):
+    assert threading.current_thread() is threading.main_thread()  # no other can handle signals
     ray = Ray({"a": None})
-    ray.wait = lambda _, **values: signal.raise_signal(signal.SIGTERM) if "timeout" in values else ([], [])
+    ray.wait = lambda _, **values: signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None) if "timeout" in values else ([], [])
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
         launch(ray)
