@@ -12,13 +12,21 @@ import functools
 import importlib
 import pkgutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
 from bert_tf.errors import BertError
 
 _GROUP = "bert_tf.extensions"
+_NAMED = {
+    "commands": "command",
+    "drivers": "driver",
+    "tasks": "task",
+    "families": "family",
+    "pipelines": "pipeline",
+    "times": "part of the wall time",
+}  # fields by name, and what a name is of
 
 
 class NewCommand(NamedTuple):
@@ -34,7 +42,6 @@ class NewTask(NamedTuple):
     """A task of the extension, by its name."""
 
     make: str  # module:name of a function from the name, `TaskSettings` and labels (None if unknown) to the task
-    settings: type | None = None  # dataclass of its settings, in `TaskSettings.extensions` by the extension's name
     command: str = ""  # which alone trains it; empty if it has labels
 
 
@@ -85,17 +92,18 @@ class Extension:
     section: str = "Training"  # of --help, in which they are listed
     programs: tuple[str, ...] = ()  # training commands that take them; empty: all
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
-    decides: bool = False  # its part fits the decision rule of the model; not for parts of the data
-    times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # of wall time: name, part before it
+    decides: bool = False  # its part fits the decision rule of the model; left out for folds and held-out rows
+    times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # parts of it: name, part before it
     drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
     # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
+    of_tasks: type = Settings  # dataclass of their settings, in `TaskSettings.extensions` by the extension's name
     families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
     # Of the command line.
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
-    pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of settings and a `Beam`, by command: module:name
+    pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a function of a job and a `Beam`
     # Of a run's folder and its page.
-    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # and what they hold
+    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # their names, and what they hold
     series: tuple[Series, ...] = ()  # folders of its runs
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
@@ -120,13 +128,21 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
             one = point.load().EXTENSION
             if not isinstance(one, Extension):
                 raise TypeError(f"EXTENSION is {one!r:.40}, no bert_tf.extension.Extension")
-            taken = {name for other in usable.values() for name in other.commands if name in one.commands}
-            if taken:
-                raise ValueError(f"there is a command {min(taken)} already")
+            _refuse_unusable(one, list(usable.values()))
             usable[point.name] = one
         except Exception as error:  # whatever a module does when it is imported
             problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")
     return usable, tuple(problems)
+
+
+def _refuse_unusable(one: Extension, others: Iterable[Extension]) -> None:
+    """Raises ValueError for names of another extension; those of the core are refused where they are."""
+    for field, what in _NAMED.items():
+        taken = {name for other in others for name in getattr(other, field) if name in getattr(one, field)}
+        if taken:
+            raise ValueError(f"there is a {what} {min(taken)} already")
+    if one.decides and not one.part:
+        raise ValueError("a decision rule is fitted by a part, and there is none")
 
 
 def _entry_points() -> list[Any]:

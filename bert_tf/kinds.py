@@ -7,6 +7,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any, NamedTuple, TypeVar
 
 from bert_tf import extension
+from bert_tf.errors import BertError
 from bert_tf.head_spec import (
     CHOICE,
     CLASSIFICATION,
@@ -53,6 +54,16 @@ KINDS = {
 }
 
 
+def _loaded(name: str) -> Any:
+    """Raises BertError for whatever the module of another package does when it is imported."""
+    if name.startswith("bert_tf."):
+        return extension.load(name)
+    try:
+        return extension.load(name)
+    except Exception as error:
+        raise BertError(f"{name}: {type(error).__name__}: {error}; correct or uninstall its package") from error
+
+
 class Registry(MutableMapping[str, T]):
     """A layer's objects by kind: a column of `KINDS`, those of extensions, and objects registered from outside."""
 
@@ -68,12 +79,13 @@ class Registry(MutableMapping[str, T]):
             if name:
                 names[kind] = f"bert_tf.{_MODULES[self._column].format(module)}:{name}"
         if self._column == "family":
-            names.update((kind, name) for one in extension.found().values() for kind, name in one.families.items())
+            added = {kind: name for one in extension.found().values() for kind, name in one.families.items()}
+            names = {**added, **names}
         return names
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
-            self._made[kind] = extension.load(self._names[kind])
+            self._made[kind] = _loaded(self._names[kind])
         return self._made[kind]
 
     def __setitem__(self, kind: str, made: T) -> None:

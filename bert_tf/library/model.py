@@ -17,7 +17,7 @@ from bert_tf import extension
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.export.formats import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
@@ -229,10 +229,13 @@ class Model(Predictor):
           user: what needs it, as a message calls it.
 
         Raises:
-          BertError: the folder of the extension was deleted.
+          BertError: the folder of the extension was deleted, or it has none.
         """
         if name not in self._sessions:
-            self._sessions.setdefault(name, extension.load(extension.needed(name, user).session)(self))
+            made = extension.needed(name, user).session
+            if not made:
+                raise BertError(f"{user}: the extension {name} has no session")
+            self._sessions.setdefault(name, extension.load(made)(self))
         session = self._sessions[name]
         if self._closed:
             session.close()

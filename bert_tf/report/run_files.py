@@ -78,7 +78,7 @@ class Run:
 
     @property
     def differ_in(self) -> tuple[str, ...]:
-        """Keys of the record in which the runs of its series differ by their nature, besides the seed."""
+        """Keys of the record in which the runs of its series differ, besides the seed."""
         return self.kind.differ_in if self.kind else ()
 
     @property
@@ -281,7 +281,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A run, or runs of a series that differ only in the seed, or by its nature: one line in charts, with a meaningful mean."""
+    """A run, or runs of a series that differ only in the seed or in what it varies: one line in charts, with a mean."""
 
     name: str
     runs: Sequence[Run]  # at least one
@@ -297,7 +297,7 @@ class Group:
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """Runs in order; those of a series that differ only in the seed, or by its nature, are one group."""
+    """Runs in order; those of a series that differ only in the seed, or in what it varies, are one group."""
     by_series: dict[Path, list[Run]] = {}
     for run in runs:
         by_series.setdefault(run.series or run.folder, []).append(run)
@@ -326,7 +326,7 @@ def _series_name(run: Run) -> str:
 
 
 def samples(runs: Sequence[Run]) -> list[Group]:
-    """Two or more runs each that differ only in the seed, or by the nature of their series, so that a mean is meaningful."""
+    """Two or more runs each that differ only in the seed, or in what their series varies, so that a mean is meaningful."""
     same: dict[str, list[Run]] = {}
     for run in runs:
         if run.training:

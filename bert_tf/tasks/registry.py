@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from bert_tf import extension
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.extension import NewTask
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
 from bert_tf.settings import setting_names, settings_of
@@ -83,7 +83,11 @@ _NAMED: Mapping[str, _OfSettings] = {
     CONLL2003: (_of_family("tags"), _FILES | _names("tags")),
     SWAG: (_of_family("choice"), _FILES | {"id_column"}),
     STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
-    **{name: (_of_extension(task), frozenset(setting_names(*filter(None, [task.settings])))) for name, task in _NEW.items()},
+    **{
+        name: (_of_extension(task), frozenset(setting_names(one.of_tasks)))
+        for one in extension.found().values()
+        for name, task in one.tasks.items()
+    },
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
@@ -190,3 +194,8 @@ def _of_settings(name: str, problem: str) -> _OfSettings | None:
 
 def _folded(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
+
+
+for _name, _task in _NEW.items():
+    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, SQUAD, SQUAD2, CONLL2003, SWAG, STS_B_VECTORS, CUSTOM)):
+        raise BertError(f"{_task.make}: there is a task {_name} already; correct or uninstall its package")

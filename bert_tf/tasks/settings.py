@@ -50,11 +50,8 @@ class SimilaritySettings:
     temperature: float = setting(0.05, "temperature of the loss with --problem=contrastive", lowest=1e-3)
 
 
-_OF_EXTENSIONS = {
-    name: task.settings for name, one in extension.found().items() for task in one.tasks.values() if task.settings is not None
-}
 ExtensionTaskSettings = dataclasses.make_dataclass(
-    "ExtensionTaskSettings", [(name, Any, group(settings)) for name, settings in _OF_EXTENSIONS.items()], frozen=True
+    "ExtensionTaskSettings", [(name, Any, group(one.of_tasks)) for name, one in extension.found().items()], frozen=True
 )
 ExtensionTaskSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
 

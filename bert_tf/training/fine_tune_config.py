@@ -87,8 +87,11 @@ class FineTuneConfig:
     def asked(self) -> dict[str, Any]:
         """Settings of the extensions that are asked for, by name."""
         every = {name: getattr(self.extensions, name) for name in _OF_EXTENSIONS}
-        own = {name for name, one in _OF_EXTENSIONS.items() if self.program.name in one.commands}
-        return {name: settings for name, settings in every.items() if name in own or changed(settings)}
+        return {name: settings for name, settings in every.items() if self.is_own(name) or changed(settings)}
+
+    def is_own(self, name: str) -> bool:
+        """Whether the command is an extension's."""
+        return self.program.name in _OF_EXTENSIONS[name].commands
 
     @property
     def deciding(self) -> str | None:
@@ -115,12 +118,14 @@ def foreign(program: str) -> frozenset[str]:
     """Settings of extensions and of their tasks that a command does not take."""
     rows = ((row, row.programs or one.programs) for one in _OF_EXTENSIONS.values() for row in settings_of(one.settings))
     others = [row.name for row, programs in rows if programs and program not in programs]
-    tasks = [task for one in _OF_EXTENSIONS.values() for task in one.tasks.values() if task.command and task.command != program]
-    return frozenset((*others, *setting_names(*(task.settings for task in tasks if task.settings is not None))))
+    commands = {name: {task.command for task in one.tasks.values()} for name, one in _OF_EXTENSIONS.items()}
+    of_others = [_OF_EXTENSIONS[name].of_tasks for name, own in commands.items() if own and own.isdisjoint(("", program))]
+    return frozenset((*others, *setting_names(*of_others)))
 
 
 extension.refuse_broken()
 refuse_taken(FineTuneConfig, {name: one.settings for name, one in _OF_EXTENSIONS.items()})
+refuse_taken(FineTuneConfig, {name: one.of_tasks for name, one in _OF_EXTENSIONS.items()})
 _FINE_TUNE = "fine-tune"
 
 
@@ -155,9 +160,7 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
     own = canonical_name(values["task_name"]) if task is None and values.get("task_name") else ""
     if own_command(own):
-        raise FlagError(
-            f"--task_name={own}: text without labels has a command of its own, python -m bert_tf {own_command(own)}"
-        )
+        raise FlagError(f"--task_name={own} has a command of its own: python -m bert_tf {own_command(own)}")
     given = named(SETTINGS, values)
     if task is not None:
         refuse_for_objects(given)

@@ -19,7 +19,8 @@ Predict = Callable[[Sequence[Example]], Any]
 class Part:
     """An extension's part in a run, see `bert_tf.extension`; every method has a default that adds nothing.
 
-    The methods are called in this order; all but `check` only in training.
+    The methods are called in this order, `phases` and `head` several times; only `check`, `head` and `decision` without
+    training, too.
     """
 
     labels: Sequence[str] | None = None  # of the data, if they are known before it is read
@@ -42,20 +43,20 @@ class Part:
         del family, examples
         return None
 
+    def within_positions(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
+        """Returns the configuration with lengths of this part, unless they are given, limited to the model's positions."""
+        del positions
+        return config
+
     def layers(self, count: int) -> tuple[int, ...]:
         """Layers of the checkpoint, which has `count`, that the model starts from; none for all."""
         del count
         return ()
 
-    def examples(self, examples: Sequence[Example], seed: int) -> Mapping[str, Sequence[Any]]:
+    def further_examples(self, examples: Sequence[Example], seed: int) -> Mapping[str, Sequence[Any]]:
         """Further rows to learn from, by a name of their own; `examples` are those of the training split."""
         del examples, seed
         return {}
-
-    def within(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
-        """Returns the configuration with lengths of this part, unless they are given, limited to the model's positions."""
-        del positions
-        return config
 
     def phases(self, job: Job, first: PhasePlan) -> Sequence[PhasePlan]:
         """Further phases of the training, in the same schedule; `first` is that of all runs."""
@@ -93,12 +94,12 @@ class Part:
         del job
         return ()
 
+    def trained(self, job: Job, step: int) -> None:
+        """Called on the chief when the training has reached its last step, before the evaluation."""
+
     def decision(self, job: Job, predict: Predict, checkpoint: str) -> Decision:
         """Fits the decision rule of the model, after the evaluation, if the extension `decides`.
 
         `predict` returns the predictions of examples by the published rule.
         """
         raise NotImplementedError
-
-    def trained(self, job: Job, step: int) -> None:
-        """Called on the chief when the training has reached its last step, before the evaluation."""

@@ -71,7 +71,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     settings = settings.replaced(of_texts)
     examples = {split: _opened(of_split, settings, weights) for split, of_split in read.items()}
     for part in learning.values():
-        examples.update(part.examples(to_train_on, settings.train.seed))
+        examples.update(part.further_examples(to_train_on, settings.train.seed))
     decision = Decision.of(weights.record) if trained and settings.deciding is None else PUBLISHED
     job = Job(settings, task, data, source, weights, splits, examples, machine, decision, layers, parts)
     if job.results_dir != job.output_dir:
@@ -119,8 +119,6 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Pa
 
 def _with_layers(weights: Trained, settings: FineTuneConfig, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
     """The model of the layers of the checkpoint that a part starts from, and their numbers; none for all layers."""
-    if "init_checkpoint" in settings.given:
-        return weights, ()
     layers = next((some for part in parts if (some := part.layers(weights.config.num_hidden_layers))), ())
     if not layers:
         return weights, ()
@@ -135,7 +133,7 @@ def _within_positions(settings: FineTuneConfig, source: ModelSource, parts: Iter
         log.info("--max_seq_length=%d: the model has no more positions", most)
         settings = settings.replaced({"max_seq_length": most})
     for part in parts:
-        settings = part.within(settings, most)
+        settings = part.within_positions(settings, most)
     return settings
 
 

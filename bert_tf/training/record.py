@@ -14,7 +14,7 @@ import tensorflow as tf
 from bert_tf import home, versions
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
-from bert_tf.settings import setting_names, settings_of, values_of
+from bert_tf.settings import changed, setting_names, settings_of, values_of
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
@@ -118,8 +118,6 @@ def command(job: Job) -> str:
         **{name: value for part in job.parts.values() for name, value in part.repeated(job).items()},
         **{name: value for name, value in values_of(settings.devices).items() if name in settings.given},
     }
-    if job.layers:
-        del repeat["init_checkpoint"], repeat["bert_config_file"], repeat["vocab_file"]
     takes = settings.program.flags
     given = {name: value for name, value in repeat.items() if value is not None and name in takes}
     words = [str(given.pop(name)) for name in _WORDS if name in given]
@@ -133,7 +131,10 @@ def _program(name: str) -> tuple[str, ...]:
 
 
 def _of_extensions(settings: FineTuneConfig) -> dict[str, Any]:
-    values = {name: value for asked in settings.asked.values() for name, value in values_of(asked).items()}
+    """Those that differ from their defaults, and all of the extension whose command trains."""
+    values: dict[str, Any] = {}
+    for name, asked in settings.asked.items():
+        values.update(values_of(asked) if settings.is_own(name) else changed(asked))
     return {name: value for name, value in values.items() if _is_recorded(name, value)}
 
 

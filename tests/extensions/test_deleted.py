@@ -60,10 +60,13 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
     assert "--slots=2 needs the extension sweep" in done.stderr
 
 
-def test_what_another_one_needs_is_one_line(tmp_path):
-    done = copies.run(copied(tmp_path, "series"), "reproduce", "gtx1060")
+@pytest.mark.parametrize(
+    ("name", "command"), [("series", "reproduce gtx1060"), ("pretrain", "vocabulary show x"), ("pretrain", "vocabulary --help")]
+)
+def test_what_another_one_needs_is_one_line(name, command, tmp_path):
+    done = copies.run(copied(tmp_path, name), *command.split())
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "error: reproduce needs the extension series" in done.stderr
+    assert f"error: {command.split()[0]} needs the extension {name}" in done.stderr
 
 
 def test_without_cluster_there_is_no_beam(tmp_path):

@@ -77,6 +77,12 @@ EXTENSION = Extension(commands={{"{}": NewCommand("x:y", "Own", "does something"
 """
 
 
+FIELDS = """
+from bert_tf.extension import Extension, NewTask
+EXTENSION = Extension({})
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
@@ -97,6 +103,18 @@ EXTENSION = Extension(commands={{"{}": NewCommand("x:y", "Own", "does something"
         ("confident", COMMANDS.format("predict"), "an extension names its command predict, which there is already"),
         ("confident", COMMANDS.format("nothing x"), "an extension adds 'nothing x', but there is no such command"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
+        ("confident", DOUBLE.replace("settings=", "of_tasks="), "extension confident: there is a setting seed already"),
+        ("confident", FIELDS.format('tasks={"mrpc": NewTask("x:y")}'), "x:y: there is a task mrpc already"),
+        (
+            "confident",
+            FIELDS.format('pipelines={"predict": "x:y"}'),
+            "extension confident (confident): ValueError: there is a pipeline predict already",
+        ),
+        (
+            "confident",
+            FIELDS.format("decides=True"),
+            "extension confident (confident): ValueError: a decision rule is fitted by a part, and there is none",
+        ),
     ],
 )
 def test_a_broken_one_is_one_line(name, code, message, tmp_path):

@@ -34,7 +34,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head
 from bert_tf.profiling.timing.wall_clock import WALL
-from bert_tf.settings import values_of
+from bert_tf.settings import setting_names, values_of
 from bert_tf.tasks.base import DEV, Example, Family
 from bert_tf.tasks.evaluation import summarize
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -42,6 +42,7 @@ from bert_tf.training import sources, speed
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.job import Job, features
 from bert_tf.training.part import Part
+from bert_tf.training.settings import ModelSettings
 
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
 UNLABELLED = "unlabelled"  # name of the rows without labels
@@ -56,7 +57,7 @@ class Distillation(Part):
     def __init__(self, settings: DistillSettings) -> None:
         super().__init__(settings)
         self.teacher: Any = None  # a Trained in training
-        self._layers: tuple[int, ...] = ()
+        self._from_layers = True  # of the teacher
         self._lesson: Any = None  # a Lesson once there are rows
         self.dropout = not settings.compares_states
 
@@ -65,6 +66,7 @@ class Distillation(Part):
         task = config.data.task_name
         found = sources.find(self.settings.teacher, ModelOverrides(), environment=environment, task=task)
         self.teacher, self.labels = found.undecided, found.record.get("labels")
+        self._from_layers = "init_checkpoint" not in config.given
         return config.replaced({"init_checkpoint": config.model.init_checkpoint or self.teacher.prefix})
 
     def recipe(self, family: Family, examples: Sequence[Example]) -> dict[str, float | str]:
@@ -73,10 +75,10 @@ class Distillation(Part):
         return {**family.usual_settings, **RECIPE, **of_pairs}
 
     def layers(self, count: int) -> tuple[int, ...]:
-        self._layers = self.settings.layers(count)
-        return self._layers
+        found: tuple[int, ...] = self.settings.layers(count) if self._from_layers else ()
+        return found
 
-    def examples(self, examples: Sequence[Example], seed: int) -> dict[str, Sequence[Any]]:
+    def further_examples(self, examples: Sequence[Example], seed: int) -> dict[str, Sequence[Any]]:
         """Texts without labels: those of --unlabelled, as `predict` would read them, and recombined pairs."""
         path, count = self.settings.unlabelled, self.settings.recombine or 0
         more: list[Any] = []
@@ -110,13 +112,14 @@ class Distillation(Part):
 
     def recorded(self, job: Job) -> dict[str, Any]:
         more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
-        return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(self._layers), **more}
+        return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(job.layers), **more}
 
     def repeated(self, job: Job) -> dict[str, Any]:
-        del job
+        """If the student starts from layers of the teacher, no other checkpoint is named."""
         path = self.settings.unlabelled
         absolute = {"teacher": str(self.teacher.prefix), "unlabelled": path and str(Path(path).resolve())}
-        return {**values_of(self.settings), **absolute}
+        own_start = dict.fromkeys(setting_names(ModelSettings) if job.layers else ())
+        return {**values_of(self.settings), **absolute, **own_start}
 
     @WALL.span(TEACHER)
     def rows(self, job: Job, rows: TrainingRows) -> Features:

@@ -19,6 +19,7 @@ EXTENSION = Extension(
             f"{__name__}.data_command:COMMAND", "Data and machine", "makes masked pre-training rows from your own text"
         ),
     },
-    tasks={TASK: NewTask(f"{__name__}.family:task", PretrainingSettings, COMMAND)},
+    tasks={TASK: NewTask(f"{__name__}.family:task", COMMAND)},
+    of_tasks=PretrainingSettings,
     families={PRETRAINING: f"{__name__}.family:PretrainingFamily"},
 )

@@ -16,7 +16,7 @@ _SECOND = "phase2_"  # prefix of its settings
 
 
 class Pretraining(Part):
-    def within(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
+    def within_positions(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
         length = f"{_SECOND}max_seq_length"
         if length in config.given or _own(config).phase2_max_seq_length <= positions:
             return config

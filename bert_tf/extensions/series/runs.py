@@ -33,7 +33,7 @@ class _Runs(Printed):
         return table.spreads(self.results)
 
     def _load(self, folder: str) -> Model:
-        return load(self.folder / folder, task=self._task)
+        return load(self.folder / folder, task=self._task, data_dir=self._data_dir)
 
     def __str__(self) -> str:
         """The command's output."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import run_layout
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.extensions.pretrain.corpus.settings import CorpusSettings
 from bert_tf.extensions.vocabulary import show
+from bert_tf.extensions.vocabulary.texts import CorpusSettings
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted

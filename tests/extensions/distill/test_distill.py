@@ -224,7 +224,7 @@ def test_how_many_pairs_are_recombined_depends_on_the_rows_and_on_other_texts(te
 )
 def test_few_texts_are_said(texts, rows, recombine, said, caplog):
     caplog.set_level("INFO")
-    Distillation(DistillSettings("teacher", recombine=recombine)).examples(rows_of(texts, rows), seed=1)
+    Distillation(DistillSettings("teacher", recombine=recombine)).further_examples(rows_of(texts, rows), seed=1)
     assert said in caplog.text
     assert bool(said) == bool(caplog.text)
 
