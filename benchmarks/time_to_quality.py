@@ -28,10 +28,10 @@ from benchmarks.workers import PEER_FOLDER, WorkerError, end_process, how_it_end
 from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic, documents
+from bert_tf.seeds import seed_numbers
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.registry import get_task
 from bert_tf.training import sources
-from bert_tf.training.settings import seed_numbers
 
 PEER = "transformers"
 Settings = Mapping[str, Any]  # that are chosen, by flag

@@ -26,15 +26,16 @@ _HERE = Path(__file__).parent
 def _is_there(module):  # type: ignore[no-untyped-def]
     """False for the module of an extension whose folder was deleted."""
     _, *parts = module.split(".")
-    return parts[0] != "extensions" or (_HERE / parts[0] / parts[1]).is_dir()
+    return parts[:1] != ["extensions"] or (_HERE / parts[0] / parts[1]).is_dir()
 
 
-# The module of each public name.
+# The module of each public name, which is imported "as" itself.
 _MODULES = {
     alias.name: node.module
     for node in ast.parse((_HERE / "__init__.pyi").read_bytes()).body
     if isinstance(node, ast.ImportFrom) and _is_there(node.module)
     for alias in node.names
+    if alias.asname == alias.name
 }
 __all__ = sorted(_MODULES)
 

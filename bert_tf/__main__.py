@@ -21,31 +21,20 @@ if TYPE_CHECKING:
 _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
-        "pretrain": "pre-trains on unlabelled text: masked words, next sentences",
-        "distill": "distils a trained model into a smaller one",
-        "sweep": "trains tasks x seeds x settings on every device, with one table",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
-        "calibrate": "fits temperatures, so that probabilities match the accuracy of predictions",
-        "explain": "shows how much each word contributed to a prediction",
         "serve": "serves a trained model over HTTP",
-        "fill-mask": "fills in masked words in a text, files or pipes",
-    },
-    "Vectors of texts": {
-        "encode": "embeds texts from files or pipes of any length",
     },
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
-        "card": "writes the model card of a run: data, metrics, limits, how to use it",
     },
     "Data and machine": {
-        "pretraining-data": "makes masked pre-training rows from your own text",
-        "data": "downloads published data sets; checks and audits your own data",
+        "data": "downloads published data sets; checks your own data",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
-        "memory": "forecasts the memory of training (memory plan), and reads traces of it",
+        "memory": "forecasts the memory of training (memory plan)",
     },
     "Look at runs": {
-        "checkpoint": "inspects, compares, averages, strips, converts and renames checkpoints",
+        "checkpoint": "inspects, compares, strips, converts and renames checkpoints",
         "report": "writes the HTML report of a run, or of several side by side",
     },
     "Compare": {
@@ -59,14 +48,12 @@ _FIRST = {
     "Predict with it": "predict --checkpoint=out/mine --input=new.csv --output=predictions.csv",
 }  # what to do first
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
-_COMPUTE = frozenset(
-    {"fine-tune", "pretrain", "distill", "evaluate", "predict", "calibrate", "explain", "fill-mask", "encode", "export", "card"}
-)  # all use TensorFlow
+_COMPUTE = frozenset({"fine-tune", "evaluate", "predict", "export"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
 GROUPS: Mapping[str, Mapping[str, str]] = {
     group: {
-        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
         **_OF_CORE.get(group, {}),
+        **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
     }
     for group in dict.fromkeys((*_OF_CORE, *(command.group for command in _OF_EXTENSIONS.values() if command.group)))
 }
@@ -105,7 +92,7 @@ def main(argv: list[str]) -> int:
     if name not in COMMANDS:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    if name in _COMPUTE and not any(word in argument for argument in argv for word in _OF_THE_LOG):
+    if _computes(name) and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
     if name == "benchmark":
@@ -113,6 +100,10 @@ def main(argv: list[str]) -> int:
     from bert_tf.cli import command_line
 
     return command_line.main(argv[1:], operation(name))
+
+
+def _computes(name: str) -> bool:
+    return _OF_EXTENSIONS[name].computes if name in _OF_EXTENSIONS else name in _COMPUTE
 
 
 def operation(name: str) -> Command | Actions:
@@ -127,7 +118,7 @@ def operation(name: str) -> Command | Actions:
         raise BertError(f"an extension adds {name} {min(more)}, but {name} has no actions; correct or uninstall its package")
     added = {key: extension.load(one.declaration) for key, one in more.items()}
     actions = cast("Actions", found)
-    return dataclasses.replace(actions, actions={**added, **actions.actions})
+    return dataclasses.replace(actions, actions={**actions.actions, **added})
 
 
 def _refuse_misplaced() -> None:

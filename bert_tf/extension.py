@@ -11,13 +11,22 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
 from bert_tf.errors import BertError
 
 _GROUP = "bert_tf.extensions"
+_NAMED = {
+    "commands": "command",
+    "drivers": "driver",
+    "tasks": "task",
+    "families": "family",
+    "pipelines": "pipeline",
+    "times": "part of the wall time",
+}  # fields by name, and what a name is of
 
 
 class NewCommand(NamedTuple):
@@ -26,27 +35,82 @@ class NewCommand(NamedTuple):
     declaration: str  # module:name of an `operations.command.Command` or `Actions`
     group: str = ""  # in --help
     line: str = ""  # what it does, in --help
+    computes: bool = False  # always uses TensorFlow, which is then loaded ahead
+
+
+class NewTask(NamedTuple):
+    """A task of the extension, by its name."""
+
+    make: str  # module:name of a function from the name, `TaskSettings` and labels (None if unknown) to the task
+    command: str = ""  # which alone trains it; empty if it has labels
+
+
+class Driver(NamedTuple):
+    """What trains several runs instead of one, if a setting is given."""
+
+    function: str  # module:name of a function of `config`, `environment` and a `task` in memory, if any; returns `Driven`
+    run: str  # what one of the runs is called
+    needs_dev: bool = True  # False: it evaluates rows of the training split
+
+
+class Driven(NamedTuple):
+    """Runs that a driver has trained."""
+
+    result: Any  # returned by the library's function
+    lines: Sequence[str]  # printed by the command
+    runs: int  # that are finished
+    where: str  # their folder, for people
+    stopped_by: signal.Signals | None = None  # the same job continues
+
+
+class Series(NamedTuple):
+    """Runs below one folder, which stands for them on a page: by their names, or by a file beside them."""
+
+    name: str  # of all of them
+    prefix: str = ""  # of their names, before a number
+    table: str = ""  # the file beside them
+    differ_in: tuple[str, ...] = ()  # keys of records in which they may differ, besides the seed, and still have a mean
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Base of an extension's dataclass of settings; itself it has none."""
 
-    def check(self) -> None:
-        """Raises FlagError; called before TensorFlow is imported, if a setting was given."""
+    def check(self, config: Any) -> None:
+        """Raises FlagError; called before TensorFlow is imported, if a setting was given.
+
+        `config` is a `training.fine_tune_config.FineTuneConfig`, in which values of a recipe are still missing.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
 class Extension:
     """What a feature adds; nothing by default."""
 
+    # Of a training.
     settings: type[Settings] = Settings  # its flags
     section: str = "Training"  # of --help, in which they are listed
-    programs: tuple[str, ...] = ("fine-tune", "pretrain", "distill")  # training commands that take them
+    programs: tuple[str, ...] = ()  # training commands that take them; empty: all
     part: str = ""  # module:name of a `training.part.Part`, for runs in which a setting of it is given
-    panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
+    decides: bool = False  # its part fits the decision rule of the model; left out for folds and held-out rows
+    times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # parts of it: name, part before it
+    drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
+    # Of what is learned.
+    tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
+    of_tasks: type = Settings  # dataclass of their settings, in `TaskSettings.extensions` by the extension's name
+    families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
+    # Of the command line.
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
-    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # in a run's folder, and what they hold
+    pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a function of a job and a `Beam`
+    # Of a run's folder and its page.
+    files: Mapping[tuple[str, ...], str] = dataclasses.field(default_factory=dict)  # their names, and what they hold
+    series: tuple[Series, ...] = ()  # folders of its runs
+    panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
+    shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
+    # Of a loaded model.
+    session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
+    call: str = ""  # module:name of a `service.call.Call`
+    serving: type = Settings  # flags of `serve`, for its call
 
 
 @functools.cache
@@ -64,13 +128,21 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
             one = point.load().EXTENSION
             if not isinstance(one, Extension):
                 raise TypeError(f"EXTENSION is {one!r:.40}, no bert_tf.extension.Extension")
-            taken = {name for other in usable.values() for name in other.commands if name in one.commands}
-            if taken:
-                raise ValueError(f"there is a command {min(taken)} already")
+            _refuse_unusable(one, list(usable.values()))
             usable[point.name] = one
         except Exception as error:  # whatever a module does when it is imported
             problems.append(f"{named}: {type(error).__name__}: {error}; correct or uninstall its package")
     return usable, tuple(problems)
+
+
+def _refuse_unusable(one: Extension, others: Iterable[Extension]) -> None:
+    """Raises ValueError for names of another extension; those of the core are refused where they are."""
+    for field, what in _NAMED.items():
+        taken = {name for other in others for name in getattr(other, field) if name in getattr(one, field)}
+        if taken:
+            raise ValueError(f"there is a {what} {min(taken)} already")
+    if one.decides and not one.part:
+        raise ValueError("a decision rule is fitted by a part, and there is none")
 
 
 def _entry_points() -> list[Any]:
@@ -93,6 +165,23 @@ def refuse_broken() -> None:
 
 def commands() -> dict[str, NewCommand]:
     return {name: command for one in found().values() for name, command in one.commands.items()}
+
+
+def pipelines() -> dict[str, str]:
+    """Functions that run a command as a pipeline of Apache Beam, by its name."""
+    return {name: function for one in found().values() for name, function in one.pipelines.items()}
+
+
+def needed(name: str, user: str) -> Extension:
+    """The extension that something else (`user`, as a message calls it) needs; raises BertError if its folder was deleted."""
+    if name not in found():
+        raise BertError(f"{user} needs the extension {name}, which is missing (docs/extensions.md)")
+    return found()[name]
+
+
+def drivers() -> dict[str, Driver]:
+    """Drivers by the setting that asks for one."""
+    return {name: driver for one in found().values() for name, driver in one.drivers.items()}
 
 
 def load(name: str) -> Any:

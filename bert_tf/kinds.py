@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 from collections.abc import Iterator, MutableMapping
 from typing import Any, NamedTuple, TypeVar
 
+from bert_tf import extension
+from bert_tf.errors import BertError
 from bert_tf.head_spec import (
     CHOICE,
     CLASSIFICATION,
@@ -26,7 +28,6 @@ _MODULES = {
     "head": "modeling.heads.{}",
     "nodes": "conversion.heads",
     "client": "export.saved_model.{}",
-    "explained": "explanations.targets",
 }
 
 
@@ -37,37 +38,54 @@ class Kind(NamedTuple):
     head: str
     nodes: str = ""  # of ONNX
     client: str = ""  # how clients of a SavedModel send raw text
-    explained: str = ""  # output that is explained by words
 
 
 KINDS = {
-    CLASSIFICATION: Kind(
-        "sentence:SentenceFamily", "sentence:ClassificationHead", ":of_pooled", "sentences:labelled", ":LABEL"
-    ),
-    REGRESSION: Kind("sentence:SentenceFamily", "sentence:RegressionHead", ":of_pooled", "sentences:labelled", ":NUMBER"),
-    MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled", ":LABEL"),
-    SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike", ":PAIR"),
-    CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike", ":PAIR"),
-    SPAN: Kind("span:SpanFamily", "tokens:SpanHead", ":of_spans", "spans:answered", ":ANSWER"),
-    TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged", ":TAG"),
-    CHOICE: Kind("choice:ChoiceFamily", "sentence:ChoiceHead", ":of_options", "sentences:chosen", ":OPTION"),
-    PRETRAINING: Kind("pretraining:PretrainingFamily", "pretraining:PretrainingHead"),
+    CLASSIFICATION: Kind("sentence:SentenceFamily", "sentence:ClassificationHead", ":of_pooled", "sentences:labelled"),
+    REGRESSION: Kind("sentence:SentenceFamily", "sentence:RegressionHead", ":of_pooled", "sentences:labelled"),
+    MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled"),
+    SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike"),
+    CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike"),
+    SPAN: Kind("span:SpanFamily", "tokens:SpanHead", ":of_spans", "spans:answered"),
+    TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged"),
+    CHOICE: Kind("choice:ChoiceFamily", "sentence:ChoiceHead", ":of_options", "sentences:chosen"),
+    PRETRAINING: Kind("", "pretraining:PretrainingHead"),  # the family is an extension's
     VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
 }
 
 
+def _loaded(name: str) -> Any:
+    """Raises BertError for whatever the module of another package does when it is imported."""
+    if name.startswith("bert_tf."):
+        return extension.load(name)
+    try:
+        return extension.load(name)
+    except Exception as error:
+        raise BertError(f"{name}: {type(error).__name__}: {error}; correct or uninstall its package") from error
+
+
 class Registry(MutableMapping[str, T]):
-    """A layer's objects by kind: a column of `KINDS`, and objects registered from outside."""
+    """A layer's objects by kind: a column of `KINDS`, those of extensions, and objects registered from outside."""
 
     def __init__(self, column: str) -> None:
         self._column, self._made = column, dict[str, T]()
-        self._names = {kind: name for kind, row in KINDS.items() if (name := getattr(row, column))}
+
+    @functools.cached_property
+    def _names(self) -> dict[str, str]:
+        """Module and name by kind; extensions import this module, so that they are asked later."""
+        names = {}
+        for kind, row in KINDS.items():
+            module, _, name = getattr(row, self._column).partition(":")
+            if name:
+                names[kind] = f"bert_tf.{_MODULES[self._column].format(module)}:{name}"
+        if self._column == "family":
+            added = {kind: name for one in extension.found().values() for kind, name in one.families.items()}
+            names = {**added, **names}
+        return names
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
-            module, _, name = self._names[kind].partition(":")
-            path = f"bert_tf.{_MODULES[self._column].format(module)}"
-            self._made[kind] = getattr(importlib.import_module(path), name)
+            self._made[kind] = _loaded(self._names[kind])
         return self._made[kind]
 
     def __setitem__(self, kind: str, made: T) -> None:

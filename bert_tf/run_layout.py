@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,11 +28,9 @@ METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
 TIMING = "timing.json"
 FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
-TEACHER = "teacher.json"
 PAGE, CARD = "report.html", "MODEL_CARD.md"
 RESULTS_TEXT, RESULTS = "eval_results.txt", "eval_results.json"
 WRONG_EXAMPLES, EXPLANATIONS = "wrong_examples.jsonl", "explanations.jsonl"
-SWEEP, SWEEP_SETTINGS, SWEEP_RESULTS = "sweep.tsv", "sweep.json", "results"  # of a folder of runs; the last is a folder
 SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
 
 # Half-written files of killed processes, or of a failed save.
@@ -45,7 +44,7 @@ class Part(NamedTuple):
     holds: str  # description of their content
 
 
-OF_TRAINING = (
+_OF_TRAINING = (
     Part((RECORD,), "settings of the run, and the command that repeats it"),
     Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
     Part((DECISION,), "decision rule of the calibrated model: temperatures, thresholds (docs/calibration.md)"),
@@ -55,9 +54,7 @@ OF_TRAINING = (
     Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "evaluations during training, and when; the same for TensorBoard"),
     Part((TIMING,), "step time, bottleneck, breakdown of the command's wall time"),
     Part((f"{FEATURES}/",), "cached features, and outputs of a teacher"),
-    Part((TEACHER,), "sizes of teacher and student, metrics of the teacher (docs/distillation.md)"),
     Part((PAGE,), "the report"),
-    *(Part(files, holds) for one in extension.found().values() for files, holds in one.files.items()),
 )
 # Belongs to the pre-training text, not to the run: kept if the run is overwritten.
 OF_TEXT = (Part((f"{CORPUS}/",), "from `pretrain`: the text as tokens, and its rows; kept by `--overwrite_output_dir`"),)
@@ -72,19 +69,27 @@ OF_RESULTS = (
 )
 
 
+@functools.cache
+def of_training() -> tuple[Part, ...]:
+    """Also files of extensions; a function since settings of extensions read this module."""
+    return (*_OF_TRAINING, *(Part(files, holds) for one in extension.found().values() for files, holds in one.files.items()))
+
+
 def names(parts: tuple[Part, ...]) -> Iterator[str]:
     for part in parts:
         yield from part.names
 
 
-# A run's own folders; half-written files are deleted there too.
-FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESULTS)) if "/" in name)
+@functools.cache
+def folders() -> tuple[str, ...]:
+    """A run's own folders; half-written files are deleted there too."""
+    return tuple(name.partition("/")[0] for name in names((*of_training(), *OF_RESULTS)) if "/" in name)
 
 
 def refuse_taken_name(output: Path) -> None:
     """Raises OutputError if an output could be mistaken for a checkpoint beside it or a part of the surrounding run."""
     folder = output.absolute().parent
-    parts = names((*OF_TRAINING, *OF_TEXT, *OF_RESULTS)) if (folder / RECORD).is_file() else ()
+    parts = names((*of_training(), *OF_TEXT, *OF_RESULTS)) if (folder / RECORD).is_file() else ()
     is_part = any(fnmatch.fnmatch(output.name, name.partition("/")[0]) for name in parts)
     if is_part or (folder / f"{output.name}.index").is_file():
         raise OutputError(f"{output}: would be taken for a checkpoint or a part of the run in {folder}; name another --output")
@@ -93,7 +98,7 @@ def refuse_taken_name(output: Path) -> None:
 def refuse_own_file(output: str, *, allowed: str | None = None) -> None:
     """Raises OutputError if an output would replace a file that training has written to a run's folder."""
     path = Path(output).resolve()
-    is_own = any(fnmatch.fnmatchcase(path.name, name) for name in names(OF_TRAINING))
+    is_own = any(fnmatch.fnmatchcase(path.name, name) for name in names(of_training()))
     if is_own and (path.parent / RECORD).is_file() and path.name != allowed:
         raise OutputError(f"--output={output}: training wrote this file; name another")
 

@@ -5,6 +5,7 @@ Flags, --help and the library's keyword arguments are made from them.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import difflib
 import errno
@@ -14,7 +15,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.io import files
 from bert_tf.io.documents import LARGEST_SETTING
 
@@ -110,6 +111,8 @@ class Setting(NamedTuple):
     of_training: bool = False  # has no effect if nothing is trained
     of_labels: bool = False  # for labelled examples, which pre-training does not have
     of_one_run: bool = False  # a trained model is not used with the value of its training
+    programs: tuple[str, ...] = ()  # training commands that take it, if not all those of its extension
+    from_program: Callable[[Any], Any] | None = None  # makes the text of a flag of what the library takes too, such as a list
 
 
 def setting(default: Any, help: str, **declared: Any) -> Any:  # noqa: A002  (its usual name)
@@ -169,6 +172,15 @@ def setting_names(*kinds: type, **attributes: Any) -> tuple[str, ...]:
 
 def defaults(*kinds: type) -> dict[str, Any]:
     return {row.name: row.default for row in settings_of(*kinds)}
+
+
+def refuse_taken(kind: type, added: Mapping[str, type]) -> None:
+    """Raises BertError if a dataclass has a setting of an extension twice; `added` are the settings of each."""
+    names = collections.Counter(setting_names(kind))
+    for name, one in added.items():
+        taken = [row.name for row in settings_of(one) if names[row.name] > 1]
+        if taken:
+            raise BertError(f"extension {name}: there is a setting {taken[0]} already; correct or uninstall its package")
 
 
 def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
@@ -292,6 +304,8 @@ def checked(row: Setting, value: object) -> Any:
         return None
     if row.in_memory and isinstance(value, (list, tuple)):
         return list(value)
+    if row.from_program is not None:
+        value = row.from_program(value)
     try:
         found = _READ[row.kind](value)
     except TypeError as error:

@@ -1,8 +1,10 @@
 """The commands of training, in this process."""
 
 from bert_tf.cli import command_line
-from bert_tf.operations import fine_tune, pretrain
-from bert_tf.operations import pretraining_data as data
+from bert_tf.extensions.pretrain import command as pretrain
+from bert_tf.extensions.pretrain import data_command as data
+from bert_tf.operations import fine_tune
+from bert_tf.training import recipes
 
 
 def main(argv):
@@ -28,3 +30,9 @@ def parse(argv, command=fine_tune.COMMAND):
 
 def mrpc(*arguments):
     return parse(["run_classifier.py", "--task_name=MRPC", *arguments])
+
+
+def with_recipe(settings, family, **origins):
+    """Settings with those of the recipe, and the recipe."""
+    chosen = recipes.recipe_of(settings, family, parts=settings.parts(), examples=(), **origins).values
+    return settings.replaced(chosen), chosen

@@ -11,7 +11,6 @@ import pytest
 from bert_tf.__main__ import COMMANDS
 from bert_tf.optimization import parts
 from bert_tf.tasks.registry import get_task
-from bert_tf.training import preparation
 from tests import classifier, declared
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
@@ -51,7 +50,7 @@ def trained(line):
     """The settings of training, with those that come from the recipe of the bundled sample."""
     program = line.partition("run_classifier.py")
     settings = classifier.parse(["program", *shlex.split(program[2])])
-    return preparation.with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)[0]
+    return classifier.with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)[0]
 
 
 def test_what_is_said_of_word_vectors_is_tried_where_they_are_trained():

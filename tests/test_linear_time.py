@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import filling
-from bert_tf.corpus import sentences as sentence_cuts
 from bert_tf.export.saved_model import words as graph_words
 from bert_tf.export.saved_model.words import Text
+from bert_tf.extensions.fill_mask import filler
+from bert_tf.extensions.pretrain.corpus import sentences as sentence_cuts
 from bert_tf.features import choices, sentences, spans, tags
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tags import words
@@ -134,7 +134,7 @@ def chosen(text: str, long_text: str) -> None:
 TO_ROWS = {
     "spans": lambda text: spans.build([spans.Question(text, text, (0, 1))], tokenizer(), spans.Windows(64, 16, 16)),
     "tags": tagged,
-    "masked": lambda text: filling.rows(f"[MASK]{text}[MASK]", tokenizer(), 64),
+    "masked": lambda text: filler.rows(f"[MASK]{text}[MASK]", tokenizer(), 64),
     **{f"sentences, {cut}": functools.partial(paired, long_text=cut) for cut in CUTS},
     **{f"choices, {cut}": functools.partial(chosen, long_text=cut) for cut in CUTS},
 }

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 from bert_tf import run_layout
-from bert_tf.run_layout import OF_RESULTS, OF_TEXT, OF_TRAINING
+from bert_tf.run_layout import OF_RESULTS, OF_TEXT, of_training
 from bert_tf.tasks import families
 
 ROOT = Path(__file__).resolve().parents[1]
 # Or how they begin; without folders, which have the names of other things, and without what published checkpoints have too.
-OWNED = {name.partition("*")[0] for name in run_layout.names((*OF_TRAINING, *OF_RESULTS)) if "/" not in name}
+OWNED = {name.partition("*")[0] for name in run_layout.names((*of_training(), *OF_RESULTS)) if "/" not in name}
 OWNED -= {run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.CONFIG, run_layout.LIST}
 OWNED -= {"memory_trace_step"}  # a flag too
 
@@ -24,12 +24,12 @@ ROWS = {
 
 
 def test_every_part_is_documented():
-    parts = [*OF_TRAINING, *OF_TEXT, *OF_RESULTS]
+    parts = [*of_training(), *OF_TEXT, *OF_RESULTS]
     assert {part.names: ROWS.get(part.names) for part in parts} == {part.names: part.holds for part in parts}
 
 
 def test_every_file_of_the_documentation_is_a_part_or_of_a_family():
-    known = {*run_layout.names((*OF_TRAINING, *OF_TEXT, *OF_RESULTS)), *families.file_patterns()}
+    known = {*run_layout.names((*of_training(), *OF_TEXT, *OF_RESULTS)), *families.file_patterns()}
     assert {name for names in ROWS for name in names} == known
 
 
@@ -43,6 +43,6 @@ def test_no_other_module_names_a_file_by_itself():
 
 
 def test_no_file_is_in_two_parts_and_a_pattern_has_a_name_for_a_step():
-    names = [*run_layout.names(OF_TRAINING), *run_layout.names(OF_RESULTS)]
+    names = [*run_layout.names(of_training()), *run_layout.names(OF_RESULTS)]
     assert sorted(set(names)) == sorted(names)
     assert run_layout.of_step("memory_trace_step*.txt", 12) == "memory_trace_step12.txt"

@@ -17,7 +17,7 @@ from bert_tf.fields import TOKEN, Field
 from bert_tf.head_spec import HeadMemory, HeadSpec
 from bert_tf.io import documents
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tasks import families, tables
+from bert_tf.tasks import families, names, tables
 from bert_tf.tasks import registry as tasks
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
@@ -194,7 +194,7 @@ class TagTask:
             return TagExample(f"{split}-{line - 1}", tuple(row[0].split()), tags)
 
         columns = ["words"] if split == "test" else ["words", "tags"]
-        return tables.open_table(source, form=tables.TSV).read(columns, example, report)
+        return tables.open_table(source, form=names.TSV).read(columns, example, report)
 
     def published_name(self, split: str) -> str:
         return split

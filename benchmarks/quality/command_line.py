@@ -14,7 +14,7 @@ from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.io import atomic
-from bert_tf.training.settings import seed_numbers
+from bert_tf.seeds import seed_numbers
 
 # How each task is trained, by settings of fine-tuning.
 TRAININGS: Mapping[str, Mapping[str, Any]] = {

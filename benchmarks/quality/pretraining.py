@@ -34,14 +34,14 @@ from bert_tf.cli.beginning import setup_logging
 from bert_tf.cli.flags import Flag, by_name, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
+from bert_tf.extensions.pretrain.opening import SplitFiles
+from bert_tf.extensions.pretrain.rows import TextRows
+from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import atomic, documents
 from bert_tf.io.text_table import table
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
-from bert_tf.tasks.pretraining.opening import SplitFiles
-from bert_tf.tasks.pretraining.rows import TextRows
-from bert_tf.tasks.pretraining.settings import PretrainingSettings
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.settings import ModelSettings

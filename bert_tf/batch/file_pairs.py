@@ -15,8 +15,8 @@ from bert_tf import run_layout
 from bert_tf.errors import FlagError
 from bert_tf.io.files import PIPE
 from bert_tf.settings import setting
-from bert_tf.tasks import tables
-from bert_tf.tasks.tables import FORMATS
+from bert_tf.tasks import names, tables
+from bert_tf.tasks.names import FORMATS
 
 _GZ = ".gz"
 # Suffixes that promise another format.
@@ -90,7 +90,7 @@ def _stem(path: str) -> str:
 
 
 class OutputForm(NamedTuple):
-    form: str = tables.TSV  # one of tables.FORMATS
+    form: str = names.TSV  # one of names.FORMATS
     compressed: bool = False
 
     @property
@@ -112,9 +112,9 @@ def output_form(output: str, asked: str | None) -> OutputForm:
     """
     name = output.lower()
     plain = name.removesuffix(_GZ)
-    known = ", ".join(f".{form}" for form in tables.FORMATS)
+    known = ", ".join(f".{form}" for form in names.FORMATS)
     if PurePath(plain).suffix in _COMPRESSED:
         raise FlagError(f"{output}: cannot compress to {PurePath(plain).suffix}; name it {known} or one of these with {_GZ}")
     if asked is None and PurePath(plain).suffix in _OTHERS:
         raise FlagError(f"{output}: cannot write that; name it {known} or one of these with {_GZ}, or add --output_format")
-    return OutputForm(asked or tables.form_of(plain) or tables.TSV, name != plain)
+    return OutputForm(asked or tables.form_of(plain) or names.TSV, name != plain)

@@ -16,13 +16,13 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
 from bert_tf.head_spec import PRETRAINING, SPAN
 from bert_tf.io import documents, spreadsheets
-from bert_tf.tasks import families, registry, tables, text_lines
+from bert_tf.tasks import families, names, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
+from bert_tf.tasks.names import NO_LABELS
 from bert_tf.tasks.predictions import delimited
-from bert_tf.tasks.pretraining.settings import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import KEPT, of_values
 from bert_tf.tasks.text_lines import Kept
@@ -225,10 +225,10 @@ def _place(column: str | None, columns: Sequence[str]) -> int | None:
 def with_columns(layout: Layout, form: str, lines: str, examples: KeptChunk, *, first: bool) -> str:
     """Appends row columns to prediction lines, not the ids, which predictions have; conflicting names get the prefix `input_`.
 
-    `first` adds the header; `form` is one of `tables.FORMATS`. Raises FlagError if a prediction has several lines.
+    `first` adds the header; `form` is one of `names.FORMATS`. Raises FlagError if a prediction has several lines.
     """
     examples = examples.without_ids()
-    if form == tables.JSONL:
+    if form == names.JSONL:
         found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
         objects = ({**one, **dict(zip(_free(examples.columns, one), row))} for one, row in _pairs(found, examples))
         return "".join(documents.to_json(one, ensure_ascii=False) + "\n" for one in objects)
@@ -244,13 +244,13 @@ def _free(columns: Sequence[str], taken: Collection[str]) -> list[str]:
 def _pairs(found: Sequence[Any], examples: KeptChunk) -> Iterator[tuple[Any, Sequence[Any]]]:
     if len(found) != len(examples):
         raise FlagError(
-            f"--{_KEEP_COLUMNS}: a prediction of this model has several lines; --output_format={tables.JSONL} has one of each"
+            f"--{_KEEP_COLUMNS}: a prediction of this model has several lines; --output_format={names.JSONL} has one of each"
         )
     return zip(found, examples.rows)
 
 
 def _read(form: str, lines: str) -> list[list[str]]:
-    if form == tables.CSV:
+    if form == names.CSV:
         return [list(map(spreadsheets.original, row)) for row in csv.reader(io.StringIO(lines, newline=""))]
     return [line.split("\t") for line in lines.split("\n")[:-1]]
 

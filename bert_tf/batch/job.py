@@ -12,6 +12,7 @@ from bert_tf.features.long_text import CUTS
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
 from bert_tf.settings import checked, read, same, setting, settings_of, unknown_setting
+from bert_tf.tasks import names, tables
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.settings import SimilaritySettings, SpanSettings, TagSettings
 
@@ -20,6 +21,9 @@ Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 T = TypeVar("T")
 
 _COLUMNS = ("text_a", "text_b", "id_column", "label_column")  # a name, or a number
+_FORMATS = (tables.LINES, *names.INPUT_FORMATS)
+# `Columns.file_format` of files of texts, see `texts.TextInputs`.
+TEXT_FILES = {"choices": _FORMATS, "help": f"{', '.join(_FORMATS)}; default: by suffix, or text"}
 _AS_TRAINED = "; default: as trained"
 
 

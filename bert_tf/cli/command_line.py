@@ -64,7 +64,7 @@ def _beam(rest: Sequence[str], verbosity: int, *, asked: bool) -> Any:
         raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
     if not asked:
         return None
-    from bert_tf.training.beam_job import Beam
+    from bert_tf.library.keywords import Beam
 
     return Beam(tuple(rest), functools.partial(begin_worker, verbosity))
 

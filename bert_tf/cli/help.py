@@ -96,7 +96,7 @@ def _of_command(name: str, command: Command, *, everything: bool) -> Iterator[st
     short = bool(command.first) and not everything
     if short:
         every = {row.name: row for of_group in groups.values() for row in of_group}
-        rows.update((first, every[first]) for first in command.first)
+        rows.update((first, every[first]) for first in command.first if first in every)
     elif len(groups) == 1:
         rows.update((row.name, row) for row in groups.pop(_GENERAL))
     if rows:

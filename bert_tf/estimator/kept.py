@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.checkpoints import mean, optimizer_state, saved
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.errors import UnreadableError
 from bert_tf.io import atomic, files
-from bert_tf.run_layout import AVERAGE, BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEXT_RULES, TOKENIZER, VOCABULARY, of_step
+from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEXT_RULES, TOKENIZER, VOCABULARY
 
 BESIDE = (VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD)  # files beside a model's checkpoint
 
@@ -47,17 +45,6 @@ def average_files(prefix: str) -> list[Path]:
     """Returns the files of a checkpoint's moving average."""
     average = Path(moving_average(prefix))
     return list(average.parent.glob(f"{average.name}.*"))
-
-
-def keep_mean(output_dir: str | os.PathLike[str], checkpoints: Sequence[str], step: int) -> str:
-    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
-    folder = atomic.make_folder(Path(output_dir) / AVERAGE, follows=False)
-    name = folder / of_step(CHECKPOINTS, step)
-    entries = mean.of(checkpoints)
-    with atomic.readable_errors(folder):
-        write_checkpoint(name, entries)
-    keep_alone(name, Path(output_dir))
-    return os.fspath(name)
 
 
 def keep_alone(prefix: Path, output_dir: Path) -> None:

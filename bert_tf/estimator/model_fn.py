@@ -49,7 +49,7 @@ class Model:
     restore: RestorePlan | None = None
     max_seq_length: int | None = None  # of the features; batches may be cut to their longest row
     check_replicas: bool = False  # adds what `hooks.ReplicaCheckHook` reads
-    around: Callable[[Head], Head] | None = None  # wraps the head, as for distillation
+    around: Callable[[Head], Head] | None = None  # wraps the head, to change its loss
 
     @property
     def whole_head(self) -> Head:

@@ -35,7 +35,7 @@ LEARNED = "learned_sha256"  # digest of the meaning of outputs, see `learned_dig
 COLUMNS = "columns"  # settings of the task: columns of custom tables, and others
 
 SCHEDULE = "schedule"  # examples and steps
-EXTENDED = "extended_at"  # among what determines a run: the steps at which it was extended, see `training.extension`
+EXTENDED = "extended_at"  # among what determines a run: the steps at which it was extended, see `training.longer`
 DURATION = {"num_train_steps", "num_train_epochs"}
 _REMEDY = "restore it, or train with --overwrite_output_dir"
 
@@ -87,7 +87,7 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
             inner = [path for path in Path(output_dir).iterdir() if path.is_dir()] if is_run else []
             for place in (
                 *([Path(output_dir)] if is_run else []),
-                *(path for path in inner if path.name in run_layout.FOLDERS or _is_task(path.name)),
+                *(path for path in inner if path.name in run_layout.folders() or _is_task(path.name)),
             ):
                 delete_unfinished(place)
         yield
@@ -167,7 +167,7 @@ _OF_DECISION: Mapping[str, Callable[[Any], bool]] = {
 
 
 def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Returns the decision rule of a checkpoint in the folder, see `training.calibration.write`; None without one.
+    """Returns the decision rule of a checkpoint in the folder, see the extension calibrate; None without one.
 
     Raises OutputError if it is damaged.
     """
@@ -217,7 +217,7 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     holds another run and `overwrite` is false; of another task it names only the task.
     """
     folder, earlier = atomic.make_folder(output_dir), None
-    for name in (*run_layout.FOLDERS, run_layout.CORPUS, run_layout.METRICS):
+    for name in (*run_layout.folders(), run_layout.CORPUS, run_layout.METRICS):
         atomic.refuse_link_out(folder / name)
     try:
         earlier = load_record(folder)
@@ -341,7 +341,7 @@ def _delete_run(folder: Path) -> None:
     """Deletes only files that a run of this package writes."""
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
-    _delete(folder, run_layout.names(run_layout.OF_TRAINING))
+    _delete(folder, run_layout.names(run_layout.of_training()))
     for place in (folder, *of_other_tasks):
         _delete(place, results)
     for place in of_other_tasks:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
-import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
+from typing import Any, NamedTuple, TypeVar, Union, cast
 
-from bert_tf.cluster import paths
-from bert_tf.errors import FlagError
+from bert_tf import extension
+from bert_tf.errors import BertError, FlagError
+from bert_tf.io import paths
 from bert_tf.settings import Setting, path_of, settings_of
-
-if TYPE_CHECKING:
-    from bert_tf.training.beam_job import Beam
 
 F = TypeVar("F", bound=Callable[..., Any])
 Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False without Beam
 Written = Union[Path, str]  # a file; a string if it is on another file system
+
+
+class Beam(NamedTuple):
+    """How Apache Beam runs a job."""
+
+    arguments: Sequence[str]  # Beam's own flags
+    begin: Callable[[], Mapping[str, str]]  # start-up of a worker, returns its environment; pickled
 
 
 def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
@@ -56,26 +60,18 @@ def _usable(parameter: inspect.Parameter, value: Any) -> Any:
     return path_of(parameter.name, value)
 
 
-def seeds_text(seeds: str | Iterable[int] | None) -> str | None:
-    """Returns seeds in the flag's form, 1,2 for [1, 2]; raises FlagError if they are not integers."""
-    if seeds is None or isinstance(seeds, str):
-        return seeds
-    try:
-        numbers = [operator.index(seed) for seed in seeds]
-    except TypeError as error:
-        raise FlagError(f"seeds={seeds!r:.80}: give a list of integers, or a string such as '1-5'") from error
-    if not numbers:
-        raise FlagError(f"seeds={seeds!r:.80}: give at least one")
-    return ",".join(map(str, numbers))
-
-
 def runner(beam: Arguments) -> Beam | None:
     """Returns how Beam runs a job, None if it does not; raises FlagError if the arguments are a single string."""
     if isinstance(beam, str):
         raise FlagError(f"--beam={beam!r}: expected a list of arguments")
-    from bert_tf.training.beam_job import Beam
-
     return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
+
+
+def run_pipeline(name: str, job: Any, by: Beam) -> Any:
+    """Runs a command as a pipeline; raises BertError if the extension that does was deleted."""
+    if name not in extension.pipelines():
+        raise BertError("Beam needs the extension cluster, which is missing (docs/extensions.md)")
+    return extension.load(extension.pipelines()[name])(job, by)
 
 
 def written(names: Iterable[str]) -> tuple[Written, ...]:

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch.session import Predictor
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import extension
+from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import DataError, FlagError
-from bert_tf.explanations.explainer import Explainer
-from bert_tf.explanations.explanation import INTEGRATED_GRADIENTS, STEPS, Explanation
+from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.export.formats import Target
-from bert_tf.filling import Filled, WordFiller
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
 from bert_tf.library.keywords import takes
@@ -25,8 +26,9 @@ from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
 from bert_tf.settings import read
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
-from bert_tf.tasks.tables import JSONL
-from bert_tf.vectors.text_encoder import Encoder, Floats
+from bert_tf.tasks.names import JSONL
+
+Floats = npt.NDArray[np.float32]
 
 
 class Model(Predictor):
@@ -60,8 +62,7 @@ class Model(Predictor):
         """
         super().__init__(trained, family or task.family, inference)
         self._task, self._find_data = task, find_data
-        self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
-        self.explainer = Explainer(trained, self.family, inference)
+        self._sessions: dict[str, Session] = {}  # of extensions, made when they are used
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -128,34 +129,37 @@ class Model(Predictor):
           texts: N texts or pairs.
           **options: `pooling`, `layers`, `normalize`, `tokens`.
         """
-        return self._encoder.encode(texts, **options)
+        vectors: Floats | list[Floats] = self.session("vectors", "Model.encode").encode(texts, **options)
+        return vectors
 
-    def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Filled, ...]]:
+    def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Any, ...]]:
         """Returns the most probable words for each [MASK], see `WordFiller.fill_mask`; only for pre-training models.
 
         Args:
           texts: N texts, each with at least one [MASK].
           **options: `top`.
         """
-        return self._filler.fill_mask(texts, **options)
+        found: list[tuple[Any, ...]] = self.session("fill_mask", "Model.fill_mask").fill_mask(texts, **options)
+        return found
 
     def explain(
         self,
         rows: Iterable[Any],
         *,
-        method: str = INTEGRATED_GRADIENTS,
+        method: str | None = None,
         label: Any = None,
         word: int | None = None,
-        steps: int = STEPS,
-    ) -> list[Explanation]:
+        steps: int | None = None,
+    ) -> list[Any]:
         """Returns how much each word contributed to an output of the model.
 
         Args:
           rows: as for `predict`.
-          method: integrated_gradients or occlusion.
+          method: integrated_gradients, the default, or occlusion.
           label: label, tag or option number whose logit is explained; by default the predicted one.
           word: number of the explained word of models that tag words, from 0; by default the first with a tag other than O.
-          steps: least number of points of the integral, doubled until the scores add up to the change of the output.
+          steps: least number of points of the integral, by default 16, doubled until the scores add up to the change of the
+            output.
 
         Returns:
           For each row its `words`, `scores` and `completeness_error`; shown in colours in a notebook.
@@ -165,7 +169,11 @@ class Model(Predictor):
           FlagError: the method is unknown, or the model has no such label or word.
           ClosedError: the model was closed.
         """
-        return self.explainer.explain(self.reader.examples(rows), method, label, word, steps)
+        explainer = self.session("explain", "Model.explain")
+        given = {"method": method, "label": label, "word": word, "steps": steps}
+        options = {name: value for name, value in given.items() if value is not None}
+        found: list[Any] = explainer.explain(self.reader.examples(rows), **options)
+        return found
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Evaluates the model on labelled examples.
@@ -208,11 +216,30 @@ class Model(Predictor):
         )
 
     def close(self) -> None:
-        """Frees weights and session; the model cannot be used afterwards."""
-        self._encoder.close()
-        self._filler.close()
-        self.explainer.close()
+        """Frees weights and sessions; the model cannot be used afterwards."""
         super().close()
+        for session in list(self._sessions.values()):
+            session.close()
+
+    def session(self, name: str, user: str) -> Any:
+        """Returns what an extension computes with; it shares files and settings with the model, not the weights in memory.
+
+        Args:
+          name: of the extension.
+          user: what needs it, as a message calls it.
+
+        Raises:
+          BertError: the folder of the extension was deleted, or it has none.
+        """
+        if name not in self._sessions:
+            made = extension.needed(name, user).session
+            if not made:
+                raise BertError(f"{user}: the extension {name} has no session")
+            self._sessions.setdefault(name, extension.load(made)(self))
+        session = self._sessions[name]
+        if self._closed:
+            session.close()
+        return session
 
     def __repr__(self) -> str:
         return f"<bert_tf.Model {self._task.name}: {self._learned}; {self.checkpoint}>"

@@ -5,12 +5,19 @@ Scipy is imported on first use: it takes a sixth of a second, which would delay 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.floating[Any]]
+
+
+class LabelledLogits(NamedTuple):
+    """Logits that share a temperature, and their true classes."""
+
+    logits: Floats  # [N decisions, C classes]
+    labels: npt.NDArray[np.integer[Any]]  # [N] classes
 
 
 def softmax(logits: Floats) -> npt.NDArray[Any]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from bert_tf import extension
 from bert_tf.io import log_form
 from bert_tf.settings import Setting
 
@@ -19,7 +20,7 @@ class Call(NamedTuple):
     settings: Any  # of the class that the command declares
     own: Mapping[str, Any]  # values of the command's `own` flags
     verbosity: int
-    beam: Any  # `training.beam_job.Beam`; None without --beam
+    beam: Any  # `library.keywords.Beam`; None without --beam
     given: frozenset[str] = frozenset()  # flags given on the command line
     values: Mapping[str, Any] = {}  # of settings given on the command line, by name
 
@@ -43,8 +44,12 @@ class Command:
     stopped: str = "stopped"  # printed after Ctrl-C
     # True: --verbosity sets it; False: no log; a function: verbosity and form, by the settings
     log: bool | Callable[[Any], tuple[int, str]] = True
-    has_beam: bool = False
+    pipeline: str = ""  # name by which an extension runs it on Beam
     reports_to: Callable[[Any], str | os.PathLike[str]] | None = None  # folder for internal errors
+
+    @property
+    def has_beam(self) -> bool:
+        return self.pipeline in extension.pipelines()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,25 +14,23 @@ from typing import TYPE_CHECKING, Any, Union
 
 from bert_tf.batch import job
 from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
-from bert_tf.batch.rows import Glue, Row, cells_for_screen, for_screen, glue_of
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.head_spec import PRETRAINING, REGRESSION
 from bert_tf.io import files
 from bert_tf.io.log_form import log
-from bert_tf.library.keywords import Arguments, runner, takes
+from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
-from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.checkpoints import Named
     from bert_tf.batch.evaluation import Dataset
+    from bert_tf.batch.rows import Glue, Row
     from bert_tf.batch.trained import Trained
-    from bert_tf.training.beam_job import Beam
+    from bert_tf.tasks.base import Task
 
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
@@ -126,14 +124,20 @@ class Table:
     @property
     def glue(self) -> Glue | None:
         """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
-        return glue_of(self.rows)
+        from bert_tf.batch import rows
+
+        return rows.glue_of(self.rows)
 
     def __str__(self) -> str:
         """The command's output."""
-        return for_screen(self._all)
+        from bert_tf.batch import rows
+
+        return rows.for_screen(self._all)
 
     def _repr_html_(self) -> str:
-        return "".join(_html(lines) for lines in cells_for_screen(self.rows)) + "".join(
+        from bert_tf.batch import rows
+
+        return "".join(_html(lines) for lines in rows.cells_for_screen(self.rows)) + "".join(
             f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
         )
 
@@ -175,7 +179,8 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
     from bert_tf.training import batch_machine
 
     if beam is not None:
-        return _evaluate_on_beam(settings, beam)
+        by_workers: Table = run_pipeline("evaluate", settings, beam)
+        return by_workers
     with run_folder.writing_where_a_run_is([settings.output_dir]):
         named = checkpoints.named(_names(settings))
         rules, zero_shot = settings.rules.given(), settings.zero_shot
@@ -190,33 +195,6 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
             named, datasets, table, settings.model, inference, load=_loader(zero_shot=settings.zero_shot)
         )
         table.write()
-    return Table(table.rows, failed, Path(settings.output_dir) / TSV_FILE)
-
-
-def _evaluate_on_beam(settings: EvaluateSettings, beam: Beam) -> Table:
-    """For files too large for one machine; checkpoints may be remote."""
-    from bert_tf.batch import checkpoints, evaluation
-    from bert_tf.batch.results_table import TSV_FILE, ResultsTable
-    from bert_tf.cluster import paths
-    from bert_tf.training import beam_job, evaluate_on_beam
-
-    beam_job.refuse_missing()
-    if settings.zero_shot or paths.has_scheme(settings.output_dir):
-        raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
-    table = ResultsTable(settings.output_dir, [])
-    failed = []
-    for entry in settings.tasks:
-        if entry.file is None:
-            raise FlagError(f"--beam: name files in a job file: tasks: {{name: {entry.name}, file: FILE}}")
-        for name in settings.checkpoints:
-            task = _task(entry, checkpoints.named([beam_job.fetched_checkpoint(name)]))
-            measured = evaluate_on_beam.Measured(
-                name, task, entry.file, entry.split, settings.model, settings.rules.given(), settings.eval_batch_size
-            )
-            row = evaluate_on_beam.row(measured, settings.output_dir, settings.machine, beam)
-            evaluation.put(table, row)
-            failed += [row] * bool(row.error)
-    table.write()
     return Table(table.rows, failed, Path(settings.output_dir) / TSV_FILE)
 
 
@@ -254,11 +232,13 @@ def datasets_of(
 ) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     from bert_tf.batch.evaluation import Dataset
+    from bert_tf.tasks.base import DEV
+    from bert_tf.tasks.families import with_rules
     from bert_tf.tasks.similarity import family as similarity
     from bert_tf.tasks.tables import usable
     from bert_tf.training.sources import SAMPLE_NOTE, find_data
 
-    base = _scored(entry) if zero_shot else _task(entry, named)
+    base = _scored(entry) if zero_shot else task_of(entry, named)
     task = similarity.zero_shot(base) if zero_shot else base
     with_rules(task.family, rules)
     if entry.file is not None:
@@ -285,13 +265,13 @@ def _labelled(dataset: Dataset, path: object) -> Dataset:
 def _scored(entry: TaskEntry) -> Task:
     """Task of an entry; with scores if the file is the user's own."""
     if canonical_name(entry.name) != CUSTOM or entry.file is None:
-        return _task(entry, ())
+        return task_of(entry, ())
     from bert_tf.batch.inputs import own_task
 
     return own_task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
 
 
-def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
+def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
     from bert_tf.batch.inputs import own_task
 
     columns = entry.columns.given()
@@ -356,6 +336,6 @@ COMMAND = Command(
     example="python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval",
     first=("checkpoints", "task_name", "data_dir", "data", "output_dir"),
     stopped="stopped; the same command skips finished rows",
-    has_beam=True,
+    pipeline="evaluate",
     reports_to=lambda settings: settings.output_dir,
 )

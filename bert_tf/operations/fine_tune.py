@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extension import Driven, Driver
 from bert_tf.io import progress
 from bert_tf.io.log_form import log
-from bert_tf.library.keywords import seeds_text, takes
+from bert_tf.library.keywords import takes
 from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import Setting, settings_of
-from bert_tf.tasks import families
-from bert_tf.tasks.base import DEV, Task
 from bert_tf.training import recipes
-from bert_tf.training.fine_tune_config import FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, configured
+from bert_tf.training.fine_tune_config import DRIVERS, FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, Program, configured
 from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.library.model import Model
-    from bert_tf.library.seed_runs import FoldRuns, SeedRuns
+    from bert_tf.tasks.base import Task
     from bert_tf.training.fine_tune import FineTuned
 
 Sections = Mapping[str, Sequence[Setting]]
@@ -44,48 +42,13 @@ _ELSEWHERE = ("use_tpu", "master")  # would compute on another machine; --tpu_na
 _ABBREVIATED = re.compile(r"^(--?(?:no)?)do_lower(?==|$)")
 
 
-@overload
-def fine_tune(
-    task: str | Task | None = None,
-    *,
-    output_dir: str | os.PathLike[str] | None = None,
-    seeds: None = None,
-    folds: None = None,
-    **settings: Any,
-) -> Model: ...
-
-
-@overload
-def fine_tune(
-    task: str | Task | None = None,
-    *,
-    output_dir: str | os.PathLike[str] | None = None,
-    seeds: None = None,
-    folds: int,
-    **settings: Any,
-) -> FoldRuns: ...
-
-
-@overload
-def fine_tune(
-    task: str | Task | None = None,
-    *,
-    output_dir: str | os.PathLike[str] | None = None,
-    seeds: str | Iterable[int],
-    folds: None = None,
-    **settings: Any,
-) -> SeedRuns: ...
-
-
 @takes(row for row in SETTINGS if row.name != "task_name")
 def fine_tune(
     task: str | Task | None = None,
     *,
     output_dir: str | os.PathLike[str] | None = None,
-    seeds: str | Iterable[int] | None = None,
-    folds: int | None = None,
     **settings: Any,
-) -> Model | SeedRuns | FoldRuns:
+) -> Any:  # see __init__.pyi
     """Trains a model and evaluates it if there is evaluation data; as `python -m bert_tf fine-tune`.
 
     The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
@@ -94,29 +57,27 @@ def fine_tune(
     Args:
       task: a name such as MRPC, or an object such as a `SentenceTask`.
       output_dir: for checkpoints and results; by default out/TASK.
-      seeds: several, as "1-3", [1, 2] or range(1, 4): one run for each, in sequence.
-      folds: number of parts of the training split, each predicted by a model of the others; then a model of all rows.
       **settings: the command's flags, by name: `num_train_epochs=3`, `learning_rate=2e-5`,
         `init_checkpoint="uncased_L-12_H-768_A-12"`.
 
     Returns:
-      The trained model, the best one if the run was evaluated during training. With `seeds` or `folds`, all runs.
+      The trained model, the best one if the run was evaluated during training. With a setting that asks for several runs,
+      all of them.
 
     Raises:
       BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     own = None if task is None or isinstance(task, str) else _checked(task)
-    given = {**settings, "output_dir": output_dir, "seeds": seeds_text(seeds), "folds": folds}
+    given = {**settings, "output_dir": output_dir}
     if own is not None and not _ACTIONS & given.keys():
-        given.update(do_train=True, do_eval=folds is not None or _has_dev(own))
+        needs_dev = all(driver.needs_dev for name, driver in DRIVERS.items() if given.get(name) is not None)
+        given.update(do_train=True, do_eval=not needs_dev or _has_dev(own))
     if isinstance(task, str):
         given["task_name"] = task
     config = configured(own, **given)
-    if config.train.seed_numbers:
-        return _seed_runs(config, own)
-    if config.train.folds:
-        return _fold_runs(config, own)
+    for name, driver in config.drivers.items():
+        return _several_runs(config, name, driver, own)
     done = train(config, own)
     from bert_tf.library.loading import load
 
@@ -124,7 +85,9 @@ def fine_tune(
 
 
 def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
-    """Trains in this process; raises KeyboardInterrupt if it was stopped."""
+    """Trains one run in this process; raises KeyboardInterrupt if it was stopped."""
+    for name, driver in config.drivers.items():
+        raise FlagError(f"{name}: make one call per {driver.run}, each with its own output_dir")
     from bert_tf.training import fine_tune as job
 
     with job.TURN:
@@ -136,41 +99,24 @@ def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
     return done
 
 
-def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
-    from bert_tf.library.seed_runs import SeedRuns
-    from bert_tf.sweeps import seeds
+def _several_runs(config: FineTuneConfig, name: str, driver: Driver, task: Task | None) -> Any:
     from bert_tf.training import fine_tune as job
 
     with job.TURN:
         WALL.restart()
-        series = seeds.fine_tune_seeds(config, environment=os.environ, task=own)
-    if series.stopped_by is not None:
-        raise KeyboardInterrupt(f"training was stopped after {len(series.results)} seeds; the same call continues there")
-    folder = config.output.folder
-    progress.say(f"the runs are in {folder}, their page in {folder / run_layout.PAGE}")
-    trained = series.first.job if series.first else None
-    return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.data_dir if trained else None)
-
-
-def _fold_runs(config: FineTuneConfig, own: Task | None) -> FoldRuns:
-    from bert_tf.library.seed_runs import FoldRuns
-    from bert_tf.sweeps import folds
-    from bert_tf.training import fine_tune as job
-
-    with job.TURN:
-        WALL.restart()
-        series = folds.fine_tune_folds(config, environment=os.environ, task=own)
-    if series.stopped_by is not None:
-        raise KeyboardInterrupt(f"training was stopped after {len(series.results)} folds; the same call continues there")
-    folder = config.output.folder
-    progress.say(f"the runs are in {folder}, the predictions of all rows in {folder / folds.OUT_OF_FOLD}")
-    return FoldRuns(folder, series.results, series.task, series.data.data_dir if series.data else None)
+        done: Driven = extension.load(driver.function)(config, environment=os.environ, task=task)
+    if done.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped after {done.runs} {name}; the same call continues there")
+    progress.say(done.where)
+    return done.result
 
 
 def _checked(task: Task) -> Task:
     if not hasattr(task, "family"):
         kind = type(task).__name__
         raise FlagError(f"task is a {kind}: give a name, as MRPC, or a task; rows in memory are SentenceTask(train=rows)")
+    from bert_tf.tasks import families
+
     if not families.is_known(task.family.kind):  # else the trained model could not be loaded
         raise FlagError(
             f"{task.name}: no family of the kind {task.family.kind!r} is known; register it (tasks.families.register)"
@@ -179,6 +125,8 @@ def _checked(task: Task) -> Task:
 
 
 def _has_dev(task: Task) -> bool:
+    from bert_tf.tasks.base import DEV
+
     try:
         return bool(task.splits("", DEV))
     except DataError:
@@ -186,7 +134,7 @@ def _has_dev(task: Task) -> bool:
 
 
 def command(
-    program: str,
+    program: Program,
     title: str,
     example: str,
     first: str,
@@ -223,26 +171,14 @@ def run(call: Call) -> int:
     idle = [f"--{row.name}" for row in TPU if row.name in call.given]
     if idle:
         log.warning("there is no TPU here, so these have no effect: %s", ", ".join(idle))
-    if call.settings.train.folds or call.settings.train.seed_numbers:
-        return _run_series(call.settings)
+    for driver in call.settings.drivers.values():
+        done: Driven = extension.load(driver.function)(call.settings, environment=os.environ, task=None)
+        if done.lines:
+            print("\n".join(done.lines))
+        return STOPPED if done.stopped_by else 0
     from bert_tf.training import fine_tune
 
     return STOPPED if fine_tune.fine_tune(call.settings, environment=os.environ).stopped_by else 0
-
-
-def _run_series(config: FineTuneConfig) -> int:
-    from bert_tf.sweeps import folds, seeds, series
-
-    if config.train.folds:
-        cross_validation = folds.fine_tune_folds(config, environment=os.environ)
-        if cross_validation.results and len(cross_validation.results) == config.train.folds:
-            print("\n".join(series.summary(cross_validation.results)))
-        return STOPPED if cross_validation.stopped_by else 0
-    of_seeds = seeds.fine_tune_seeds(config, environment=os.environ)
-    if of_seeds.stopped_by:
-        return STOPPED
-    print("\n".join(series.summary(of_seeds.results)))
-    return 0
 
 
 def rewrite(argv: Sequence[str]) -> list[str]:

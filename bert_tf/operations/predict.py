@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import job
@@ -17,19 +17,16 @@ from bert_tf.errors import FlagError
 from bert_tf.io import files
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
-from bert_tf.library.keywords import Arguments, Written, runner, takes, written
+from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
-from bert_tf.tasks.tables import FORMATS
+from bert_tf.tasks.names import FORMATS
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.inputs import Inputs
-    from bert_tf.batch.session import Predictor
     from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
-    from bert_tf.cluster.beam import Transfer
-    from bert_tf.training.beam_job import Beam
 
 _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 
@@ -109,7 +106,8 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
     from bert_tf.estimator import run_folder
 
     if beam is not None:
-        return _run_on_beam(settings, beam)
+        shards: tuple[str, ...] = run_pipeline("predict", settings, beam)
+        return shards
 
     for pair in settings.files:
         output_form(pair.output, pair.output_format)  # rejects unsupported names
@@ -124,7 +122,7 @@ def _run_here(settings: PredictSettings) -> list[FilePair]:
     from bert_tf.batch.session import Predictor
     from bert_tf.training import batch_machine
 
-    models, reads = _opened(settings)
+    models, reads = opened(settings)
     inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=os.environ)
     determining = _determining(settings, inference, models, reads)
     if settings.average_outputs:
@@ -135,7 +133,7 @@ def _run_here(settings: PredictSettings) -> list[FilePair]:
         return stream.predict_each(settings.files, predict_one, skip_empty=settings.skip_bad_rows)
 
 
-def _opened(settings: PredictSettings) -> tuple[Sequence[Trained], Inputs]:
+def opened(settings: PredictSettings) -> tuple[Sequence[Trained], Inputs]:
     from bert_tf.batch import inputs
     from bert_tf.tasks.custom import NAME as CUSTOM
     from bert_tf.tasks.registry import canonical_name
@@ -168,42 +166,6 @@ def _models(settings: PredictSettings, task: str | None) -> Sequence[Trained]:
     if len(models) == 1:
         raise FlagError(f"--average_outputs: {settings.checkpoint} is one checkpoint; name several, such as 'RUN/fold-*'")
     return average.comparable(models)
-
-
-def _run_on_beam(settings: PredictSettings, by: Beam) -> tuple[str, ...]:
-    from bert_tf.training import beam_job
-
-    if settings.keep_columns:
-        raise FlagError("--keep_columns: a pipeline of Beam does not read other columns; leave the flag out, or --beam")
-    beam_job.refuse_missing()
-    from bert_tf.cluster import beam  # imports Beam, like the next
-    from bert_tf.cluster.beam import Transfer
-    from bert_tf.cluster.shards import ShardForm
-
-    if settings.average_outputs:
-        raise FlagError("--average_outputs: a pipeline of Beam predicts with one checkpoint; leave the flag out, or --beam")
-    settings = beam_job.absolute_model(dataclasses.replace(settings, files=beam_job.absolute_files(settings.files)))
-    _, reads = _opened(beam_job.fetched(settings))
-
-    def transfer(pair: FilePair) -> Transfer:
-        form = output_form(pair.output, pair.output_format)
-        return Transfer(pair.input, pair.output, ShardForm(form, form.encode(reads.family.layout(form.form).header())))
-
-    by_workers = dataclasses.replace(settings, machine=beam_job.dividing_cores(settings.machine, by))
-    make = functools.partial(_worker, by_workers, by.begin)
-    return tuple(beam.transfer([transfer(pair) for pair in settings.files], reads, make, by.arguments))
-
-
-def _worker(settings: PredictSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:
-    environment = begin()
-    from bert_tf.batch.session import Predictor
-    from bert_tf.training import batch_machine, beam_job
-
-    (model,), reads = _opened(beam_job.fetched(settings))
-    inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=environment)
-    predictor = Predictor(model, reads.family, inference)
-    predictor.load_weights()
-    return predictor
 
 
 def _determining(
@@ -239,5 +201,5 @@ COMMAND = Command(
     example="python -m bert_tf predict --checkpoint=out/mrpc --input=test.csv --output=predictions.csv",
     first=("checkpoint", "input", "output", "keep_columns", "engine"),
     stopped="stopped; the same command continues; pipes and --beam start over",
-    has_beam=True,
+    pipeline="predict",
 )

@@ -135,7 +135,7 @@ def _explained(model: Model, split: str, mistakes: list[Any]) -> Iterator[dict[s
     missing = [name for name in ids if name not in by_id]
     if missing:
         raise DataError(f"{split} has no example {missing[0]}; name the data of the run with --data_dir", WRONG_EXAMPLES)
-    for explanation in model.explainer.explain([by_id[name] for name in ids]):
+    for explanation in model.session("explain", "--explain").explain([by_id[name] for name in ids]):
         yield {"split": split, **dataclasses.asdict(explanation)}
 
 

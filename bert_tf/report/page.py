@@ -17,12 +17,9 @@ from bert_tf.report import (
     headline,
     outcome,
     panels,
-    reliability,
     run_files,
     scripts,
     settings,
-    teacher,
-    trials,
     wording,
 )
 from bert_tf.report.run_files import Group, Run
@@ -62,7 +59,6 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     scores = outcome.scores(runs)
     samples = run_files.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
-    sweeps = trials.folders(runs)
     compared = _best_first(runs, scores)[:_COMPARED]
     speed = curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn)
     times = [costs.of(run) for run in runs[:_COSTED]]
@@ -82,7 +78,6 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "sampled": bool(samples),
         "has_majority": any(row.majority for rows in scores.values() for row in rows),
         "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
-        "searched": _searched(sweeps),
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": speed,
         "has_speed": bool(speed) or any(found["is_known"] for found in times),
@@ -92,21 +87,11 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "costs": times,
         "panels": panels.of_extensions(runs),
         "details": _details(compared),
-        "rules": [rule for run in compared if (rule := reliability.of(run)) is not None],
-        "teachers": [pair for run in compared if (pair := teacher.of(run)) is not None],
         "left_out": max(len(runs) - _COMPARED, 0) if len(runs) > 1 else 0,
         "differences": settings.differences(runs) if len(runs) > 1 else {},
         "tables": [settings.tables(run) for run in runs],
         "environments": [settings.environment(run) for run in runs],
     }
-
-
-def _searched(sweeps: Sequence[Path]) -> list[dict[str, Any]]:
-    if not sweeps:
-        return []
-    from bert_tf.report import trial_charts
-
-    return [part for path in sweeps for part in trial_charts.sections(path, named=len(sweeps) > 1)]
 
 
 def _title(found: Sequence[Group]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from bert_tf.report.run_files import Run
 if TYPE_CHECKING:
     import jinja2
 
+_LEFT_OUT = '<p class="soft small">{} more runs have their own reports: <code>python -m bert_tf report DIR</code>.</p>\n'
 _MOST = 4  # runs that `of_each` shows: pictures and tables of one step are large
 
 
@@ -22,26 +24,32 @@ class Panel(NamedTuple):
     anchor: str  # of a link to it
     title: str
     html: str  # as it goes into the page: texts of others must be escaped, as `of_each` does
+    first: bool = False  # before the results
 
 
 def of_extensions(runs: Sequence[Run]) -> list[Panel]:
-    """Panels of the extensions that have written to the folder of a run; the others are not imported."""
+    """Panels of the extensions that have written to the folder of a run or of its series; the others are not imported."""
     return [panel for one in extension.found().values() if _wrote(one, runs) if (panel := extension.load(one.panel)(runs))]
 
 
 def _wrote(one: Extension, runs: Sequence[Run]) -> bool:
-    return bool(one.panel) and any(
-        any(run.folder.glob(name.rstrip("/"))) for run in runs for names in one.files for name in names
-    )
+    if not one.panel:
+        return False
+    names = [name.rstrip("/") for name in (*one.shows, *itertools.chain(*one.files))]
+    if any(any(run.folder.glob(name)) for run in runs for name in names):
+        return True
+    folders = {run.series for run in runs if run.series is not None}
+    return any((folder / series.table).is_file() for folder in folders for series in one.series if series.table)
 
 
 def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> str:
-    """Renders a template with what `of_run` returns for the first runs; empty if that is nothing."""
-    shown = list(_known(runs[:_MOST], of_run))
+    """Renders a template with what `of_run` returns for the first runs of which it returns anything; empty without one."""
+    shown = list(itertools.islice(_known(runs, of_run), _MOST))
     if not shown:
         return ""
     made = environment().from_string(template.read_text(encoding="utf-8"))
-    return made.render(runs=shown, others=len(runs) > 1, left_out=len(runs[_MOST:]))
+    html = made.render(runs=shown, others=len(runs) > 1)
+    return html + (_LEFT_OUT.format(len(runs) - _MOST) if len(shown) == _MOST < len(runs) else "")
 
 
 def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:

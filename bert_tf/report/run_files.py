@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import extension
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run_folder import DETERMINING
+from bert_tf.extension import Series
 from bert_tf.io import documents, files
 from bert_tf.run_layout import (
     EVALUATIONS,
@@ -19,7 +21,6 @@ from bert_tf.run_layout import (
     RECORD,
     REPLACED,
     RESULTS,
-    SWEEP,
     WRONG_EXAMPLES,
     recorded_flags,
 )
@@ -32,10 +33,9 @@ Line = Mapping[str, float]  # numbers by name, the step among them
 
 _LARGEST_FILE = 1 << 30  # bytes
 _LARGEST = 1e100  # of a number in a chart
-_SEED, _ROWS = "seed", "train_examples_sha256"  # keys in the record of a training
-_OF_SERIES = re.compile(r"(seed|fold)-\d+")  # a folder whose name says little
-_FOLD = re.compile(r"fold-\d+")
-_ENDING = re.compile(r"-seed\d+$")  # of a run of a sweep
+_SEED = "seed"  # key in the record of a training
+_ENDING = re.compile(r"-seed\d+$")  # of names of runs with several settings
+_SERIES = [series for one in extension.found().values() for series in one.series]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +72,14 @@ class Run:
         return mapping(self.record, DETERMINING)
 
     @property
-    def is_fold(self) -> bool:
-        return self.series is not None and _FOLD.fullmatch(self.folder.name) is not None
+    def kind(self) -> Series | None:
+        """The kind of its series, by the name of its folder."""
+        return numbered(self.folder) if self.series is not None else None
+
+    @property
+    def differ_in(self) -> tuple[str, ...]:
+        """Keys of the record in which the runs of its series differ, besides the seed."""
+        return self.kind.differ_in if self.kind else ()
 
     @property
     def task(self) -> str:
@@ -91,7 +97,7 @@ class Run:
     @property
     def place(self) -> str:
         """Name of the folder, after that of its series."""
-        return "/".join(self.folder.parts[-2:]) if _OF_SERIES.fullmatch(self.folder.name) else self.folder.name
+        return "/".join(self.folder.parts[-2:]) if numbered(self.folder) else self.folder.name
 
     def replaced(self, split: str, metric: str, examples: int | None) -> float | None:
         """The metric of the run that this one replaced, if it was of the same task and as many examples."""
@@ -125,6 +131,16 @@ class Run:
         return next((found for found in self.evaluated if found.task == self.task), None)
 
 
+def numbered(folder: Path) -> Series | None:
+    """The kind of series to whose runs a folder belongs by its name, which says little."""
+    return next((one for one in _SERIES if one.prefix and _number_of(folder, one) is not None), None)
+
+
+def _number_of(folder: Path, kind: Series) -> int | None:
+    number = folder.name[len(kind.prefix) :]
+    return int(number) if folder.name.startswith(kind.prefix) and number.isdecimal() else None
+
+
 def mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """A nested JSON object; empty if the value is not an object."""
     found = parent.get(key)
@@ -145,7 +161,7 @@ def _end(path: str, keep: int) -> str:
 
 
 def read(folders: Sequence[Path]) -> list[Run]:
-    """Reads runs; the folder of seeds or a sweep stands for its runs. Raises OutputError if a folder holds no readable run."""
+    """Reads runs; the folder of a series stands for its runs. Raises OutputError if a folder holds no readable run."""
     try:
         found: dict[Path, Path | None] = {}
         for folder in folders:
@@ -157,28 +173,27 @@ def read(folders: Sequence[Path]) -> list[Run]:
 
 
 def _runs(folder: Path) -> Iterator[Path]:
-    seeds = _seeds(folder)
     if any((folder / name).is_file() for name in (RECORD, METRICS, RESULTS)):
         yield folder
-    elif seeds:
-        yield from seeds
-    elif (folder / SWEEP).is_file():
+        return
+    of_names = (_numbered_runs(folder, kind) for kind in _SERIES if kind.prefix)
+    listed = next((kind for kind in _SERIES if kind.table and (folder / kind.table).is_file()), None)
+    if found := next(filter(None, of_names), None):
+        yield from found
+    elif listed:
         begun = sorted(path for path in folder.iterdir() if (path / RECORD).is_file())
         if not begun:
-            raise OutputError(f"{folder}: no run of the sweep started; {SWEEP} has their errors")
+            raise OutputError(f"{folder}: no run of the {listed.name} started; {listed.table} has their errors")
         yield from begun
     else:
-        what = files.missing_folder(folder) or f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}"
+        names = (RECORD, METRICS, RESULTS, *(f"{kind.prefix}*/{RECORD}" for kind in _SERIES if kind.prefix))
+        what = files.missing_folder(folder) or f"holds no run: none of {', '.join(names)}"
         raise OutputError(f"{folder}: {what}; name the --output_dir of a training")
 
 
-def _seeds(folder: Path) -> list[Path]:
-    """Runs of a series of seeds, else of folds."""
-    for pattern in ("seed-*", "fold-*"):
-        runs = [path for path in folder.glob(pattern) if path.name[5:].isdecimal() and (path / RECORD).is_file()]
-        if runs:
-            return sorted(runs, key=lambda path: int(path.name[5:]))
-    return []
+def _numbered_runs(folder: Path, kind: Series) -> list[Path]:
+    numbers = {path: _number_of(path, kind) for path in folder.glob(f"{kind.prefix}*") if (path / RECORD).is_file()}
+    return sorted((path for path, number in numbers.items() if number is not None), key=lambda path: numbers[path] or 0)
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
@@ -266,7 +281,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A run, or the runs of a series of seeds or folds: they share one line in charts, and their mean is meaningful."""
+    """A run, or runs of a series that differ only in the seed or in what it varies: one line in charts, with a mean."""
 
     name: str
     runs: Sequence[Run]  # at least one
@@ -277,11 +292,12 @@ class Group:
 
     @property
     def differ_in(self) -> str:
-        return "folds" if self.runs[0].is_fold else "seeds"
+        kind = self.runs[0].kind
+        return kind.name if kind else "seeds"
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """Runs in order; those of a series that differ only in the seed, or are its folds, are one group."""
+    """Runs in order; those of a series that differ only in the seed, or in what it varies, are one group."""
     by_series: dict[Path, list[Run]] = {}
     for run in runs:
         by_series.setdefault(run.series or run.folder, []).append(run)
@@ -298,7 +314,7 @@ def _groups(runs: Sequence[Run]) -> list[Group]:
 
 
 def _common_name(runs: Sequence[Run]) -> str:
-    """The name of a sweep's runs without their seeds, else all their names."""
+    """Their common name without the seeds, else all their names."""
     if len(runs) > 1 and len(common := {_ENDING.sub("", run.name) for run in runs}) == 1:
         return common.pop()
     return ", ".join(run.name for run in runs)
@@ -310,7 +326,7 @@ def _series_name(run: Run) -> str:
 
 
 def samples(runs: Sequence[Run]) -> list[Group]:
-    """Two or more runs each that differ only in the seed, or are folds of one series, so that a mean is meaningful."""
+    """Two or more runs each that differ only in the seed, or in what their series varies, so that a mean is meaningful."""
     same: dict[str, list[Run]] = {}
     for run in runs:
         if run.training:
@@ -321,7 +337,7 @@ def samples(runs: Sequence[Run]) -> list[Group]:
 
 def _number(run: Run) -> str:
     """What runs of a sample differ in."""
-    return run.folder.name if run.is_fold else documents.to_json(run.training.get(_SEED))
+    return run.folder.name if run.differ_in else documents.to_json(run.training.get(_SEED))
 
 
 def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
@@ -333,6 +349,5 @@ def _name(runs: Sequence[Run], every: Sequence[Run]) -> str:
 
 
 def _setting(run: Run) -> str:
-    differing = (_SEED, _ROWS) if run.is_fold else (_SEED,)
-    same = {key: value for key, value in run.training.items() if key not in differing}
-    return documents.to_json([same, str(run.series) if run.is_fold else None], sort_keys=True)
+    same = {key: value for key, value in run.training.items() if key not in (_SEED, *run.differ_in)}
+    return documents.to_json([same, str(run.series) if run.differ_in else None], sort_keys=True)

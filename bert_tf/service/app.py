@@ -19,8 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bert_tf.errors import BertError
 from bert_tf.io import documents
 from bert_tf.io.log_form import log
+from bert_tf.service import call as calls
 from bert_tf.service import metrics, openapi
-from bert_tf.service.question import AS_IT_IS, ENCODE, EXPLAIN, PREDICT, encoded
+from bert_tf.service.question import AS_IT_IS, encoded
 from bert_tf.service.refusal import (
     CLOSE,
     CONFLICT,
@@ -47,7 +48,6 @@ _OF_PAGES = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-_KEYS = {PREDICT: "predictions", ENCODE: "vectors"}  # of answers with several rows
 
 
 def make(service: Service, address: Address) -> ASGIApp:
@@ -79,7 +79,7 @@ class _Paths:
             "/metrics": self._metrics,
             **{f"/{name}": _static(name) for name in openapi.STATIC},
         }
-        self.posts = {f"/{call}": self._computes(call) for call in (*_KEYS, EXPLAIN)}
+        self.posts = {f"/{call}": self._computes(call) for call in calls.every()}
         if address.admin:
             self.posts["/reload"] = self._reload
 
@@ -191,10 +191,11 @@ async def _left(request: Request) -> None:
 
 
 def _answer(call: str, answered: Answered) -> bytes:
-    if call == EXPLAIN:
+    key = calls.every()[call].key
+    if not key:
         return b"%b\n" % answered.values[0]
     model = documents.to_json(_model(answered.model)).encode()
-    return b'{"model": %b, "%b": [%b]}\n' % (model, _KEYS[call].encode(), b", ".join(answered.values))
+    return b'{"model": %b, "%b": [%b]}\n' % (model, key.encode(), b", ".join(answered.values))
 
 
 def _model(model: Description) -> dict[str, str]:

@@ -15,8 +15,6 @@ from bert_tf.tasks.predictions import json_schema, object_schema
 
 Schema = Mapping[str, Any]
 
-OF_VECTORS = frozenset((SIMILARITY, CONTRASTIVE))
-
 _TEXT: Schema = {"type": "string"}
 _GIVEN_ID: Schema = {"type": ["string", "number", "null"], "description": "comes back with the answer, as a string"}
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import jinja2
 
 from bert_tf import versions
-from bert_tf.explanations.explanation import METHODS, Explanation
 from bert_tf.io import documents
 from bert_tf.service import forms
-from bert_tf.service.question import ENCODE, EXPLAIN, NORMALIZE, ROWS
+from bert_tf.service.call import PREDICT, ROWS, Call, every
 from bert_tf.service.settings import Limits
 from bert_tf.service.worker import Description
-from bert_tf.tasks.predictions import hints_of, json_schema, object_schema
+from bert_tf.tasks.predictions import object_schema
 
 # Media types of the files that the pages load.
 STATIC = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
@@ -45,20 +44,6 @@ _MODEL = object_schema(
     }
 )
 _UNKNOWN = forms.Form("Predicts rows.", {}, {}, (), "json")
-_TEXTS = {
-    "anyOf": [
-        {"type": "string"},
-        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
-        {"type": "object", "description": "text, or text_a and text_b"},
-    ]
-}
-_LABEL = {"type": ["string", "integer"], "description": "label, tag or option number; default: the predicted one"}
-_EXPLAIN_OPTIONS = {
-    "method": {"enum": list(METHODS), "default": METHODS[0]},
-    "label": _LABEL,
-    "word": {"type": "integer", "minimum": 0, "description": "number of the word, of models that tag words"},
-}
-_EXPLANATION = json_schema(hints_of(Explanation, label=Annotated[str, {"type": ["string", "number"]}]))
 _GETS = {
     "/": ("a page to try the model", "text/html"),
     "/docs": ("this document as a page", "text/html"),
@@ -77,17 +62,11 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
         for path, (says, kind) in _GETS.items()
         if path in paths
     }
-    described["/predict"] = {
-        "post": _post(form.says, _rows(form.row, limits), form.example, _listed("predictions", "Prediction"))
-    }
-    if model and ENCODE in model.calls:
-        body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "scale to length 1"}})
-        described["/encode"] = {
-            "post": _post("Embeds texts.", body, {ROWS: ["It arrived late."]}, _listed("vectors", "Vector"))
-        }
-    if model and EXPLAIN in model.calls:
-        body = _rows(form.row, limits, _EXPLAIN_OPTIONS, most=1)
-        described["/explain"] = {"post": _post("Scores the words of one row.", body, form.example, _reference("Explanation"))}
+    described.update(
+        (f"/{name}", {"post": _call(call, form, limits)})
+        for name, call in every().items()
+        if name == PREDICT or (model and name in model.calls)
+    )
     if "/reload" in paths:
         described["/reload"] = {
             "post": _answered(
@@ -107,9 +86,7 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
                 "Error": _ERROR,
                 "Model": _MODEL,
                 "Row": form.row,
-                "Prediction": form.prediction,
-                "Vector": {"type": "array", "items": {"type": "number"}},
-                "Explanation": _EXPLANATION,
+                **{call.answer: call.schema(form) for call in every().values()},
             }
         },
     }
@@ -127,17 +104,15 @@ def _reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _rows(
-    row: Mapping[str, Any], limits: Limits, more: Mapping[str, Any] | None = None, *, most: int | None = None
-) -> dict[str, Any]:
-    """Schema of a body: an object with rows, or a single row object."""
-    listed = {"type": "array", "items": row, "maxItems": most or limits.max_rows}
-    return {"anyOf": [object_schema({ROWS: listed}, more), {"type": "object", "description": "one row", **row}]}
-
-
-def _listed(key: str, schema: str) -> dict[str, Any]:
-    """Schema of an answer with one value per row."""
-    return object_schema({"model": _reference("Model"), key: {"type": "array", "items": _reference(schema)}})
+def _call(call: Call, form: forms.Form, limits: Limits) -> dict[str, Any]:
+    """A body is an object with rows, or a single row object."""
+    row, of_row = call.row(form), _reference(call.answer)
+    rows = {"type": "array", "items": row, "maxItems": limits.max_rows if call.key else 1}
+    options = {name: option.schema for name, option in call.options.items()}
+    body = {"anyOf": [object_schema({ROWS: rows}, options), {"type": "object", "description": "one row", **row}]}
+    listed = {"model": _reference("Model"), call.key: {"type": "array", "items": of_row}}
+    answer = object_schema(listed) if call.key else of_row
+    return _post(call.says or form.says, body, call.example(form), answer)
 
 
 def _post(says: str, body: Mapping[str, Any], example: Any, answer: Mapping[str, Any]) -> dict[str, Any]:

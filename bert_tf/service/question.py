@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
-from bert_tf.explanations.explanation import OCCLUSION, points
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
 from bert_tf.library import reading
 from bert_tf.library.reading import Reader
+from bert_tf.service.call import ROWS, Call, Part, every
 from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.service.settings import Limits
-from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import USUAL
 
-PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
-MOST_STEPS = 128  # of an explanation; other requests wait meanwhile
-ROWS, NORMALIZE = "rows", "normalize"  # keys of bodies
-
-# Keys beside the rows, with the types of their values.
-_OPTIONS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    PREDICT: {},
-    ENCODE: {NORMALIZE: (bool,)},
-    EXPLAIN: {"method": (str,), "label": (str, int), "word": (int,)},
-}
 _TYPES = {bool: "true or false", str: "a string", int: "an integer"}
 
 _GZIP = b"\x1f\x8b"  # first bytes of such a body, whatever its headers say
@@ -34,35 +21,23 @@ AS_IT_IS = "identity"  # of Content-Encoding
 _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each of these
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """The unit of a request that is computed without a pause."""
-
-    call: str  # PREDICT, ENCODE or EXPLAIN
-    examples: Sequence[Any]
-    tokens: int  # total of all examples
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
+def read(name: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
     """Parses a JSON body into parts of at most `batch_tokens` (unless one example exceeds it); raises Refusal."""
+    call = every()[name]
     rows, options = _rows(call, _value(body))
     if len(rows) > limits.max_rows:
         raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
-    if call == ENCODE:  # encoding accepts texts and text pairs whatever the model's task is
-        columns = getattr(reader.family, "columns", USUAL)
-        reader = dataclasses.replace(reader, family=SentenceFamily((), **dataclasses.asdict(columns)))
-    if call == EXPLAIN and len(rows) != 1:
-        raise Refusal(UNUSABLE, f"{len(rows)} rows; {EXPLAIN} takes one at a time")
+    if not call.key and len(rows) != 1:
+        raise Refusal(UNUSABLE, f"{len(rows)} rows; {name} takes one at a time")
+    reader = call.reader(reader)
     examples = _examples(rows, reader)
     _check_texts([text for example in examples for text in example.texts], limits)
-    tokens, times = reader.tokens(examples), ""
-    if call == EXPLAIN:  # each token is computed at all points of the integrals, or without each word
-        tokens = [count * (count if options.get("method") == OCCLUSION else points(MOST_STEPS)) for count in tokens]
-        times = ", counted each time that one is computed"
+    of_texts = reader.tokens(examples)
+    tokens = [call.computed(count, options) for count in of_texts]
+    times = "" if tokens == of_texts else ", counted each time that one is computed"
     if sum(tokens) > limits.max_request_tokens:
         raise _too_large(f"{sum(tokens)} tokens{times}", limits.max_request_tokens, "max_request_tokens")
-    return _parts(call, examples, tokens, options, batch_tokens)
+    return _parts(name, examples, tokens, options, batch_tokens)
 
 
 def _value(body: bytes) -> Any:
@@ -90,11 +65,11 @@ def _named(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _rows(call: str, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _rows(call: Call, value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """The rows of a body and its options."""
-    options = {name: value.pop(name) for name in _OPTIONS[call] if name in value}
+    options = {name: value.pop(name) for name in call.options if name in value}
     for name, option in options.items():
-        types = _OPTIONS[call][name]
+        types = call.options[name].types
         if type(option) not in types:
             raise Refusal(UNUSABLE, f"{name} is {_named(option)}; give {' or '.join(_TYPES[each] for each in types)}")
     if ROWS not in value:

@@ -16,10 +16,11 @@ from typing import NamedTuple
 from bert_tf.errors import BertError
 from bert_tf.io.log_form import log
 from bert_tf.run_layout import BEST, LIST
+from bert_tf.service import call as calls
 from bert_tf.service import question, refusal
 from bert_tf.service import workers as processes
+from bert_tf.service.call import Part
 from bert_tf.service.metrics import Metrics
-from bert_tf.service.question import Part
 from bert_tf.service.queue import GoneError
 from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
 from bert_tf.service.settings import ServeConfig
@@ -115,8 +116,7 @@ class Service:
 
     async def _read(self, call: str, body: bytes, model: Description) -> list[Part]:
         if call not in model.calls:
-            remedy = "; start the service with --encode" if call == question.ENCODE else ""
-            raise Refusal(NOT_FOUND, f"this model offers only {', '.join(model.calls)}{remedy}")
+            raise Refusal(NOT_FOUND, f"this model offers only {', '.join(model.calls)}{calls.every()[call].remedy}")
         read = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
         return await asyncio.get_running_loop().run_in_executor(self._readers, read, call, body, model.reader, self.limits)
 

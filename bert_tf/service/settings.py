@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.settings import changed, group, read, setting
+from bert_tf.settings import changed, group, read, refuse_taken, setting
 from bert_tf.training.settings import MachineSettings
-from bert_tf.vectors.options import VectorOptions
 
 _LONGEST_S = 86_400  # seconds of a day
 _MOST_PORTS = 65_535
@@ -42,9 +42,6 @@ class Computing:
         2.0, "maximum wait of a request for others to share its batch; none after a lone request", lowest=0, highest=60_000
     )
     watch: bool = setting(False, "reload when the run's best checkpoint changes")
-    encode: bool = setting(
-        False, "also offer POST /encode, which needs the weights in memory twice; always on for vector models"
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +86,12 @@ class Patience:
     grace_s: float = setting(30.0, "time to finish accepted requests after SIGTERM", lowest=0.0, highest=_LONGEST_S)
 
 
+ExtensionSettings = dataclasses.make_dataclass(
+    "ExtensionSettings", [(name, Any, group(one.serving)) for name, one in extension.found().items()], frozen=True
+)
+ExtensionSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
+
+
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
     run: str = setting(
@@ -99,18 +102,18 @@ class ServeConfig:
     limits: Limits = group(Limits)
     patience: Patience = group(Patience)
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
-    options: VectorOptions = group(VectorOptions, without=("normalize", "tokens"))
+    extensions: Any = group(ExtensionSettings)
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
-
-    @property
-    def vectors(self) -> Mapping[str, Any]:
-        return {"pooling": self.options.pooling, "layers": self.options.layers}
 
     @property
     def loading(self) -> Mapping[str, Any]:
         """Arguments of `bert_tf.load` that are not its defaults."""
         return {**changed(self.model), **changed(self.machine)}
+
+
+extension.refuse_broken()
+refuse_taken(ServeConfig, {name: one.serving for name, one in extension.found().items()})
 
 
 def configured(run: str, **values: Any) -> ServeConfig:

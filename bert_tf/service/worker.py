@@ -10,25 +10,21 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psutil
 
-from bert_tf.batch import sample_row
 from bert_tf.errors import BertError, FlagError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
 from bert_tf.library.reading import Reader
-from bert_tf.service import forms, values
-from bert_tf.service.question import ENCODE, EXPLAIN, MOST_STEPS, NORMALIZE, PREDICT, Part
+from bert_tf.service import forms
+from bert_tf.service.call import Failed, Part, every
 from bert_tf.service.settings import ServeConfig
 from bert_tf.tasks.sentence.rows import USUAL
 
 if TYPE_CHECKING:
     from bert_tf.library.model import Model
-
-_LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +51,6 @@ class Description:
     @property
     def step(self) -> str:
         return Path(self.checkpoint).name
-
-
-class Failed(NamedTuple):
-    """Worker message: loading or a batch failed, or, within a list of answers, that a part cannot be answered."""
-
-    problem: str  # one line
-    trace: str = ""  # for the log; empty for an error that the user can fix
 
 
 def run(connection: Connection, config: ServeConfig, verbosity: int) -> None:
@@ -106,18 +95,18 @@ def _failed(error: Exception) -> Failed:
 
 
 class Served:
-    """A model that answers predictions, vectors and explanations."""
+    """A model that answers questions."""
 
     def __init__(self, config: ServeConfig) -> None:
         """Finds the model without reading its weights; raises BertError if there is none."""
-        from bert_tf.explanations.explainer import EXPLAINED
         from bert_tf.library.loading import load
 
         self._config = config
         self._model = load(config.run, task=config.task_name, **config.loading)
         reader = self._model.reader
-        self._encodes = config.computing.encode or reader.family.kind in forms.OF_VECTORS
-        if reader.family.kind == PRETRAINING and not self._encodes:
+        kind = reader.family.kind
+        self._calls = [one for one in every().values() if one.is_offered(kind, config)]
+        if kind == PRETRAINING and len(self._calls) == 1:
             raise FlagError(
                 f"{config.run}: pre-training models are not served; for masked words use python -m bert_tf"
                 " fill-mask; serve a fine-tuned model instead, or text vectors with --encode"
@@ -126,15 +115,11 @@ class Served:
             name=_name(self._model.checkpoint),
             checkpoint=os.path.abspath(self._model.checkpoint),
             digest=self._model.digest,
-            kind=reader.family.kind,
+            kind=kind,
             labels=self._model.labels,
             reader=reader,
-            calls=(
-                PREDICT,
-                *([EXPLAIN] if reader.family.kind in EXPLAINED else []),
-                *([ENCODE] if self._encodes else []),
-            ),
-            weight_bytes=self._model.weight_bytes * (2 if self._encodes else 1),
+            calls=tuple(one.name for one in self._calls),
+            weight_bytes=self._model.weight_bytes * (1 + sum(one.loads_weights for one in self._calls)),
             example=_example(self._model),
         )
 
@@ -143,58 +128,28 @@ class Served:
         self._model.load_weights()
         if self.description.form is not None:
             self._model.predict([self.description.form.example])
-        if self._encodes:
-            self._encode(["a"])
+        for call in self._calls:
+            call.load(self._model, self._config)
 
     def answers(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
         """JSON of each example, for each part; raises BertError if memory runs out or an output is not finite."""
         found: list[list[bytes] | Failed] = [[] for _ in batch]
-        calls: Mapping[str, Callable[[Sequence[Part]], Sequence[list[bytes] | Failed]]] = {
-            PREDICT: self._predicted,
-            ENCODE: self._encoded,
-            EXPLAIN: self._explained,
-        }
-        for call, compute in calls.items():
-            places = [place for place, one in enumerate(batch) if one.call == call]
-            for place, answer in zip(places, compute([batch[place] for place in places]) if places else ()):
+        for call in self._calls:
+            places = [place for place, one in enumerate(batch) if one.call == call.name]
+            parts = [batch[place] for place in places]
+            for place, answer in zip(places, call.answers(self._model, parts, self._config) if parts else ()):
                 found[place] = answer
         return found
-
-    def _predicted(self, batch: Sequence[Part]) -> list[list[bytes]]:
-        predictions = iter(self._model.answer([example for one in batch for example in one.examples]))
-        return [[values.as_json(next(predictions)) for _ in one.examples] for one in batch]
-
-    def _encoded(self, batch: Sequence[Part]) -> list[list[bytes]]:
-        texts = [example.texts for one in batch for example in one.examples]
-        vectors = iter(self._encode([text[0] if len(text) == 1 else text for text in texts]))
-        return [[_vector(next(vectors), one.options) for _ in one.examples] for one in batch]
-
-    def _explained(self, batch: Sequence[Part]) -> list[list[bytes] | Failed]:
-        return [self._explanation(one) for one in batch]
-
-    def _explanation(self, part: Part) -> list[bytes] | Failed:
-        try:
-            explanations = self._model.explainer.explain(part.examples, **part.options, most_steps=MOST_STEPS)
-            return [values.as_json(one) for one in explanations]
-        except FlagError as error:  # an unknown method, label or word
-            return Failed(str(error).removeprefix("--"))
-
-    def _encode(self, texts: Sequence[Any]) -> Any:
-        return self._model.encode(texts, **self._config.vectors)
 
 
 def _example(model: Model) -> Mapping[str, Any] | None:
     """A row of the model's data; None if there is none that it reads."""
+    from bert_tf.batch import sample_row  # imports TensorFlow, which the listening process does without
+
     row = sample_row.of(model.trained)
     with contextlib.suppress(BertError):
         return row if row and model.reader.examples([row]) else None
     return None
-
-
-def _vector(vector: Any, options: Mapping[str, Any]) -> bytes:
-    if options.get(NORMALIZE):
-        vector = vector / np.maximum(np.linalg.norm(vector), _LEAST_LENGTH)
-    return f"[{','.join(map(str, vector))}]".encode()  # with enough digits to round-trip float32
 
 
 def _name(checkpoint: str) -> str:

@@ -22,12 +22,12 @@ from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.runtime import fork_server
 from bert_tf.service import worker
+from bert_tf.service.call import Failed, Part
 from bert_tf.service.metrics import Metrics
-from bert_tf.service.question import Part
 from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
 from bert_tf.service.refusal import INTERNAL, UNUSABLE, Refusal
 from bert_tf.service.settings import ServeConfig
-from bert_tf.service.worker import Description, Failed
+from bert_tf.service.worker import Description
 
 PRELOADED = "bert_tf.service.preloaded"
 

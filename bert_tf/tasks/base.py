@@ -11,7 +11,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.head_spec import HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.tables import Report, refuse
 from bert_tf.tasks.text_lines import Source
@@ -210,7 +210,7 @@ class Family(Protocol):
         return {name: layout.header() + layout.rows(examples, predictions) for name, layout in layouts.items()}
 
     def layout(self, form: str) -> Layout:
-        """Returns the layout of predictions for a format of `tables.FORMATS`."""
+        """Returns the layout of predictions for a format of `names.FORMATS`."""
 
     def record(self) -> dict[str, Any]:
         """Returns the definition of the family for a run's record: at least `labels` and `kind`.

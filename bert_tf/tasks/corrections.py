@@ -11,7 +11,7 @@ from typing import Any
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.io import encodings, files, spreadsheets
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, names, tables
 from bert_tf.tasks.base import TRAIN, Family
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
@@ -33,7 +33,7 @@ def read(path: str, action: str) -> dict[str, str]:
     except UnicodeDecodeError as error:
         why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
         raise DataError(why, path) from error
-    form = tables.TSV if "\t" in first else tables.CSV
+    form = names.TSV if "\t" in first else names.CSV
     named = _ID in next(csv.reader([first.strip().replace("\t", ",")]), ())
     table = tables.open_table(path, form=form, header=named)
     wanted = [_ID if named else "1"]

@@ -8,8 +8,7 @@ from bert_tf.errors import FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.io import files
 from bert_tf.settings import setting, setting_names
-from bert_tf.tasks import tables
-from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.names import INPUT_FORMATS, KINDS
 
 NAME = "custom"
 PROBLEMS = (*KINDS, SPAN, TAGS, CHOICE, SIMILARITY, CONTRASTIVE)
@@ -37,9 +36,7 @@ class CustomSettings:
     text_b: str | None = setting(None, "column of the second text, if --text_a is given")
     label_column: str = setting("label", "column of the label")
     id_column: str | None = setting(None, "column of row ids for predictions; default: split and line")
-    file_format: str | None = setting(
-        None, f"{', '.join(tables.INPUT_FORMATS)}, if the suffix does not tell", choices=tables.INPUT_FORMATS
-    )
+    file_format: str | None = setting(None, f"{', '.join(INPUT_FORMATS)}, if the suffix does not tell", choices=INPUT_FORMATS)
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
     problem: str = setting(CLASSIFICATION, f"kind of problem: {', '.join(PROBLEMS)} (docs/tasks.md)", choices=PROBLEMS)
     labels: str | None = setting(

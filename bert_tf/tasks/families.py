@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import PRETRAINING
 from bert_tf.kinds import Registry
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.decision import Decision
@@ -26,12 +25,6 @@ def register(kind: str, family: type[Family]) -> None:
       ValueError: the name is taken.
     """
     _FAMILIES.register(kind, family)
-
-
-def recipes(*, pretraining: bool) -> list[Mapping[str, Any]]:
-    """Training defaults of all families, see `Family`: of that for pre-training, or of the others."""
-    known = [family for kind, family in _FAMILIES.items() if (kind == PRETRAINING) == pretraining]
-    return [settings for family in known for settings in (family.usual_settings, family.sample_settings)]
 
 
 def is_known(kind: object) -> bool:

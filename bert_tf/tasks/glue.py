@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
-from bert_tf.tasks import cells, tables, text_lines
+from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Submission
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.example import Label, SentenceExample
@@ -89,7 +89,7 @@ class GlueTask:
 
     def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
         """Rows of test splits may have empty texts, which are counted: GLUE's server expects a prediction for every row."""
-        table = tables.open_table(source, form=tables.TSV, header=self.headless.get(split, True))
+        table = tables.open_table(source, form=names.TSV, header=self.headless.get(split, True))
         columns = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
         labelled = not self._is_test(split)
         numbered = [self.index] if self.index and table.has(self.index) else []

@@ -13,9 +13,10 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
 from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.sentence import mistaken
-from bert_tf.tasks.sentence.example import KINDS, SentenceExample
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows, records
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels

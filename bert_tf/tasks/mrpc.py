@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import tables, text_lines
+from bert_tf.tasks import names, tables, text_lines
 
 TRAIN_NAME, TEST_NAME, DEV_IDS_NAME = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
 
@@ -22,7 +22,7 @@ def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines
 
     `dev_ids` has the two ids of each dev pair. Raises `DataError` if a dev pair is not in the training file.
     """
-    lines = tables.open_table(dev_ids, form=tables.TSV, header=False).read(_COLUMNS[:2], lambda line, ids: (tuple(ids), line))
+    lines = tables.open_table(dev_ids, form=names.TSV, header=False).read(_COLUMNS[:2], lambda line, ids: (tuple(ids), line))
     line_of = dict(lines)
     header, pairs = _pairs(train)
     test_header, test_pairs = _pairs(test)
@@ -38,7 +38,7 @@ def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines
 
 
 def _pairs(path: text_lines.Source) -> tuple[Sequence[str], list[list[str]]]:
-    table = tables.open_table(path, form=tables.TSV)
+    table = tables.open_table(path, form=names.TSV)
     return table.names, list(table.read(_COLUMNS, lambda _, cells: cells))
 
 

@@ -1,7 +1,22 @@
-"""Names of the tasks of families other than sentences; GLUE's are in `tasks.glue`."""
+"""Names of tasks and of formats of their files, which --help lists; the tasks themselves are imported when they are made."""
 
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+
+GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
+XNLI = "XNLI"
+LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")  # of XNLI
 SQUAD, SQUAD2 = "SQuAD", "SQuAD2"
 CONLL2003 = "CoNLL2003"
 SWAG = "SWAG"
 STS_B_VECTORS = "STS-B-vectors"
-PRETRAINING = "Pretraining"
+KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)  # of sentences and pairs
+
+TSV, CSV, JSONL = "tsv", "csv", "jsonl"
+FORMATS = (TSV, CSV, JSONL)  # of outputs
+QUOTED_TSV, PARQUET = "quoted_tsv", "parquet"
+INPUT_FORMATS = (*FORMATS, QUOTED_TSV, PARQUET)
+
+NO_LABELS = (
+    "masked words were learned, no labels; python -m bert_tf fill-mask predicts them,"
+    " python -m bert_tf pretrain --do_eval measures them on held-out text"
+)

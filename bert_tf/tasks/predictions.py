@@ -11,7 +11,7 @@ import numpy as np
 
 from bert_tf.io import documents, spreadsheets
 from bert_tf.io.text_table import cell
-from bert_tf.tasks.tables import JSONL, TSV
+from bert_tf.tasks.names import JSONL, TSV
 
 # Types of a prediction's fields; the service's JSON schema shows their annotations.
 Share = Annotated[float, {"minimum": 0, "maximum": 1}]
@@ -37,7 +37,7 @@ class TextLayout:
 
     columns: Sequence[str]
     cells: Callable[[Sequence[Any], Any], Iterable[Sequence[Any]]]  # from examples and predictions to rows
-    form: str = TSV  # key of `tables.FORMATS`
+    form: str = TSV  # key of `names.FORMATS`
     separator: str = " "  # between the values of a tuple
 
     def header(self) -> str:

@@ -6,21 +6,21 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf import extension
+from bert_tf.errors import BertError, FlagError, unknown_name
+from bert_tf.extension import NewTask
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
-from bert_tf.settings import settings_of
-from bert_tf.tasks import glue
+from bert_tf.settings import setting_names, settings_of
 from bert_tf.tasks import settings as of_tasks
-from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.names import CONLL2003, PRETRAINING, SQUAD, SQUAD2, STS_B_VECTORS, SWAG
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.sentence.task import CustomTask
+from bert_tf.tasks.names import CONLL2003, GLUE, KINDS, LANGUAGES, SQUAD, SQUAD2, STS_B_VECTORS, SWAG, XNLI
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
-from bert_tf.tasks.xnli import LANGUAGES, XnliTask
+
+if TYPE_CHECKING:  # a task imports its family
+    from bert_tf.tasks.base import Task
 
 # Other names of tasks in files, leaderboards and papers, folded.
 _ALIASES = {
@@ -39,7 +39,7 @@ Labels = Optional[Sequence[str]]  # of a trained model, if any
 
 
 # Makes a task by its name from settings, and the names of those that it takes.
-_OfSettings = tuple[Callable[[str, TaskSettings, Labels], Task], frozenset[str]]
+_OfSettings = tuple[Callable[[str, TaskSettings, Labels], "Task"], frozenset[str]]
 
 
 def _names(*groups: str) -> frozenset[str]:
@@ -56,6 +56,22 @@ def _of_family(name: str) -> Callable[[str, TaskSettings, Labels], Task]:
     return make
 
 
+def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task:
+    del task
+    from bert_tf.tasks.sentence.task import CustomTask
+
+    return CustomTask(settings.custom, labels)
+
+
+def _of_extension(new: NewTask) -> Callable[[str, TaskSettings, Labels], Task]:
+    def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
+        made: Task = extension.load(new.make)(task, settings, labels)
+        return made
+
+    return make
+
+
+_NEW = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
 _FILES = frozenset(FILES) | _OF_GLUE
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
@@ -67,10 +83,14 @@ _NAMED: Mapping[str, _OfSettings] = {
     CONLL2003: (_of_family("tags"), _FILES | _names("tags")),
     SWAG: (_of_family("choice"), _FILES | {"id_column"}),
     STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
-    PRETRAINING: (_of_family("pretraining"), _names("pretraining")),
+    **{
+        name: (_of_extension(task), frozenset(setting_names(one.of_tasks)))
+        for one in extension.found().values()
+        for name, task in one.tasks.items()
+    },
 }
 _OWN: Mapping[str, _OfSettings] = {
-    **dict.fromkeys(KINDS, (lambda _, settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
     SPAN: (_of_family("span"), _OF_SPANS | {"problem", "id_column"}),
     TAGS: (_of_family("tags"), _FILES | {"problem", "labels", "file_format"} | _names("tags")),
     CHOICE: (_of_family("choice"), _FILES | {"problem", "label_column", "id_column", "file_format"}),
@@ -88,12 +108,17 @@ def register(task: Task) -> None:
 
 def known_names() -> tuple[str, ...]:
     """Returns the names of all tasks; one XNLI language stands for all."""
-    return (*glue.TASKS, "XNLI", "XNLI-en", *_NAMED, CUSTOM, *_registered)
+    return (*GLUE, XNLI, f"{XNLI}-en", *_NAMED, CUSTOM, *_registered)
 
 
 def names_with_labels() -> tuple[str, ...]:
     """Returns the names of the tasks to fine-tune on."""
-    return tuple(name for name in known_names() if name != PRETRAINING)
+    return tuple(name for name in known_names() if not own_command(name))
+
+
+def own_command(name: str) -> str:
+    """The command that alone trains a task without labels, by its canonical name; empty for other tasks."""
+    return _NEW[name].command if name in _NEW else ""
 
 
 def canonical_name(name: str) -> str:
@@ -110,7 +135,7 @@ def canonical_name(name: str) -> str:
 def folder_name(task: str) -> str:
     """Returns the folder name of a task's files: its canonical name, or that of a task with the same files."""
     name, _, _ = task.partition("-")
-    return name if name == XnliTask().name else _FOLDERS.get(task, task)
+    return name if name == XNLI else _FOLDERS.get(task, task)
 
 
 def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:
@@ -122,9 +147,13 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
     if canonical in _registered:
         return _registered[canonical]
     skip = settings.custom.skip_bad_rows
-    if canonical in glue.TASKS:
+    if canonical in GLUE:
+        from bert_tf.tasks import glue
+
         task = glue.TASKS[canonical]
         return dataclasses.replace(task, skip_bad_rows=True) if skip else task
+    from bert_tf.tasks.xnli import XnliTask
+
     return XnliTask(canonical.partition("-")[2] or None, skip)
 
 
@@ -165,3 +194,8 @@ def _of_settings(name: str, problem: str) -> _OfSettings | None:
 
 def _folded(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
+
+
+for _name, _task in _NEW.items():
+    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, SQUAD, SQUAD2, CONLL2003, SWAG, STS_B_VECTORS, CUSTOM)):
+        raise BertError(f"{_task.make}: there is a task {_name} already; correct or uninstall its package")

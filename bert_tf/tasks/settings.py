@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import extension
 from bert_tf.io import files
 from bert_tf.settings import group, replaced, setting, setting_names
 from bert_tf.tasks.custom import NAME, CustomSettings
-from bert_tf.tasks.pretraining.settings import PretrainingSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,12 @@ class SimilaritySettings:
     temperature: float = setting(0.05, "temperature of the loss with --problem=contrastive", lowest=1e-3)
 
 
+ExtensionTaskSettings = dataclasses.make_dataclass(
+    "ExtensionTaskSettings", [(name, Any, group(one.of_tasks)) for name, one in extension.found().items()], frozen=True
+)
+ExtensionTaskSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
@@ -60,7 +66,7 @@ class TaskSettings:
     similarity: SimilaritySettings = group(
         SimilaritySettings, "Vectors (--task_name=custom --problem=similarity or contrastive)"
     )
-    pretraining: PretrainingSettings = group(PretrainingSettings)
+    extensions: Any = group(ExtensionTaskSettings)
 
 
 GROUPS: Mapping[str, type] = {
@@ -68,10 +74,10 @@ GROUPS: Mapping[str, type] = {
     "span": SpanSettings,
     "tags": TagSettings,
     "similarity": SimilaritySettings,
-    "pretraining": PretrainingSettings,
 }
 NAMES = setting_names(TaskSettings)
-PATHS = (*setting_names(TaskSettings, path=True), *setting_names(TaskSettings, paths=True))
+LISTS = setting_names(TaskSettings, paths=True)
+PATHS = (*setting_names(TaskSettings, path=True), *LISTS)
 KEPT = setting_names(TaskSettings, path=False, paths=False, of_one_run=False)  # of its training, a model is used with those
 
 

@@ -20,11 +20,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 from bert_tf.errors import BadRowsError, DataError, EmptyFileError
 from bert_tf.io.documents import DocumentError, NotJsonError, json_value
 from bert_tf.tasks import records, text_lines
+from bert_tf.tasks.names import CSV, INPUT_FORMATS, JSONL, PARQUET, QUOTED_TSV, TSV
 
-TSV, CSV, JSONL = "tsv", "csv", "jsonl"
-FORMATS = (TSV, CSV, JSONL)  # of outputs
-QUOTED_TSV, PARQUET = "quoted_tsv", "parquet"
-INPUT_FORMATS = (*FORMATS, QUOTED_TSV, PARQUET)
 LINES = "text"  # no table: one text per line
 _NAMED_TSV = "a name with .tsv"  # TSV whose quotes nobody vouched for
 _ARRAY = "array"  # JSON lines that are one array of objects

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import cells, tables, text_lines
+from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN, Splits
 from bert_tf.tasks.glue import NLI_LABELS
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 
 FOLDER, TRAIN_FOLDER = "XNLI-1.0", "XNLI-MT-1.0"  # in the archives
-LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 _COLUMNS = ("sentence1", "sentence2", "gold_label", "language")
 _TRAIN_COLUMNS = ("premise", "hypo", "label")
@@ -102,7 +101,7 @@ class XnliTask(Splits):
             label = None if purpose == TEST else cells.known_label(_SPELLINGS.get(row[2], row[2]), NLI_LABELS)
             return SentenceExample(f"{split}-{line - 1}", first, second, label)
 
-        return filter(None, tables.open_table(source, form=tables.TSV).read(columns, example, report))
+        return filter(None, tables.open_table(source, form=names.TSV).read(columns, example, report))
 
     def _parts(self, split: str) -> tuple[str, str | None]:
         """Returns purpose and language from "dev_en", or from "dev" and the task."""
@@ -117,7 +116,7 @@ def _unpacked(folder: Path, archive: str, path: Path) -> Path:
 
 
 def _languages(path: Path) -> list[str]:
-    column = tables.open_table(path, form=tables.TSV).read(["language"], lambda _, row: str(row[0]), report=lambda _: None)
+    column = tables.open_table(path, form=names.TSV).read(["language"], lambda _, row: str(row[0]), report=lambda _: None)
     return sorted(set(column))
 
 

@@ -28,14 +28,11 @@ def check(job: Job) -> RestorePlan:
     """Returns the restore plan; PreflightError has one line per problem, FlagError names a setting."""
     if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
-    if job.settings.inference.calibrates:
-        _check_calibration(job)
     find_target(job.settings.train, job.task)  # before the folder is claimed
     problems = job.weights.problems(trains=TRAIN in job.splits)
-    if job.teacher is not None:
-        from bert_tf.training import distillation
-
-        problems += distillation.problems(job, job.teacher)
+    for part in job.parts.values():
+        problems += part.check(job)
+    _refuse_several_losses(job)
     if TRAIN in job.splits:
         find_metric(job.settings.train, job.task)
         find_loss_options(job.settings.train, job.task)
@@ -53,12 +50,10 @@ def check(job: Job) -> RestorePlan:
     return plan
 
 
-def _check_calibration(job: Job) -> None:
-    from bert_tf.training import calibration
-
-    splits = job.splits[DEV]
-    examples = sum(len(job.examples[split]) for split in splits)
-    calibration.check(job.family, examples, data=", ".join(splits), rules=job.settings.inference.rules)
+def _refuse_several_losses(job: Job) -> None:
+    changing = [name for name, part in job.parts.items() if part.head() is not None]
+    if len(changing) > 1:
+        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
 
 
 def _warn_of_leaks(job: Job) -> None:
@@ -116,19 +111,16 @@ def _of_training(job: Job) -> Iterator[str]:
     examples = job.examples[job.train_split]
     if not isinstance(examples, OnDisk):
         yield from preflight.check_training(examples, job.least_schedule)
-    for phase, prefix in zip(job.phases, ("", "phase2_")):
+    for phase in job.phases:
         yield from preflight.check_batch(
             phase.batch_size,
             replicas=job.machine.replicas,
             micro_batches=train.gradient_accumulation_steps,
             fewest=heads.of(job.task.family.head).fewest_examples,
-            flag=f"{prefix}train_batch_size",
+            flag=f"{phase.prefix}train_batch_size",
         )
     for phase in job.phases[1:]:
-        yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)
-    sampled = job.settings.of_task.pretraining.sampled_softmax
-    if sampled > job.config.vocab_size:
-        yield f"--sampled_softmax={sampled}: the vocabulary has {job.config.vocab_size} words; 0 computes all of them"
+        yield from preflight.check_length(f"{phase.prefix}max_seq_length", phase.max_seq_length, job.config)
     own = run_layout.own_folders(job.output_dir)
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"
@@ -137,17 +129,15 @@ def _of_training(job: Job) -> Iterator[str]:
 def _of_trained(job: Job) -> Iterator[str]:
     family = job.task.family.as_trained(run_folder.trained(job.weights.folder))  # inherited settings may be overridden
     yield from run_folder.misfits(job.weights.folder, family.record())
-    yield from _of_averages(job)
+    yield from _of_average(job)
     if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
         yield f"--target_metric: {job.run_dir} was not evaluated during training (--eval_every_n_steps)"
 
 
-def _of_averages(job: Job) -> Iterator[str]:
-    """Averages are made during training: they can be evaluated later but not changed."""
+def _of_average(job: Job) -> Iterator[str]:
+    """The moving average is made during training: it can be evaluated later but not changed."""
     train, folder = job.settings.train, job.weights.folder
     was = run_folder.trained(folder).get("ema")
     if train.ema is not None and train.ema != was:
         said = "without --ema" if was is None else f"with --ema={was:g}"
         yield f"--ema={train.ema:g}: {folder} was trained {said}; leave the flag out"
-    if train.average_last and not (folder / run_layout.AVERAGE).is_dir():
-        yield f"--average_last={train.average_last}: {folder} was trained without it; leave the flag out"

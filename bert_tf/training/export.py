@@ -12,13 +12,13 @@ from bert_tf import run_layout, versions
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
-from bert_tf.cluster.paths import has_scheme
 from bert_tf.engines.base import step_of
 from bert_tf.errors import DataError, OutputError
 from bert_tf.export.exported import Exported, Labelled, readable_errors
 from bert_tf.export.formats import FORMATS, Format, Target
 from bert_tf.io import atomic, documents, lock
 from bert_tf.io.log_form import log
+from bert_tf.io.paths import has_scheme
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.rows_task import RowsTask

@@ -99,14 +99,16 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
             if outcome.stopped_by is not None:
                 log.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, step)
                 return FineTuned(job, step, outcome.stopped_by)
-            training.keep_average(job, step)
+            for part in job.parts.values() if job.machine.is_chief else ():
+                part.trained(job, step)
         if not job.machine.is_chief:
             log.info("the chief evaluates and predicts; this worker is done")
             return FineTuned(job, step)
         evaluations = inference.evaluate() if actions.do_eval else {}
-        if not job.settings.inference.calibrates:
+        deciding = job.settings.deciding
+        if deciding is None:
             return _predicted(job, inference, step, evaluations, inference.outputs)
-        job, outputs = dataclasses.replace(job, decision=inference.calibrate()), inference.outputs
+        job, outputs = dataclasses.replace(job, decision=inference.decision(job.parts[deciding])), inference.outputs
     with contextlib.closing(Inference(job, plan)) as inference:
         return _predicted(job, inference, step, evaluations, outputs)
 

@@ -24,6 +24,7 @@ from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import results, speed, training
 from bert_tf.training.job import Job, features
+from bert_tf.training.part import Part
 from bert_tf.training.sources import SAMPLE_NOTE
 
 _Mistakes = dict[str, Sequence[Mapping[str, Any]]]  # by split, see `Family.mistakes`
@@ -122,25 +123,16 @@ class Inference:
         return written
 
     @WALL.span(EVALUATION)
-    def calibrate(self) -> Decision:
-        """Fits temperatures to the dev splits, and writes them beside the weights."""
-        from bert_tf.training import calibration
-
+    def decision(self, part: Part) -> Decision:
+        """The decision rule that a part of the run fits."""
         job = self._job
         self._load()
-        examples = [example for split in job.splits[DEV] for example in job.examples[split]]
 
-        def predict(half: Sequence[Any]) -> Any:
-            columns = job.family.features(half, job.weights.tokenizer, job.weights.limits)
-            return self._computed(columns, half, job.settings.inference.eval_batch_size)
+        def predict(examples: Sequence[Any]) -> Any:
+            columns = job.family.features(examples, job.weights.tokenizer, job.weights.limits)
+            return self._computed(columns, examples, job.settings.inference.eval_batch_size)
 
-        data = f"{job.task.name} {', '.join(job.splits[DEV])}"
-        seed, rules = job.settings.train.seed, job.settings.inference.rules
-        found = calibration.calibrate(job.family, predict, examples, data=data, seed=seed, rules=rules)
-        for line in str(found).splitlines():
-            log.info("%s", line)
-        calibration.write(self._checkpoint, found, examples)
-        return found.decision
+        return part.decision(job, predict, self._checkpoint)
 
     def _load(self) -> None:
         """Loads the job's weights once."""

@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -33,13 +33,14 @@ from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.survey import MANY_TRUNCATED
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.fold_task import Part, Whole
+from bert_tf.training.partial_task import PartOfSplit, Whole
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import DataSource, ModelSource
 
-MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the training split, to balance its classes
+if TYPE_CHECKING:
+    from bert_tf.training.part import Part
 
-UNLABELLED = "unlabelled"  # name of the split of --unlabelled
+MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the training split, to balance its classes
 
 _LOSS = "loss"
 _BALANCED = "balanced"
@@ -52,6 +53,7 @@ class PhasePlan(NamedTuple):
     max_seq_length: int  # tokens per row
     batch_size: int  # units per step
     steps: int | None  # None to count epochs
+    prefix: str = ""  # of its flags and keys
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -65,8 +67,8 @@ class Job:
     examples: Mapping[str, Sequence[Example]]  # by split
     machine: Machine
     decision: Decision = PUBLISHED  # of the weights that are evaluated
-    teacher: Trained | None = None
     layers: tuple[int, ...] = ()  # of the checkpoint to start from, if not all
+    parts: Mapping[str, Part] = dataclasses.field(default_factory=dict)  # of extensions
 
     @functools.cached_property
     def family(self) -> Family:
@@ -117,12 +119,10 @@ class Job:
 
     @property
     def phases(self) -> tuple[PhasePlan, ...]:
-        """Phases in order; only pre-training has several."""
-        train, then = self.settings.train, self.settings.of_task.pretraining
-        splits, length = self.splits[TRAIN], self.settings.data.max_seq_length
-        first = PhasePlan(splits[0], length, train.train_batch_size, train.num_train_steps)
-        batch_size, steps = then.phase2_train_batch_size or first.batch_size, then.phase2_num_train_steps
-        return first, *(PhasePlan(split, then.phase2_max_seq_length, batch_size, steps) for split in splits[1:])
+        """Phases in order; only extensions add further ones."""
+        train, length = self.settings.train, self.settings.data.max_seq_length
+        first = PhasePlan(self.train_split, length, train.train_batch_size, train.num_train_steps)
+        return first, *(phase for part in self.parts.values() for phase in part.phases(self, first))
 
     @property
     def least_schedule(self) -> Schedule:
@@ -166,7 +166,7 @@ def features(job: Job, split: str) -> Features:
         _describe(job, split, fixed, examples.longest)
         log.info("%s: %d rows, %.1f tokens on average", split, len(fixed), fixed.lengths.mean())
         return fixed
-    part = examples if isinstance(examples, Part) else None
+    part = examples if isinstance(examples, PartOfSplit) else None
     whole = part.whole if part else Whole(split, examples, job.output_dir / run_layout.FEATURES)
     trains = split in job.splits.get(TRAIN, ())
     truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows

@@ -60,14 +60,14 @@ def fitted(job: Job, memory: int | None) -> Job:
     steps = job.least_schedule.steps + sum(phase.steps or 0 for phase in job.phases[1:])
     if run.last_step(job.output_dir) >= steps:  # nothing is left to train
         return job
-    for phase, prefix in zip(job.phases, ("", "phase2_")):
+    for phase in job.phases:
         of_phase = {"train_batch_size": phase.batch_size, "max_seq_length": phase.max_seq_length}
         part = dataclasses.replace(job, settings=job.settings.replaced(of_phase))
         lengths = _lengths(part, phase.split)
         options = _options(part, lengths, hosted=bool(place))
         if job.settings.train.fit_memory:
             part, options = _in_parts(part, options, lengths, memory)
-        _check(part, options, lengths, memory, flag=f"--{prefix}train_batch_size")
+        _check(part, options, lengths, memory, flag=f"--{phase.prefix}train_batch_size")
         pieces = part.settings.train.gradient_accumulation_steps
         if pieces != job.settings.train.gradient_accumulation_steps:
             job = dataclasses.replace(job, settings=job.settings.replaced({"gradient_accumulation_steps": pieces}))

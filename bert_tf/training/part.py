@@ -2,37 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.estimator.run import Hook
+from bert_tf.features.columns import TrainingRows
 from bert_tf.modeling.heads.base import Head
-from bert_tf.tasks.base import Family
-from bert_tf.training.job import Job
+from bert_tf.tasks.base import Example, Family
+from bert_tf.tasks.decision import Decision
+from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.job import Job, PhasePlan
+
+Predict = Callable[[Sequence[Example]], Any]
 
 
 class Part:
-    """An extension's part in a run, see `bert_tf.extension`; every method has a default that adds nothing."""
+    """An extension's part in a run, see `bert_tf.extension`; every method has a default that adds nothing.
+
+    The methods are called in this order, `phases` and `head` several times; only `check`, `head` and `decision` without
+    training, too.
+    """
+
+    labels: Sequence[str] | None = None  # of the data, if they are known before it is read
+    dropout = True  # whether the model is trained with it
 
     def __init__(self, settings: Any) -> None:
-        """`settings`: of the extension's class."""
+        """`settings`: of the extension's class; later, the recipe's are among them."""
         self.settings = settings
 
-    def recipe(self, family: Family) -> Mapping[str, float | str] | None:
-        """Values of settings that nobody gave, instead of the recipe that the run would have; None leaves that."""
-        del family
+    def complete(self, config: FineTuneConfig, environment: Mapping[str, str]) -> FineTuneConfig:
+        """Returns the configuration with settings that follow from this part's, before files are read."""
+        del environment
+        return config
+
+    def recipe(self, family: Family, examples: Sequence[Example]) -> Mapping[str, float | str] | None:
+        """Values of settings that nobody gave, instead of the recipe that the run would have; None leaves that.
+
+        `examples` are those of the training split.
+        """
+        del family, examples
         return None
 
-    def check(self, job: Job) -> None:
-        """Raises FlagError, or warns, when the data are read."""
+    def within_positions(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
+        """Returns the configuration with lengths of this part, unless they are given, limited to the model's positions."""
+        del positions
+        return config
+
+    def layers(self, count: int) -> tuple[int, ...]:
+        """Layers of the checkpoint, which has `count`, that the model starts from; none for all."""
+        del count
+        return ()
+
+    def further_examples(self, examples: Sequence[Example], seed: int) -> Mapping[str, Sequence[Any]]:
+        """Further rows to learn from, by a name of their own; `examples` are those of the training split."""
+        del examples, seed
+        return {}
+
+    def phases(self, job: Job, first: PhasePlan) -> Sequence[PhasePlan]:
+        """Further phases of the training, in the same schedule; `first` is that of all runs."""
+        del job, first
+        return ()
+
+    def check(self, job: Job) -> Iterable[str]:
+        """Yields problems, one line each; may raise FlagError, or warn."""
+        del job
+        return ()
+
+    def recorded(self, job: Job) -> Mapping[str, Any]:
+        """What determines the run besides settings, for its record."""
+        del job
+        return {}
+
+    def repeated(self, job: Job) -> Mapping[str, Any]:
+        """Settings of the command that repeats the run, besides those that determine it; None for those to leave out."""
+        del job
+        return {}
+
+    def claimed(self, job: Job) -> None:
+        """Called when the output folder is the run's, before the training."""
+
+    def rows(self, job: Job, rows: TrainingRows) -> TrainingRows:
+        """Returns the rows to train on, with more columns, or followed by more rows."""
+        del job
+        return rows
 
     def head(self) -> Callable[[Head], Head] | None:
-        """What wraps the head in training, to change its loss; only one part of a run may, and none in distillation."""
+        """What wraps the head in training, to change its loss; only one part of a run may."""
 
     def hooks(self, job: Job) -> Sequence[Hook]:
         """Hooks of the training, on the chief."""
         del job
         return ()
 
-    def claimed(self, job: Job) -> None:
-        """Called when the output folder is the run's, before the training."""
+    def trained(self, job: Job, step: int) -> None:
+        """Called on the chief when the training has reached its last step, before the evaluation."""
+
+    def decision(self, job: Job, predict: Predict, checkpoint: str) -> Decision:
+        """Fits the decision rule of the model, after the evaluation, if the extension `decides`.
+
+        `predict` returns the predictions of examples by the published rule.
+        """
+        raise NotImplementedError

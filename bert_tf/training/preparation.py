@@ -20,7 +20,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
-from bert_tf.settings import setting_names, values_of
+from bert_tf.settings import setting_names
 from bert_tf.tasks import corrections
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
 from bert_tf.tasks.custom import SKIP
@@ -29,72 +29,54 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 from bert_tf.tokenization.library import word_pieces
-from bert_tf.training.fine_tune_config import DISTILL, ExtensionSettings, FineTuneConfig
-from bert_tf.training.fold_task import FoldTask
-from bert_tf.training.job import UNLABELLED, Job
-from bert_tf.training.recipes import dropped_recipe, flags, with_recipe
+from bert_tf.training.fine_tune_config import ExtensionSettings, FineTuneConfig
+from bert_tf.training.job import Job
+from bert_tf.training.part import Part
+from bert_tf.training.partial_task import PartialTask
+from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
 
 _OF_TEXTS = setting_names(TextSettings)
-_LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
 _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionSettings, of_training=True))
 
 
 @WALL.span(DATA)
 def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[str, str], task: Task | None = None) -> Job:
     """Reads the files and logs where each part came from; `task` replaces the task of the settings."""
-    found = None if settings.actions.do_train else find_trained(settings, environment, task)
-    record: Mapping[str, Any] = {}
-    if found:
-        record = run_folder.trained(found[1])
-        settings = _as_trained(settings, found[0], record)
-    distills = settings.program == DISTILL and settings.actions.do_train
-    teacher = None
-    if distills:
-        from bert_tf.training import distillation
-
-        teacher = distillation.find_teacher(settings, environment)
-        record = teacher.record
-        settings = settings.replaced({"init_checkpoint": settings.model.init_checkpoint or teacher.prefix})
-    task, data = find_task(settings, task, record, environment)
+    trained = None if settings.actions.do_train else find_trained(settings, environment, task)
+    record: Mapping[str, Any] = run_folder.trained(trained[1]) if trained else {}
+    settings = _as_trained(settings, trained[0], record) if trained else settings
+    parts = settings.parts()
+    learning = {} if trained else parts
+    for part in learning.values():
+        settings = part.complete(settings, environment)
+    labels = next((part.labels for part in learning.values() if part.labels), record.get("labels"))
+    task, data = find_task(settings, task, labels, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    found_examples = read_examples(task, data, [split for names in splits.values() for split in names], settings)
-    learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
-    source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
-    settings, chosen = with_recipe(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
-    settings = settings if found else _within_positions(settings, source)
-    _log_origins(settings, task, data, source, chosen)
-    weights = _weights(settings, source, found, chosen)
-    layers: tuple[int, ...] = ()
-    if teacher is not None and "init_checkpoint" not in settings.given:
-        layers = settings.distillation.layers(teacher.config.num_hidden_layers)
-        config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
-        weights = dataclasses.replace(weights, config=config, folder=settings.output.folder)
-    read = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
-    settings = settings.replaced(read)
-    examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
-    if teacher is not None:
-        settings = distillation.with_recombined(settings, task.family, examples[splits[TRAIN][0]])
-        more = distillation.more_examples(settings, teacher, examples[splits[TRAIN][0]])
-        if more:
-            examples[UNLABELLED] = more
-    decision = Decision.of(weights.record) if found and not settings.inference.calibrates else PUBLISHED
-    job = Job(settings, task, data, source, weights, splits, examples, machine, decision, teacher, layers)
-    _check_parts(job)
+    read = read_examples(task, data, [split for names in splits.values() for split in names], settings)
+    may_be_new = not trained and any(isinstance(of_split, Unopened) for of_split in read.values())
+    source = find_model(settings.model, environment=environment, may_be_new=may_be_new)
+    to_train_on = [] if trained else read[splits[TRAIN][0]]
+    origins = {"default_checkpoint": source.is_default, "sample_data": data.is_sample}
+    recipe = recipe_of(settings, task.family, parts=learning, examples=to_train_on, **origins)
+    settings = settings.replaced(recipe.values)
+    for name, part in parts.items():
+        part.settings = getattr(settings.extensions, name)
+    settings = settings if trained else _within_positions(settings, source, learning.values())
+    _log_origins(settings, task, data, source, recipe)
+    weights = _weights(settings, source, trained, recipe.values)
+    weights, layers = _with_layers(weights, settings, learning.values())
+    of_texts = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
+    settings = settings.replaced(of_texts)
+    examples = {split: _opened(of_split, settings, weights) for split, of_split in read.items()}
+    for part in learning.values():
+        examples.update(part.further_examples(to_train_on, settings.train.seed))
+    decision = Decision.of(weights.record) if trained and settings.deciding is None else PUBLISHED
+    job = Job(settings, task, data, source, weights, splits, examples, machine, decision, layers, parts)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
-
-
-def _check_parts(job: Job) -> None:
-    """Checks what extensions add to a run; FlagError if several would change its loss, as a teacher does."""
-    parts = job.settings.parts
-    for part in parts.values():
-        part.check(job)
-    changing = [name for name, part in parts.items() if part.head() is not None] + ["distill"] * (job.teacher is not None)
-    if len(changing) > 1:
-        raise FlagError(f"{' and '.join(changing)} change the loss: leave the settings of all but one out")
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
@@ -114,12 +96,12 @@ def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings:
 
 
 def find_task(
-    settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
+    settings: FineTuneConfig, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
-    if isinstance(given, FoldTask):
+    if isinstance(given, PartialTask):
         return given, given.data
     if given is None:
-        task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))
+        task = get_task(settings.data.task_name or "", settings.of_task, labels)
         return task, find_data(task, settings.data.data_dir, environment=environment)
     folder = settings.data.data_dir
     return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
@@ -135,14 +117,24 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Pa
     return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
 
 
-def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTuneConfig:
+def _with_layers(weights: Trained, settings: FineTuneConfig, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
+    """The model of the layers of the checkpoint that a part starts from, and their numbers; none for all layers."""
+    layers = next((some for part in parts if (some := part.layers(weights.config.num_hidden_layers))), ())
+    if not layers:
+        return weights, ()
+    config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
+    return dataclasses.replace(weights, config=config, folder=settings.output.folder), layers
+
+
+def _within_positions(settings: FineTuneConfig, source: ModelSource, parts: Iterable[Part]) -> FineTuneConfig:
     """Limits rows to the model's positions unless a flag sets their length."""
     most = BertConfig.from_json_file(source.config).max_position_embeddings
-    lengths = {**values_of(settings.data), **values_of(settings.of_task.pretraining)}
-    shorter = {name: most for name in _LENGTHS - settings.given if lengths[name] > most}
-    if "max_seq_length" in shorter:
+    if "max_seq_length" not in settings.given and settings.data.max_seq_length > most:
         log.info("--max_seq_length=%d: the model has no more positions", most)
-    return settings.replaced(shorter)
+        settings = settings.replaced({"max_seq_length": most})
+    for part in parts:
+        settings = part.within_positions(settings, most)
+    return settings
 
 
 def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:
@@ -159,20 +151,16 @@ def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, we
     )
 
 
-def _log_origins(
-    settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, chosen: Mapping[str, float | str]
-) -> None:
+def _log_origins(settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, recipe: Recipe) -> None:
     place = data.folder if data.has_folder else "files that are named"
     log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
-    if chosen:
-        default = "of distillation" if settings.program == DISTILL else "for the default checkpoint"
-        of_parts = [name for name, part in settings.parts.items() if part.recipe(task.family) is not None]
-        log.info("recipe %s: %s", f"of --{of_parts[0]}" if of_parts else default, flags(chosen))
+    if recipe.values:
+        log.info("recipe %s: %s", recipe.origin, flags(recipe.values))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
-    dropped = dropped_recipe(settings) if own and own.get("kind") == PRETRAINING else {}
+    dropped = dropped_recipe(settings, recipe) if own and own.get("kind") == PRETRAINING else {}
     if dropped:
         log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
     named = "--output_dir" if "output_dir" in settings.given else "default"
@@ -182,7 +170,8 @@ def _log_origins(
 def _purposes(settings: FineTuneConfig) -> list[str]:
     """Purposes to read; dev also if it is evaluated during training."""
     actions = settings.actions
-    evaluates = actions.do_eval or settings.inference.calibrates or (actions.do_train and settings.train.eval_every_n_steps > 0)
+    during_training = actions.do_train and settings.train.eval_every_n_steps > 0
+    evaluates = actions.do_eval or settings.deciding is not None or during_training
     wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
     return [purpose for purpose, do in wanted.items() if do]
 

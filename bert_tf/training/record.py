@@ -12,29 +12,19 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import home, versions
-from bert_tf.batch.trained import Trained
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
-from bert_tf.settings import setting_names, settings_of, values_of
+from bert_tf.settings import changed, setting_names, settings_of, values_of
 from bert_tf.tasks.base import DEV, Family
-from bert_tf.tasks.pretraining.settings import LISTS
+from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
-from bert_tf.tasks.sentence.example import KINDS, TEXTS
-from bert_tf.tasks.settings import KEPT, NAMES, PATHS
-from bert_tf.training.fine_tune_config import (
-    DISTILL,
-    DISTILL_SETTINGS,
-    FINE_TUNE,
-    PRETRAIN,
-    PRETRAIN_SETTINGS,
-    ExtensionSettings,
-    FineTuneConfig,
-)
-from bert_tf.training.fold_task import FoldTask
-from bert_tf.training.job import UNLABELLED, Job
+from bert_tf.tasks.sentence.example import TEXTS
+from bert_tf.tasks.settings import KEPT, LISTS, NAMES, PATHS
+from bert_tf.training.fine_tune_config import FINE_TUNE, ExtensionSettings, FineTuneConfig
+from bert_tf.training.job import Job
+from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.settings import (
     POLYNOMIAL,
-    DistillSettings,
     RowSettings,
     SpeedSettings,
     TextSettings,
@@ -42,19 +32,11 @@ from bert_tf.training.settings import (
 )
 from bert_tf.training.sources import SAMPLE_NOTE
 
-_PROGRAMS = {
-    FINE_TUNE: ("python", "run_classifier.py"),
-    **{program: ("python", "-m", "bert_tf", program) for program in (PRETRAIN, DISTILL)},
-}
-_ROWS = {PRETRAIN: PRETRAIN_SETTINGS, DISTILL: DISTILL_SETTINGS}
-_FLAGS = {program: frozenset(row.name for row in rows) for program, rows in _ROWS.items()}
-_SECOND = "phase2_"  # prefix of the settings of a second phase
+_WORDS = setting_names(ExtensionSettings, positional=True)  # of a command, before its flags
 _CORRECTIONS = setting_names(RowSettings, path=True)
-_DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, DistillSettings, ExtensionSettings, determines=True))
+_DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, ExtensionSettings, determines=True))
 _RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True))  # they already have their effect
-_ADDED_LATER = {
-    row.name: row.default for row in settings_of(TrainSettings, DistillSettings, ExtensionSettings) if row.added_later
-}
+_ADDED_LATER = {row.name: row.default for row in settings_of(TrainSettings, ExtensionSettings) if row.added_later}
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -69,7 +51,7 @@ def make_record(job: Job) -> dict[str, Any]:
             **_texts(job),
         },
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": command(job) if job.data.has_command and not isinstance(job.task, FoldTask) else "",
+        "command": command(job) if job.data.has_command and not isinstance(job.task, PartialTask) else "",
         run_folder.MACHINE: {
             "strategy": plan.strategy,
             "devices": plan.devices,
@@ -100,10 +82,10 @@ def _determining(job: Job) -> dict[str, Any]:
         "train_examples_sha256": job.digest(job.train_split),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
-    if job.teacher is not None:
-        determining.update(_distillation(job, job.teacher))
+    for part in job.parts.values():
+        determining.update(part.recorded(job))
     for phase in job.phases[1:]:
-        determining[f"{_SECOND}examples_sha256"] = job.digest(phase.split)
+        determining[f"{phase.prefix}examples_sha256"] = job.digest(phase.split)
     for name in _CORRECTIONS:
         path = getattr(settings.data, name)
         if path is not None:
@@ -111,13 +93,6 @@ def _determining(job: Job) -> dict[str, Any]:
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
     return determining
-
-
-def _distillation(job: Job, teacher: Trained) -> dict[str, Any]:
-    asked = values_of(job.settings.distillation)
-    asked = {name: value for name, value in asked.items() if name in _DETERMINING and _is_recorded(name, value)}
-    more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
-    return {**asked, "teacher_sha256": teacher.digest, "teacher_layers": list(job.layers), **more}
 
 
 def command(job: Job) -> str:
@@ -140,35 +115,27 @@ def command(job: Job) -> str:
         **{name: value for name, value in _of_extensions(settings).items() if name in _DETERMINING},
         **_unresolved(settings.speed),
         **values_of(settings.actions),
-        **_taught(job),
+        **{name: value for part in job.parts.values() for name, value in part.repeated(job).items()},
         **{name: value for name, value in values_of(settings.devices).items() if name in settings.given},
     }
-    if job.layers:
-        del repeat["init_checkpoint"], repeat["bert_config_file"], repeat["vocab_file"]
-    program = _PROGRAMS[settings.program] if home.clone() else ("bert-tf", settings.program)
-    program = (*program, str(job.teacher.prefix)) if job.teacher else program
-    flags = {name: value for name, value in repeat.items() if value is not None and _is_flag(name, job)}
-    return shlex.join([*program, *(f"--{name}={value}" for name, value in flags.items())])
+    takes = settings.program.flags
+    given = {name: value for name, value in repeat.items() if value is not None and name in takes}
+    words = [str(given.pop(name)) for name in _WORDS if name in given]
+    return shlex.join([*_program(settings.program.name), *words, *(f"--{name}={value}" for name, value in given.items())])
 
 
-def _taught(job: Job) -> dict[str, Any]:
-    """Settings of distillation, without the teacher, which is a word of the command."""
-    if job.teacher is None:
-        return {}
-    values = {**values_of(job.settings.distillation), "teacher": None}
-    named = {name: values[name] for name in setting_names(DistillSettings, path=True) if values[name]}
-    return {**values, **{name: _absolute(path, several=False) for name, path in named.items()}}
-
-
-def _is_flag(name: str, job: Job) -> bool:
-    """Whether the job's program takes the setting and it has an effect there."""
-    if name.startswith(_SECOND) and len(job.phases) == 1:
-        return False
-    return job.settings.program == FINE_TUNE or name in _FLAGS[job.settings.program]
+def _program(name: str) -> tuple[str, ...]:
+    if not home.clone():
+        return "bert-tf", name
+    return ("python", "run_classifier.py") if name == FINE_TUNE.name else ("python", "-m", "bert_tf", name)
 
 
 def _of_extensions(settings: FineTuneConfig) -> dict[str, Any]:
-    return {name: value for name, value in values_of(settings.extensions).items() if _is_recorded(name, value)}
+    """Those that differ from their defaults, and all of the extension whose command trains."""
+    values: dict[str, Any] = {}
+    for name, asked in settings.asked.items():
+        values.update(values_of(asked) if settings.is_own(name) else changed(asked))
+    return {name: value for name, value in values.items() if _is_recorded(name, value)}
 
 
 def _of_texts(settings: FineTuneConfig) -> dict[str, Any]:

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from pathlib import Path
 from typing import ClassVar
 
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.config import MOST_LAYERS
 from bert_tf.engines.names import INT8, NAMES, TENSORFLOW
-from bert_tf.errors import FlagError
 from bert_tf.io import files
-from bert_tf.io.documents import LARGEST_SETTING
 from bert_tf.io.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
 from bert_tf.runtime.settings import DeviceSettings
@@ -29,11 +26,6 @@ SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 _PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), float32 (strict), tf32, bfloat16, float16"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
-_MOST_SEEDS = 1000
-
-# Of distillation, measured in docs/distillation.md.
-FEW_TEXTS = 5000  # training rows below which a student needs more texts
-RECOMBINED = 5  # pairs made for each row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,50 +156,6 @@ class UpdateSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class SeedSettings:
-    seeds: str | None = setting(
-        None,
-        "several seeds: 1-5, or 1,3,7-9; runs in OUTPUT_DIR/seed-N, summary in seeds.tsv",
-        resolved=True,
-        check=lambda text: seed_numbers(text),
-    )
-    slots: int | None = training_setting(
-        None,
-        "with --seeds or --folds: runs at a time; default: one for each GPU, or for each core with 4 GB of memory",
-        lowest=1,
-        highest=1000,
-        resolved=True,
-    )
-
-    @functools.cached_property
-    def seed_numbers(self) -> tuple[int, ...]:
-        """Parsed `seeds`; empty for a single seed."""
-        return () if self.seeds is None else seed_numbers(self.seeds)
-
-
-@dataclasses.dataclass(frozen=True)
-class FoldSettings:
-    folds: int | None = training_setting(
-        None,
-        "cross-validate the training split: runs in OUTPUT_DIR/fold-N, summary in folds.tsv",
-        lowest=2,
-        highest=100,
-        resolved=True,
-        of_labels=True,
-    )
-    group_column: str | None = training_setting(
-        None, "with --folds: rows with the same value in this column stay in one fold", resolved=True, of_labels=True
-    )
-    folds_only: bool = training_setting(False, "with --folds: no final model of all rows", resolved=True, of_labels=True)
-    folds_average: bool = training_setting(
-        False,
-        "with --folds: instead of a final model, evaluate and predict with the mean of the outputs of the folds' models",
-        resolved=True,
-        of_labels=True,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class SavingSettings:
     """What is saved and logged; changes nothing that is learned."""
 
@@ -222,15 +170,12 @@ class SavingSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class AverageSettings:
+class MovingAverageSettings:
     ema: float | None = learned_setting(
         None,
         "decay of an exponential moving average of the weights, such as 0.999; saved in OUTPUT_DIR/ema and evaluated too",
         above=0.0,
         below=1.0,
-    )
-    average_last: int = training_setting(
-        0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
     )
 
 
@@ -252,91 +197,14 @@ class SelectionSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainSettings(SelectionSettings, AverageSettings, SavingSettings, FoldSettings, SeedSettings, UpdateSettings):
+class TrainSettings(SelectionSettings, MovingAverageSettings, SavingSettings, UpdateSettings):
     """All of a training; the fields are in the order of the bases, last first."""
 
 
 @dataclasses.dataclass(frozen=True)
-class DistillSettings:
-    teacher: str | None = setting(
-        None,
-        "folder of the teacher's run, or its checkpoint",
-        positional=True,
-        required=True,
-        refuse_missing=refuse_missing_model,
-    )
-    student_layers: int | None = setting(
-        None, "layers of the student; default: half of the teacher's", lowest=1, highest=MOST_LAYERS
-    )
-    teacher_layers: str | None = learned_setting(
-        None, "layers of the teacher that the student starts from, such as 0,2,5; default: evenly spaced, with the last"
-    )
-    unlabelled: str | None = setting(
-        None,
-        "file of more texts to learn from, as predict reads it; labels are not used",
-        path=True,
-        refuse_missing=files.refuse_missing,
-    )
-    recombine: int | None = learned_setting(
-        None,
-        "for tasks on pairs: pairs of the training texts in other combinations to learn from, for each row;"
-        f" default: {RECOMBINED} for fewer than {FEW_TEXTS:,} rows without --unlabelled, else 0",
-        lowest=0,
-        highest=100,
-        added_later=True,
-    )
-    distill_temperature: float = learned_setting(2.0, "temperature of the teacher's probabilities", lowest=0.1)
-    output_weight: float = learned_setting(1.0, "weight of the teacher's outputs in the loss", lowest=0.0)
-    label_weight: float = learned_setting(0.0, "weight of the labels", lowest=0.0)
-    state_weight: float = learned_setting(30.0, "weight of the token vectors before the last layer; 0: off", lowest=0.0)
-    relation_weight: float = learned_setting(
-        0.0, "weight of the attention relations of the last layer (MiniLMv2); 0: off", lowest=0.0
-    )
+class InferenceSettings:
+    """Of evaluation and prediction."""
 
-    @property
-    def compares_states(self) -> bool:
-        """Whether vectors within the encoder are compared, which dropout would make differ."""
-        return self.state_weight > 0 or self.relation_weight > 0
-
-    def layers(self, of_teacher: int) -> tuple[int, ...]:
-        """Layers of the teacher that the student starts from, in order."""
-        if self.teacher_layers is not None:
-            return layer_numbers(self.teacher_layers, of_teacher)
-        count = self.student_layers or -(-of_teacher // 2)
-        if count > of_teacher:
-            raise FlagError(f"--student_layers={count}: the teacher has {of_teacher} layers")
-        return tuple(of_teacher * (number + 1) // count - 1 for number in range(count))
-
-
-@dataclasses.dataclass(frozen=True)
-class RuleSettings:
-    threshold: str | None = setting(
-        None, "threshold of two classes, or of each of several labels: f1, precision:0.95, recall:0.9 or cost:FILE"
-    )
-    abstain: str | None = setting(
-        None, "give no label for improbable classes: coverage:0.9 (share with a label), risk:0.02 (share of errors), below:0.7"
-    )
-    sets: float | None = setting(None, "give sets of classes that contain the true one in this share of examples, such as 0.9")
-
-    def __post_init__(self) -> None:
-        from bert_tf.training import decision_rules  # NumPy
-
-        decision_rules.check(self.threshold, self.abstain, self.sets)
-
-
-@dataclasses.dataclass(frozen=True)
-class CalibrationSettings:
-    calibrate: bool = setting(False, "fit temperatures on half of the dev split, so that probabilities match accuracy")
-    rules: RuleSettings = group(RuleSettings)
-
-    @property
-    def calibrates(self) -> bool:
-        """Other rules are chosen by calibrated probabilities."""
-        return self.calibrate or self.rules != RuleSettings()
-
-
-@dataclasses.dataclass(frozen=True)
-class BatchSettings:
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
@@ -344,11 +212,6 @@ class BatchSettings:
         None, "batch size per device for prediction", lowest=1, highest=MOST_EXAMPLES, of_labels=True
     )
     submission_zip: bool = setting(False, "write submission.zip for the GLUE server", of_labels=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class InferenceSettings(CalibrationSettings, BatchSettings):
-    """Evaluation, prediction and the rules for answers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -395,32 +258,6 @@ class OutputSettings:
     def folder(self) -> Path:
         """`output_dir`, which `configured` always sets."""
         return Path(self.output_dir or "")
-
-
-def layer_numbers(text: str, layers: int) -> tuple[int, ...]:
-    """Parses --teacher_layers, such as 0,2,5."""
-    given = [part.strip() for part in text.split(",")]
-    numbers = [int(part) if re.fullmatch(r"\d{1,4}", part, re.ASCII) else layers for part in given]
-    if max(numbers) >= layers or sorted(set(numbers)) != numbers:
-        raise FlagError(f"--teacher_layers={text}: give numbers from 0 to {layers - 1} in rising order, as 0,{layers - 1}")
-    return tuple(numbers)
-
-
-def seed_numbers(text: str) -> tuple[int, ...]:
-    """Parses --seeds, such as 1,3,7-9; FlagError for duplicates, too many or too large numbers."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if not first <= last <= LARGEST_SETTING:
-            known = f"numbers up to {LARGEST_SETTING} with commas, or 1-5"
-            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write {known}")
-        if len(seeds) + last - first >= _MOST_SEEDS:
-            raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
-        seeds += range(first, last + 1)
-    if len(set(seeds)) < len(seeds):
-        raise FlagError(f"--seeds={text}: a seed is named twice")
-    return tuple(seeds)
 
 
 def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.restore import RestorePlan
-from bert_tf.estimator import describe, kept, run, run_folder
+from bert_tf.estimator import describe, run, run_folder
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
@@ -22,7 +20,7 @@ from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.inputs.pipeline import Phase, Schedule
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.modeling.heads.base import Head, LossOptions
+from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -31,7 +29,7 @@ from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
-from bert_tf.training import extension, speed
+from bert_tf.training import longer, speed
 from bert_tf.training.job import Job, features, training_rows
 from bert_tf.training.record import make_record
 from bert_tf.training.settings import TrainSettings
@@ -43,14 +41,16 @@ def train(
     """Claims the output folder and trains; `make_forward` serves intermediate evaluations, see `EvaluationPlan`."""
     settings, machine = job.settings.train, job.machine
     with WALL.span(DATA):
-        record = extension.extended(job, make_record(job))
-        begin = extension.begin(record)
+        record = longer.extended(job, make_record(job))
+        begin = longer.begin(record)
         if machine.is_chief:
             _claim(job, record)
         else:
             run_folder.await_claim(job.output_dir, record)
     labelled = training_rows(job, job.train_split)
-    columns, around = _around(job, labelled)
+    columns = labelled
+    for part in job.parts.values():
+        columns = part.rows(job, columns)
     schedule, then = job.schedule(columns.units), _then(job)
     steps = schedule.steps + sum(phase.schedule.steps for phase in then)
     if machine.is_chief:
@@ -75,8 +75,8 @@ def train(
         seed=settings.seed,
         optimization=_optimization(job, steps, begin),
         check_replicas=check_every > 0,
-        around=around,
-        dropout=job.teacher is None or not job.settings.distillation.compares_states,
+        around=next((around for part in job.parts.values() if (around := part.head()) is not None), None),
+        dropout=all(part.dropout for part in job.parts.values()),
     )
     training = run.Training(
         schedule,
@@ -94,22 +94,13 @@ def train(
     )
     watchers: list[run.Hook] = []
     if machine.is_chief:
-        watchers += [hook for part in job.settings.parts.values() for hook in part.hooks(job)]
+        watchers += [hook for part in job.parts.values() for hook in part.hooks(job)]
         watchers.append(describe.VariablesHook(job.output_dir, plan.loaded))
     watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) if plan.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
         return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
-
-
-def _around(job: Job, labelled: TrainingRows) -> tuple[TrainingRows, Callable[[Head], Head] | None]:
-    """Returns rows to train on, and what a teacher or an extension adds to the head."""
-    if job.teacher is not None and isinstance(labelled, Features):
-        from bert_tf.training import distillation
-
-        return distillation.taught(job, job.teacher, labelled)
-    return labelled, next((around for part in job.settings.parts.values() if (around := part.head()) is not None), None)
 
 
 def _then(job: Job) -> tuple[Phase, ...]:
@@ -126,24 +117,6 @@ def _loss_options(job: Job, rows: TrainingRows) -> LossOptions:
     return job.loss_options(rows) if isinstance(rows, Features) else LossOptions()
 
 
-def keep_average(job: Job, step: int) -> None:
-    """Keeps the mean of the run's last checkpoints (--average_last), only of those saved regardless of interruptions."""
-    train = job.settings.train
-    if not train.average_last or not job.machine.is_chief:
-        return
-    every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
-    due = {due for steps in every for due in range(steps, step, steps)}
-    prefixes = [
-        os.fspath(job.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, saved))
-        for saved in sorted({*due, step})[-train.average_last :]
-    ]
-    there = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
-    if len(there) < train.average_last:
-        log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", train.average_last, len(there))
-    average = kept.keep_mean(job.output_dir, there, step)
-    log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), average)
-
-
 def forward_model(job: Job) -> Model:
     execution = speed.execution(job.settings.speed, job.machine, recompute=job.settings.train.recompute)
     tokens = job.settings.data.max_seq_length
@@ -156,7 +129,7 @@ def _claim(job: Job, record: Mapping[str, Any]) -> None:
     for name, text in job.vocabulary.files().items():
         atomic.write_text(job.output_dir / name, text)
     atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
-    for part in job.settings.parts.values():
+    for part in job.parts.values():
         part.claimed(job)
 
 

@@ -188,7 +188,7 @@ FLOATS = "(known: bfloat16, default, float16, float32, tf32)"
         ("MRPC glue", "unexpected argument 'MRPC'; flags are written --name=value"),
         ("-- glue", "unexpected argument 'glue'; flags are written --name=value"),
         ("--nodo_eval", "nothing to do: at least one of --do_train, --do_eval and --do_predict"),
-        ("--task_name=pretraining", "text without labels has a command of its own, python -m bert_tf pretrain"),
+        ("--task_name=pretraining", "--task_name=Pretraining has a command of its own: python -m bert_tf pretrain"),
         *(
             (argument, f"{argument.partition('=')[0]}: there is no TPU here, only GPUs and the CPU of this machine; leave")
             for argument in ("--use_tpu", "--use_tpu=true", "--master=grpc://10.0.0.1:8470")

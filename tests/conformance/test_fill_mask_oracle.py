@@ -19,7 +19,7 @@ from bert_tf.config import BertConfig
 from bert_tf.export.exported import Exported
 from bert_tf.export.huggingface import writer
 from bert_tf.export.options import ExportOptions
-from bert_tf.filling import WordFiller
+from bert_tf.extensions.fill_mask.filler import WordFiller
 from bert_tf.tasks import families
 from bert_tf.tasks.rows_task import RowsTask
 from tests.batch.runs import inference

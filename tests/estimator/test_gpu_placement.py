@@ -22,7 +22,7 @@ from bert_tf.optimization.parts import LayerDecay
 from bert_tf.profiling.timing.diagnosis import Setting
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.runtime.placement import device_function, parse, whole
-from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.names import KINDS
 from tests.estimator import gpu_placement, wide
 from tests.estimator.gpu_placement import Copies
 from tests.labelled import label_ids, relabelled

@@ -41,14 +41,48 @@ def test_nothing_else_changes_without_it(name, expected, tmp_path):
     assert train(tmp_path, tmp_path) == expected
 
 
+def copied(folder: Path, without: str) -> Path:
+    """A copy of the package without an extension."""
+    shutil.copytree(PACKAGE, folder / "bert_tf", ignore=shutil.ignore_patterns("__pycache__", "sample"))
+    shutil.rmtree(folder / "bert_tf" / "extensions" / without)
+    return folder
+
+
+@pytest.mark.several_machines
+def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
+    package, project = copied(tmp_path / "package", "sweep"), tiny.write_project(tmp_path / "project")
+    flags = project.flags(tmp_path / "out", do_train=True, do_eval=True, num_train_steps=2, seeds="1-2")
+    done = copies.run(package, "fine-tune", *flags)
+    assert (done.returncode, len((tmp_path / "out" / "seeds.tsv").read_text().splitlines())) == (0, 3)
+    assert "Seed 2, 2 of 2" in done.stderr
+    done = copies.run(package, "fine-tune", *flags, "--slots=2")
+    assert (done.returncode, done.stderr.splitlines()[-1].partition(":")[0]) == (2, "error")
+    assert "--slots=2 needs the extension sweep" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("series", "reproduce gtx1060"), ("pretrain", "vocabulary show x"), ("pretrain", "vocabulary --help")]
+)
+def test_what_another_one_needs_is_one_line(name, command, tmp_path):
+    done = copies.run(copied(tmp_path, name), *command.split())
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert f"error: {command.split()[0]} needs the extension {name}" in done.stderr
+
+
+def test_without_cluster_there_is_no_beam(tmp_path):
+    told = copies.run(copied(tmp_path, "cluster"), "predict", "--help=all").stdout
+    assert "--checkpoint" in told
+    assert "--beam" not in told
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
-    shutil.copytree(PACKAGE, tmp_path / "bert_tf", ignore=shutil.ignore_patterns("__pycache__", "sample"))
-    shutil.rmtree(tmp_path / "bert_tf" / "extensions" / name)
+    copied(tmp_path, name)
     one = extension.found()[name]
-    told = copies.run(tmp_path, "fine-tune", "--help=all").stdout
+    told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve"))
     assert "--task_name" in told
-    for row in settings_of(one.settings):
+    assert "--workers" in told
+    for row in settings_of(one.settings, one.serving):
         assert f"--{row.name}" not in told
         assert f"--[no]{row.name}" not in told
     for command in one.commands:

@@ -77,6 +77,12 @@ EXTENSION = Extension(commands={{"{}": NewCommand("x:y", "Own", "does something"
 """
 
 
+FIELDS = """
+from bert_tf.extension import Extension, NewTask
+EXTENSION = Extension({})
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
@@ -97,12 +103,31 @@ EXTENSION = Extension(commands={{"{}": NewCommand("x:y", "Own", "does something"
         ("confident", COMMANDS.format("predict"), "an extension names its command predict, which there is already"),
         ("confident", COMMANDS.format("nothing x"), "an extension adds 'nothing x', but there is no such command"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
+        ("confident", DOUBLE.replace("settings=", "of_tasks="), "extension confident: there is a setting seed already"),
+        ("confident", FIELDS.format('tasks={"mrpc": NewTask("x:y")}'), "x:y: there is a task mrpc already"),
+        (
+            "confident",
+            FIELDS.format('pipelines={"predict": "x:y"}'),
+            "extension confident (confident): ValueError: there is a pipeline predict already",
+        ),
+        (
+            "confident",
+            FIELDS.format("decides=True"),
+            "extension confident (confident): ValueError: a decision rule is fitted by a part, and there is none",
+        ),
     ],
 )
 def test_a_broken_one_is_one_line(name, code, message, tmp_path):
     done = copies.run(install(tmp_path, name, code), "fine-tune", "--help")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert done.stderr.startswith(f"error: {message}")
+
+
+def test_a_flag_of_serve_that_is_there_already_is_one_line(tmp_path):
+    code = DOUBLE.replace("seed: int", "port: int").replace("settings=Own", "serving=Own")
+    done = copies.run(install(tmp_path, "confident", code), "serve", "--help")
+    message = "error: extension confident: there is a setting port already; correct or uninstall its package\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_an_action_of_a_command_without_actions_is_one_line(tmp_path):
@@ -124,3 +149,27 @@ def test_two_changes_of_the_loss_are_refused(trained):
     done = copies.run(installed, "fine-tune", *flags, "--confidence_penalty=0.5", "--contrastive_weight=0.5")
     assert done.returncode == 2
     assert "error: few_labels and confident change the loss: leave the settings of all but one out" in done.stderr
+
+
+TWICE = """
+import dataclasses
+from bert_tf.extension import Driven, Driver, Extension, Settings
+from bert_tf.settings import setting
+
+@dataclasses.dataclass(frozen=True)
+class Own(Settings):
+    twice: bool = setting(False, "trains twice", resolved=True)
+
+def drive(config, *, environment, task):
+    return Driven("both", [f"trained {config.data.task_name} twice"], 2, "out")
+
+EXTENSION = Extension(settings=Own, drivers={"twice": Driver("confident:drive", "pass")})
+"""
+
+
+def test_a_driver_takes_the_place_of_the_run(tmp_path):
+    installed, flags = install(tmp_path, "confident", TWICE), ["--task_name=MRPC", "--twice"]
+    done = copies.run(installed, "fine-tune", *flags)
+    assert (done.returncode, done.stdout) == (0, "trained MRPC twice\n"), done.stderr
+    done = copies.run(installed, "fine-tune", *flags, "--seeds=1-2")
+    assert (done.returncode, done.stderr) == (2, "error: --seeds and --twice exclude each other: each trains several runs\n")

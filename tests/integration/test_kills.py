@@ -16,8 +16,8 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.batch import inputs
+from bert_tf.extensions.distill import part as distillation
 from bert_tf.modeling.heads import sentence
-from bert_tf.training import distillation
 from tests import processes
 from tests.integration import commands, families
 from tests.tiny import write_project
@@ -249,7 +249,7 @@ def test_a_student_goes_on_to_the_same_end(flags, data, tmp_path):
     given = [tmp_path / "teacher", *(f"--{name}={value}" for name, value in {**ways, **more}.items())]
     families.batch("distill", *given, f"--output_dir={tmp_path / 'whole'}", before=in_small_parts)
     computed, between = (
-        Moment("bert_tf.training.distillation", "_Outputs._computed", 2),
+        Moment("bert_tf.extensions.distill.part", "_Outputs._computed", 2),
         MOMENTS["between steps"]._replace(call=4),
     )
     for moment in (computed, between):

@@ -10,10 +10,11 @@ import sys
 import numpy as np
 import pytest
 
+from bert_tf import extension
 from bert_tf.batch import trained
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.estimator.run import make_estimator
 from bert_tf.library.model import Model
 from bert_tf.tasks.glue import TASKS
@@ -27,6 +28,7 @@ USES = {
     "predict": lambda model: model.predict(PAIRS),
     "encode": lambda model: model.encode(["a"]),
     "fill_mask": lambda model: model.fill_mask(["a [MASK]"]),
+    "explain": lambda model: model.explain([PAIRS[0]]),
     "load_weights": lambda model: model.load_weights(),
 }
 
@@ -131,6 +133,14 @@ def test_threads_take_turns(model):
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
         calls = [threads.submit(model.predict, PAIRS) for _ in range(4)]
     assert [call.result() for call in calls] == [expected] * 4
+
+
+@pytest.mark.parametrize(("method", "name"), [("encode", "vectors"), ("fill_mask", "fill_mask"), ("explain", "explain")])
+def test_without_its_extension_a_method_is_one_line(run, method, name, monkeypatch):
+    monkeypatch.setattr(extension, "found", dict)
+    message = f"^Model.{method} needs the extension {name}, which is missing \\(docs/extensions.md\\)$"
+    with made(run) as model, pytest.raises(BertError, match=message):
+        USES[method](model)
 
 
 def test_nothing_is_read_before_it_is_asked_and_a_closed_model_says_so(run, monkeypatch):

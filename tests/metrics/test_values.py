@@ -1,7 +1,6 @@
-"""Metrics, tables by class, probabilities, calibration and intervals, by hand, by theory and beside scikit-learn."""
+"""Metrics, tables by class, probabilities and intervals, by hand, by theory and beside scikit-learn."""
 
 import doctest
-import math
 import subprocess
 import sys
 
@@ -22,7 +21,6 @@ from bert_tf.metrics import (
     intervals,
     per_class,
 )
-from bert_tf.metrics.calibration import LabelledLogits, bins, chance, error, fit_temperature, measure
 from bert_tf.metrics.intervals import confidence_intervals
 from bert_tf.metrics.probabilities import log_softmax, sigmoid, softmax
 from bert_tf.tasks.glue import TASKS
@@ -164,64 +162,6 @@ def test_the_score_of_bert_large_is_the_published_one():
         with pytest.raises(ValueError, match="no task of GLUE among"):
             glue_score(none)
     assert all(set(names) <= set(TASKS[task].metrics) <= set(METRICS) for task, names in GLUE_METRICS.items())
-
-
-def labelled(logits, labels) -> LabelledLogits:
-    return LabelledLogits(np.array(logits, np.float32), np.array(labels))
-
-
-@pytest.mark.parametrize(("logit", "right", "count"), [(3.0, 7, 10), (0.5, 9, 10), (-4.0, 1, 4)])
-def test_of_equal_logits_the_best_temperature_gives_the_share_that_is_right(logit, right, count):
-    """softmax([0, z / T]) is p for T = z / log(p / (1 - p))."""
-    labels = [1] * right + [0] * (count - right)
-    share = right / count
-    found = fit_temperature(labelled([[0.0, logit]] * count, labels))
-    assert found == pytest.approx(logit / math.log(share / (1.0 - share)), rel=1e-5)
-
-
-def test_the_best_temperature_is_a_minimum():
-    rng = np.random.default_rng(3)
-    logits = rng.normal(0, 4, (300, 5))
-    labels = np.where(rng.random(300) < 0.6, logits.argmax(axis=-1), rng.integers(0, 5, 300))
-    found = fit_temperature(LabelledLogits(logits, labels))
-
-    def loss(temperature):
-        shifted = np.exp(logits / temperature)
-        return -np.log(shifted[np.arange(300), labels] / shifted.sum(axis=-1)).mean()
-
-    assert all(loss(found) <= loss(found * factor) for factor in (0.9, 0.999, 1.001, 1.1))
-
-
-def test_quality_by_hand_of_parts_with_more_or_fewer_classes_too():
-    """Shares of the second class: 0.8, 0.6, 0.5 and 0.9; the first and the last are right, the others wrong."""
-    shares = np.array([0.8, 0.6, 0.4999, 0.9])
-    found = labelled(np.stack([np.zeros(4), np.log(shares / (1 - shares))], axis=-1), [1, 0, 1, 1])
-    measured = measure([found])
-    assert measured.nll == pytest.approx(-np.log([0.8, 0.4, 0.4999, 0.9]).mean(), rel=1e-5)
-    assert measured.brier == pytest.approx(2 * np.mean([0.04, 0.36, 0.25, 0.01]), rel=1e-3)
-    two = bins([found], most=2)
-    assert [(row.accuracy, row.size) for row in two] == [(0.0, 2), (1.0, 2)]
-    assert [row.confidence for row in two] == pytest.approx([0.55, 0.85], rel=1e-3)
-    assert error(two) == pytest.approx((0.55 + 0.15) / 2, rel=1e-3)
-    parts = [labelled([[0.0, 1.0]], [1]), labelled([[0.0, 1.0, -np.inf], [2.0, 0.0, 1.0]], [1, 0])]
-    alone = [measure([labelled(part.logits[[n]], part.labels[[n]])]) for part in parts for n in range(len(part.labels))]
-    together = measure(parts)
-    assert together.nll == pytest.approx(np.mean([one.nll for one in alone]))
-    assert together.brier == pytest.approx(np.mean([one.brier for one in alone]))
-
-
-def test_bins_are_of_equal_size_and_the_error_by_chance_that_of_a_binomial_distribution():
-    rng = np.random.default_rng(1)
-    found = LabelledLogits(rng.normal(size=(2000, 3)), rng.integers(0, 3, 2000))
-    assert [row.size for row in bins([found])] == pytest.approx([2000 / 15] * 15, abs=1)
-    few = LabelledLogits(found.logits[:200], found.labels[:200])
-    assert [row.size for row in bins([few])] == [40] * 5
-    assert len(bins([LabelledLogits(found.logits[:9], found.labels[:9])])) == 1
-    # 40 decisions of confidence 0.5 in one bin: the mean of |k / 40 - 0.5|.
-    expected = sum(math.comb(40, k) * abs(k / 40 - 0.5) for k in range(41)) / 2**40
-    found = chance([labelled([[0.0, 0.0]] * 40, [0] * 40)])
-    assert found == pytest.approx(expected, rel=0.15)
-    assert chance([labelled([[0.0, 50.0]] * 40, [1] * 40)]) == pytest.approx(0.0, abs=1e-6)
 
 
 CLASS_METRICS = ("accuracy", "macro_f1", "micro_f1", "matthews_correlation", "subset_accuracy")

@@ -15,27 +15,15 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError
 from tests import huggingface
 from tests.batch.runs import changed, write_run
+from tests.operations import evaluated_run
+from tests.operations.evaluated_run import files
 from tests.tiny import held
-
-STEPS = (20, 40, 60)
-EVALUATIONS = [(20, 0.7, 0.2), (40, 0.9, 0.5), (60, 0.8, 0.1)]  # step, accuracy, loss
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, project):
-    """A run of three evaluated checkpoints, the last of which holds moments and a moving average; not to be changed."""
-    folder = write_run(tmp_path_factory.mktemp("runs") / "run", project, steps=STEPS)
-    names = [f'all_model_checkpoint_paths: "model.ckpt-{step}"' for step in STEPS]
-    (folder / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-60"', *names]) + "\n")
-    lines = [{"step": step, "eval_accuracy": accuracy, "eval_loss": loss} for step, accuracy, loss in EVALUATIONS]
-    (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    more = {f"output_bias/{ending}": np.ones(2, np.float32) for ending in ("adam_m", "adam_v", "ema")}
-    write_checkpoint(folder / "model.ckpt-60", {**held(folder / "model.ckpt-60"), **more})
-    return folder
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Not to be changed."""
+    return evaluated_run.write(tmp_path_factory.mktemp("runs") / "run", project)
 
 
 @pytest.fixture
@@ -107,28 +95,6 @@ def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, cal
         assert CheckpointReader(tmp_path / "there" / "model.ckpt-60").shapes["global_step"] == ()
 
 
-def test_the_mean_of_checkpoints_is_a_model(run, tmp_path, project):
-    names = [run / f"model.ckpt-{step}" for step in (20, 40)]
-    folder = bert_tf.average_checkpoints(names, output=tmp_path / "mean", weights="1,3")
-    first, second, mean = map(held, (*names, folder / "model.ckpt-40"))
-    for name in first.keys() - {"global_step"}:
-        wanted = np.average(np.array([first[name], second[name]], np.float64), axis=0, weights=[1, 3])
-        np.testing.assert_allclose(mean[name], wanted, rtol=1e-6)
-    with bert_tf.load(folder, data_dir=project.data_dir) as model:
-        assert model.evaluate("dev").evaluation.examples == 13
-
-
-# Flags, and the checkpoints of which they make the mean; by accuracy, the first metric, unless another is named.
-CHOSEN = {"--last=2": "40 60", "--best=2": "40 60", "--best=2 --metric=loss": "20 60", "--best=1 --metric=accuracy": "40"}
-
-
-@pytest.mark.parametrize("flags", CHOSEN)
-def test_the_last_and_the_best_of_a_run_are_found(run, tmp_path, flags, call):
-    status, out, _ = call("average", run, f"--output={tmp_path / 'mean'}", *flags.split())
-    assert status == 0
-    assert out.splitlines() == [str(run / f"model.ckpt-{step}") for step in CHOSEN[flags].split()]
-
-
 def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
     run = changed(tmp_path / "noted", run, 60, note=np.array(b"of whom"))  # texts are kept
     (tmp_path / ".light.123.tmp").mkdir()  # left by a kill
@@ -162,7 +128,6 @@ def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, c
 
 
 ACTIONS = {
-    "average": functools.partial(bert_tf.average_checkpoints, last=2),
     "strip": bert_tf.strip_checkpoint,
     "rename": functools.partial(bert_tf.rename_checkpoint, map="^bert/=>b/"),
     "hf": functools.partial(bert_tf.convert_checkpoint, to="hf"),
@@ -243,8 +208,6 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
     assert files(copy) == files(run)
 
 
-ALONE = "average: expected two or more checkpoints, got 1; for one run, add --last=N or --best=N"
-FEWER = "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoints_steps"
 NO_FILE = "--bert_config_file={tmp}/none"
 
 
@@ -255,26 +218,7 @@ NO_FILE = "--bert_config_file={tmp}/none"
         ("inspect {tmp}", "{tmp}: no checkpoint in the folder"),
         ("diff {run}", "checkpoint diff: B missing: python -m bert_tf checkpoint diff A B"),
         ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
-        ("average {run} --last=2", "--output is required"),
-        ("average {run} --output={out}", ALONE),
-        ("average {run} --last=4 --output={out}", FEWER),
         ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
-        ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
-        ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
-        ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are left, fewer than --best=4"),
-        ("average {run} --best=2 --metric=f1 --output={out}", "--metric: unknown metric 'f1'"),
-        ("average {run} --last=2 --metric=loss --output={out}", "--metric requires --best=N"),
-        ("average {run} --last=2 --best=2 --output={out}", "--last and --best exclude each other"),
-        ("average {run} {run} --last=2 --output={out}", "--last: expected the folder of one run, got 2 names"),
-        ("average {run} {run} --weights=1 --output={out}", "--weights=1: 1 numbers for 2 checkpoints"),
-        ("average {run} {run} --weights=1,x --output={out}", "--weights=1,x: expected comma-separated numbers"),
-        ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: weights must be at least 0, and one above 0"),
-        ("average {run} {run} --weights=2,-1 --output={out}", "--weights=2,-1: weights must be at least 0"),
-        ("average {run} {run} --weights=inf,1 --output={out}", "--weights=inf,1: weights must be at least 0"),
-        ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: weights must be at least 0"),
-        ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
-        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the same labels as"),
-        ("average {run} {wide} --output={out}", "{wide}/model.ckpt-20: has other weights than"),
         ("strip {run}", "--output is required"),
         ("strip {hf} --output={out}", "{hf}: Hugging Face; give it names first"),
         ("convert {run} --output={out}", "--to is required: tf1, tf2-names, hf"),
@@ -301,15 +245,12 @@ def test_a_mistake_is_one_line(run, others, tmp_path, words, said, call):
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory, project):
-    """Models that cannot be averaged with the run, or converted."""
+    """Models that cannot be converted."""
     folder = tmp_path_factory.mktemp("others")
-    labels = {"task_name": "MRPC", "kind": "classification", "labels": ["1", "0"]}
-    write_run(folder / "other", project, steps=(20,), record=labels)
-    write_run(folder / "wide", project, steps=(20,), layers=2)
     write_run(folder / "whole", project, steps=(20,))
     (folder / "bare").mkdir()
     for path in (folder / "whole").glob("model.ckpt-20*"):
         shutil.copy(path, folder / "bare")
     write_checkpoint(folder / "odd", {"dense/kernel": np.ones(2)})
     places = {"hf": huggingface.write_folder(folder / "hf"), "bare": folder / "bare" / "model.ckpt-20"}
-    return {**places, **{name: folder / name for name in ("other", "wide", "odd")}}
+    return {**places, "odd": folder / "odd"}

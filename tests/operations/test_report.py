@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import bert_tf
+from bert_tf import extension
 from bert_tf.errors import OutputError
 from bert_tf.report import drawing, panels
 from bert_tf.training import results
@@ -77,7 +78,7 @@ def test_without_its_libraries_it_says_what_to_install(tmp_path, monkeypatch, ca
     results.write_page(folder)
 
 
-def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call):
+def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call, monkeypatch):
     project = write_project(tmp_path / "project", layers=1)
     run, data = write_run(tmp_path / "run", project), project.data_dir
     example.write_json(run / "eval_results.json", example.results())
@@ -102,6 +103,10 @@ def test_words_of_the_first_mistakes_are_scored_if_asked_for(tmp_path, call):
     begun = example.begun(tmp_path / "begun")
     expected = f"error: {begun}: no wrong_examples.jsonl to explain; evaluate the run first, with --do_eval\n"
     assert call("report", begun, "--explain=1") == (2, "", expected)
+    example.write_lines(run / "wrong_examples.jsonl", [{**example.WRONG, "id": "dev-1"}])
+    monkeypatch.setattr(extension, "found", dict)  # without the extension that scores them
+    expected = "error: --explain needs the extension explain, which is missing (docs/extensions.md)\n"
+    assert call("report", run, "--explain=1", f"--data_dir={data}") == (2, "", expected)
 
 
 def test_a_run_that_ends_leaves_its_page_and_no_missing_library_fails_it(tmp_path, caplog, monkeypatch):

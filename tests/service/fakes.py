@@ -19,7 +19,7 @@ from typing import Any, Optional
 from bert_tf.errors import CheckpointError
 from bert_tf.library.reading import Reader
 from bert_tf.service import app, running, worker
-from bert_tf.service.question import Part
+from bert_tf.service.call import Part
 from bert_tf.service.server import Server
 from bert_tf.service.service import Service
 from bert_tf.service.settings import ServeConfig, configured

@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import gzip
 import json
+import subprocess
+import sys
 import time
 import types
 from typing import ClassVar
@@ -15,9 +17,9 @@ import pytest
 
 from bert_tf.errors import FlagError
 from bert_tf.service import app
+from bert_tf.service.call import Failed
 from bert_tf.service.refusal import Guard
 from bert_tf.service.settings import Address, Limits, Patience
-from bert_tf.service.worker import Failed
 from tests.service.fakes import LATER, READER, Loading, Running, Toy, description, message
 
 ANY = "0.0.0.0"  # noqa: S104
@@ -82,6 +84,11 @@ def test_what_cannot_be_used_is_one_line(service, body, status, said):
     found, line = message(service.ask(body=body))
     assert found == status
     assert said in line
+
+
+def test_the_listening_process_has_no_tensorflow():
+    code = "import sys; from bert_tf.service import app, call; call.every(); sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 EXPLAINING = ("predict", "explain")

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from bert_tf.service.question import Part
+from bert_tf.service.call import Part
 from bert_tf.service.queue import Queue
 
 

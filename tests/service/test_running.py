@@ -37,7 +37,7 @@ def test_each_goes_to_its_group():
     of_model = {"task_name": "MRPC", "pooling": "cls", "max_seq_length": 64, "precision": "bfloat16"}
     config = configured("out", port=1, workers=2, max_rows=3, grace_s=4, **of_model)
     assert (config.address.port, config.computing.workers, config.limits.max_rows, config.patience.grace_s) == (1, 2, 3, 4.0)
-    assert (config.task_name, config.vectors) == ("MRPC", {"pooling": "cls", "layers": (-1,)})
+    assert (config.task_name, config.extensions.vectors.options.pooling) == ("MRPC", "cls")
     assert config.loading == {"max_seq_length": 64, "precision": "bfloat16"}
 
 

@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf import extension
 from bert_tf.errors import FlagError
 from bert_tf.run_layout import RECORD
-from bert_tf.service import forms, openapi, question
-from bert_tf.service.question import ENCODE, EXPLAIN, PREDICT
+from bert_tf.service import forms, openapi, question, worker
+from bert_tf.service.call import Failed, every
 from bert_tf.service.settings import Limits, configured
 from bert_tf.service.values import plain
-from bert_tf.service.worker import Failed, Served
+from bert_tf.service.worker import Served
 from tests import pretrained
 from tests.batch.runs import write_run
 from tests.service.runs import KINDS, write
+
+PREDICT, ENCODE, EXPLAIN = "predict", "encode", "explain"
 
 
 def served_by(run, **settings):
@@ -80,6 +83,13 @@ def test_a_model_of_pretraining_is_not_served(tmp_path):
         served_by(pretrained.write_run(tmp_path / "run"))
 
 
+def test_without_extensions_predictions_are_answered(tmp_path, project, monkeypatch):
+    monkeypatch.setattr(extension, "found", dict)
+    monkeypatch.setattr(worker, "every", every.__wrapped__)
+    run = write(tmp_path / "run", project, "similarity")
+    assert served_by(run).description.calls == (PREDICT,)
+
+
 class TestVectors:
     @pytest.fixture(scope="class")
     def served(self, tmp_path_factory, project):
@@ -119,7 +129,7 @@ class TestExplanations:
     def test_are_those_of_the_library_and_of_the_document(self, run, settings):
         served = served_by(run, **settings)
         served.load()
-        assert served._model.explainer._engine is None  # until it is asked for
+        assert served._model.session("explain", "")._engine is None  # until it is asked for
         asked = {"method": "occlusion", "label": "0"}
         (found,) = answered(served, EXPLAIN, {"text_a": "rain came", "text_b": "storm", **asked})
         with bert_tf.load(run) as model:

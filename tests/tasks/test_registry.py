@@ -9,6 +9,7 @@ from bert_tf import home
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns
 from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.tasks import glue, names
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names, reads_own, reject_unrelated_settings
@@ -170,3 +171,7 @@ def test_pairs_that_cannot_be_read_are_one_line(tmp_path):
         ("text,label\na,1\n", "a.csv: one text, but pairs are compared: name the second with --text_b"),
     ):
         assert message in refusal(BertError, lambda text=text: pairs("similarity", tmp_path, text).examples("", "train"))
+
+
+def test_names_of_glue_are_those_of_its_tasks():
+    assert tuple(glue.TASKS) == names.GLUE

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import PreflightError
-from bert_tf.operations import pretrain
+from bert_tf.extensions.pretrain import command as pretrain
 from bert_tf.profiling.forecast import step_peak
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.training import fine_tune, memory_preflight, preparation

@@ -3,8 +3,8 @@
 import pytest
 
 from bert_tf.tasks.registry import get_task
-from bert_tf.training import preparation
-from tests.classifier import mrpc
+from bert_tf.training import recipes
+from tests.classifier import mrpc, with_recipe
 
 FAMILY = get_task("MRPC").family
 ALL_GIVEN = (
@@ -17,7 +17,7 @@ ALL_GIVEN = (
 @pytest.mark.parametrize("sample_data", [True, False])
 def test_nothing_changes_for_another_checkpoint_or_over_flags(flags, default, sample_data):
     before = mrpc(*flags.split())
-    assert preparation.with_recipe(before, FAMILY, default_checkpoint=default, sample_data=sample_data) == (before, {})
+    assert with_recipe(before, FAMILY, default_checkpoint=default, sample_data=sample_data) == (before, {})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_nothing_changes_for_another_checkpoint_or_over_flags(flags, default, sa
 )  # fmt: skip
 def test_the_default_checkpoint_fills_in_what_no_flag_decides(flags, sample, expected):
     before = mrpc(*flags.split())
-    after, chosen = preparation.with_recipe(before, FAMILY, default_checkpoint=True, sample_data=sample)
+    after, chosen = with_recipe(before, FAMILY, default_checkpoint=True, sample_data=sample)
     assert chosen == expected
     assert after == before.replaced(expected)
 
@@ -54,7 +54,7 @@ def test_the_default_checkpoint_fills_in_what_no_flag_decides(flags, sample, exp
     ],
 )
 def test_what_another_checkpoint_goes_without_is_what_was_left_open_and_differs(flags, expected):
-    assert preparation.dropped_recipe(mrpc(*flags)) == expected
+    assert recipes.dropped_recipe(mrpc(*flags), recipes.Recipe({})) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.audit import duplicates, findings, labels, page, predictions, texts
@@ -185,7 +186,8 @@ def _encoded(rows: Sequence[Row], settings: AuditSettings) -> tuple[Floats, Word
 
     A vector has the first, a middle and the last layer: words, and their meaning in context.
     """
-    from bert_tf.operations.encode import encoder  # imports TensorFlow when it is called
+    extension.needed("vectors", "data audit")
+    from bert_tf.extensions.vectors.encode import encoder  # imports TensorFlow when it is called
 
     numbers = {text: n for n, text in enumerate(dict.fromkeys(text for row in rows for text in row.texts if text.strip()))}
     began = time.monotonic()

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.audit.labels import Cells, Issue, from_predictions
 from bert_tf.io import spreadsheets
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, names, tables
 from bert_tf.tasks.base import Family
 
 _OUT_OF_FOLD = "out_of_fold.tsv"  # in the folder of a run with --folds
@@ -47,7 +47,7 @@ def _read(path: Path) -> Mapping[str, Cells]:
     found: dict[str, Cells] = {}
 
     def add(_: int, row: list[Any]) -> None:
-        given = [spreadsheets.original(cell) if form == tables.CSV else cell for cell in row]
+        given = [spreadsheets.original(cell) if form == names.CSV else cell for cell in row]
         guid = cells.name(given[0], _ID)
         if guid in found:
             raise tables.RowError(f"the id {guid!r:.80} is in a line above; each row has one prediction")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bert_tf.errors import FlagError
 from bert_tf.extensions.few_labels.head import ContrastedHead
 from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads.base import Head
-from bert_tf.tasks.base import TRAIN, Family
+from bert_tf.tasks.base import TRAIN, Example, Family
 from bert_tf.training.job import Job
 from bert_tf.training.part import Part
 
@@ -27,10 +27,11 @@ _MANY_PER_CLASS = 500  # measured in docs/few_labels.md
 
 
 class FewLabels(Part):
-    def recipe(self, family: Family) -> Mapping[str, float | str] | None:
+    def recipe(self, family: Family, examples: Sequence[Example]) -> Mapping[str, float | str] | None:
+        del examples
         return {**family.usual_settings, **_RECIPE} if self.settings.few_labels else None
 
-    def check(self, job: Job) -> None:
+    def check(self, job: Job) -> tuple[str, ...]:
         family = job.task.family
         if self.settings.contrastive_weight and family.kind != CLASSIFICATION:
             name = "few_labels" if self.settings.few_labels else f"contrastive_weight={self.settings.contrastive_weight}"
@@ -39,6 +40,7 @@ class FewLabels(Part):
             per_class = len(job.examples[job.train_split]) / max(len(family.labels), 1)
             if per_class > _MANY_PER_CLASS:
                 log.warning("--few_labels: %d examples per class; with this many, plain fine-tuning is better", per_class)
+        return ()
 
     def head(self) -> Callable[[Head], Head] | None:
         share = self.settings.contrastive_weight

@@ -10,16 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import extension
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.extensions.reproduce.facts import RUNS, Published
 from bert_tf.io import log_form
 from bert_tf.io.text_table import Printed
-from bert_tf.library.keywords import seeds_text, takes
+from bert_tf.library.keywords import takes
 from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.runtime import noise
+from bert_tf.seeds import seed_numbers, seeds_text
 from bert_tf.settings import read, setting
-from bert_tf.training.settings import seed_numbers
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.extensions.reproduce.report import Report
@@ -101,6 +102,7 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
       BertError: invalid settings or input.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
+    extension.needed("series", "reproduce")
     from bert_tf.extensions.reproduce import run as work
     from bert_tf.training.fine_tune import TURN
 
@@ -142,6 +144,7 @@ def _published_log() -> Iterator[None]:
 
 
 def _print(call: Call) -> int:
+    extension.needed("series", "reproduce")
     from bert_tf.extensions.reproduce import run as work
 
     report = work.reproduce(call.settings, environment=os.environ)

@@ -24,11 +24,11 @@ from bert_tf.extensions.reproduce.facts import INPUT_IDS, TOKENS, Published, Var
 from bert_tf.extensions.reproduce.forms import FormFound
 from bert_tf.extensions.reproduce.report import Distribution, Report
 from bert_tf.extensions.reproduce.verdicts import Measured, Outcome
+from bert_tf.extensions.series.seeds import SeedResult, train_each
+from bert_tf.extensions.series.table import spread
 from bert_tf.io import atomic, documents, log_form
 from bert_tf.runtime import diagnosis, inventory, nvidia
 from bert_tf.runtime.nvidia import System
-from bert_tf.sweeps.seeds import SeedResult, train_each
-from bert_tf.sweeps.series import spread
 from bert_tf.tasks.base import DEV, TRAIN, Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training.fine_tune_config import FineTuneConfig, configured

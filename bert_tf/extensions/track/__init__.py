@@ -17,7 +17,8 @@ class TrackerSettings(Settings):
         None, f"report the training to an experiment tracker: {', '.join(TRACKERS)} (docs/tracking.md)", choices=TRACKERS
     )
 
-    def check(self) -> None:
+    def check(self, config: object) -> None:
+        del config
         from bert_tf.extensions.track import trackers
 
         trackers.require(str(self.tracker))

@@ -22,6 +22,8 @@ FILES = (
 )
 _TAGS = ("command", "data_note")  # keys of a record
 SWEEP_TAG = "bert_tf.sweep"
+
+_OF_SWEEP = ("sweep.tsv", "sweep.json")  # beside the folders of its runs
 _UNUSUAL = re.compile(r"[^\w\-. /]")  # characters that MLflow refuses in names
 
 
@@ -54,8 +56,7 @@ def run_id(run: Run) -> str:
 def sweep_of(folder: Path) -> str:
     """Name of the sweep that a run belongs to; empty if there is none."""
     above = folder.resolve().parent
-    names = (run_layout.SWEEP, run_layout.SWEEP_SETTINGS)
-    return above.name if any((above / name).is_file() for name in names) else ""
+    return above.name if any((above / name).is_file() for name in _OF_SWEEP) else ""
 
 
 def _digest(value: object) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.corpus.settings import CorpusSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.vocabulary import show
+from bert_tf.extensions.vocabulary.texts import CorpusSettings
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted
@@ -29,7 +29,7 @@ from bert_tf.training import sources
 from bert_tf.training.settings import ModelSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.checkpoints.mean import Pieces
+    from bert_tf.extensions.vocabulary.new_rows import Pieces
     from bert_tf.operations.checkpoint.models import PublishedModel
 
 ADDED = "added_words.tsv"
@@ -131,8 +131,8 @@ def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> Publishe
 
 def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
     """Makes the model's tokenizer; checks that its parts fit each other."""
-    from bert_tf.checkpoints.mean import WORD_TABLE
     from bert_tf.estimator import preflight, run_folder
+    from bert_tf.extensions.vocabulary.new_rows import WORD_TABLE
 
     place, path = model.found.folder, model.vocabulary_file
     if path is None:
@@ -173,13 +173,13 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Exten
 
 def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, pieces: Pieces) -> None:
     """Writes checkpoint, configuration and vocabulary; without a step because no training is continued."""
-    from bert_tf.checkpoints import mean
     from bert_tf.checkpoints.tensors import STEP
     from bert_tf.estimator import run_folder
+    from bert_tf.extensions.vocabulary import new_rows
     from bert_tf.operations.checkpoint import models
 
-    entries = mean.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
-    config = dataclasses.replace(model.config, vocab_size=len(entries[mean.WORD_TABLE]))
+    entries = new_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
+    config = dataclasses.replace(model.config, vocab_size=len(entries[new_rows.WORD_TABLE]))
     models.write_model(folder, entries, beside=None)
     (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
     (folder / run_layout.VOCABULARY).write_text(after.vocabulary.to_text(), encoding="utf-8")

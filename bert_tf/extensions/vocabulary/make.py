@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.corpus import documents
-from bert_tf.corpus.settings import CorpusSettings
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.vocabulary import show
+from bert_tf.extensions.vocabulary.texts import CorpusSettings, documents
 from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.corpus import documents, processes
-from bert_tf.corpus.documents import Corpus, Piece
-from bert_tf.corpus.settings import CorpusSettings
 from bert_tf.errors import DataError
+from bert_tf.extensions.vocabulary.texts import Corpus, CorpusSettings, Piece, documents, processes
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted, table

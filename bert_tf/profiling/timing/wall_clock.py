@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
+from bert_tf import extension
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, FOLDS, DEVICES, DATA, KERNELS, FEATURES, TEACHER = "start", "folds", "devices", "data", "kernels", "features", "teacher"
+START, DEVICES, DATA, KERNELS, FEATURES = "start", "devices", "data", "kernels", "features"
 GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
     "graph",
     "first_steps",
@@ -28,15 +29,23 @@ GRAPH, FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = (
 )
 CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
 
+
+def _with_extensions(core: Mapping[str, str]) -> dict[str, str]:
+    added = {key: part for one in extension.found().values() for key, part in one.times.items() if key not in core}
+    parts: dict[str, str] = {}
+    for key, name in core.items():
+        parts[key] = name
+        parts.update((own, own_name) for own, (own_name, before) in added.items() if before == key)
+    return {**parts, **{own: own_name for own, (own_name, _) in added.items() if own not in parts}}
+
+
 # The parts in the order of a run, with their display names.
-PARTS: Mapping[str, str] = {
+_OF_CORE: Mapping[str, str] = {
     START: "start of Python, imports",
-    FOLDS: "folds, before the final model",
     DEVICES: "setting up devices",
     DATA: "reading data and settings",
     KERNELS: "building or loading native kernels",
     FEATURES: "features",
-    TEACHER: "outputs of the teacher",
     GRAPH: "graph and session",
     FIRST_STEPS: "first steps",
     STEPS: "steps",
@@ -50,6 +59,7 @@ PARTS: Mapping[str, str] = {
     PAGE: "page",
     UNACCOUNTED: "unaccounted",
 }
+PARTS: Mapping[str, str] = _with_extensions(_OF_CORE)
 BETWEEN_STEPS = (SAVES, EVALUATIONS, LOG, BETWEEN)  # of training
 
 _SHOWN = 0.05  # seconds

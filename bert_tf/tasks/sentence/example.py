@@ -6,11 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Union
 
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
-
 # Usual names of text columns; if none is named, data must have those of exactly one row.
 USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
-KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
 
 TEXTS = "texts"  # key of a run's record: number of texts per row
 

@@ -15,10 +15,11 @@ from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.base import Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.names import TSV
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.sentence import predictions as texts
 from bert_tf.tasks.sentence import scores
@@ -27,7 +28,6 @@ from bert_tf.tasks.sentence.example import SentenceExample, recorded_texts
 from bert_tf.tasks.sentence.predictions import Prediction
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
 from bert_tf.tasks.sentence.scores import FIELD, LabelArray, balanced_weights, encode
-from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 _LABELS = {

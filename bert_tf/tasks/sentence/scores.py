@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bert_tf.features.columns import IntArray
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import probabilities
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.sentence.example import Label
 

@@ -16,7 +16,7 @@ from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.names import SQUAD, SQUAD2
+from bert_tf.tasks.names import JSONL, SQUAD, SQUAD2
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.settings import SpanSettings, TaskSettings
 from bert_tf.tasks.span import evaluation
@@ -32,7 +32,6 @@ from bert_tf.tasks.span.predictions import (
     published_files,
 )
 from bert_tf.tasks.span.reader import Reader, SpanExample, read_rows
-from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 _OF_ANSWERS = tuple(field.name for field in dataclasses.fields(SpanSettings) if field.name != "predict_file")

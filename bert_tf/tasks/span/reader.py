@@ -150,7 +150,7 @@ class Reader:
     """Reads .json files in SQuAD's layout, and all other files as tables."""
 
     may_be_none: bool  # questions may have no answer
-    file_format: str | None = None  # of `tables.INPUT_FORMATS`, if the suffix does not tell
+    file_format: str | None = None  # of `names.INPUT_FORMATS`, if the suffix does not tell
     id_column: str | None = None  # of tables; by default `id` if it exists
 
     def __call__(self, source: Source, split: str, report: Report = tables.refuse) -> Iterator[SpanExample]:

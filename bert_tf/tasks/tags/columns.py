@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import cells, tables, text_lines
+from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST
+from bert_tf.tasks.names import JSONL, PARQUET
 from bert_tf.tasks.sentence.rows import each, id_of
 from bert_tf.tasks.settings import TagSettings
-from bert_tf.tasks.tables import JSONL, PARQUET, RowError
+from bert_tf.tasks.tables import RowError
 from bert_tf.tasks.tags import schemes, spelling, words
 from bert_tf.tasks.text_lines import Line
 
@@ -225,7 +226,7 @@ class TagReader:
     def _has_objects(self, source: text_lines.Source) -> bool:
         path = text_lines.path_of(source)
         form = self.form or tables.form_of(path)
-        if form == tables.CSV:
+        if form == names.CSV:
             raise DataError("words and tags are no CSV: write columns divided by tabs, a blank line after each sentence", path)
         return form in (JSONL, PARQUET)
 

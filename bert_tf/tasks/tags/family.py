@@ -18,17 +18,16 @@ from bert_tf.features import tags
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import TAGS, HeadSpec
-from bert_tf.metrics.calibration import LabelledLogits
+from bert_tf.metrics.probabilities import LabelledLogits
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.custom import listed_labels
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.names import CONLL2003
+from bert_tf.tasks.names import CONLL2003, JSONL, PARQUET, TSV
 from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tasks.tables import JSONL, PARQUET, TSV
 from bert_tf.tasks.tags import predictions, schemes, spelling
 from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
 from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate

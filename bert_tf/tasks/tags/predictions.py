@@ -17,8 +17,8 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.features.tags import WORDS
 from bert_tf.io.text_table import cell
 from bert_tf.metrics import probabilities
+from bert_tf.tasks.names import CSV, JSONL
 from bert_tf.tasks.predictions import Id, Share, delimited, json_lines
-from bert_tf.tasks.tables import CSV, JSONL
 from bert_tf.tasks.tags import schemes
 from bert_tf.tasks.tags.columns import TagExample, divider
 
@@ -123,7 +123,7 @@ class TagLayout:
 
     labels: Sequence[str]
     constrained: bool  # see `decoded`
-    form: str  # key of `tables.FORMATS`
+    form: str  # key of `names.FORMATS`
 
     def header(self) -> str:
         """Only CSV has one."""

@@ -10,7 +10,8 @@ import shutil
 import pytest
 
 import bert_tf
-from bert_tf.errors import DataError, FlagError, OutputError
+from bert_tf import extension
+from bert_tf.errors import BertError, DataError, FlagError, OutputError
 from bert_tf.extensions.audit import command as audit
 from bert_tf.extensions.audit import page
 from tests.tiny import write_project
@@ -69,6 +70,12 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
     assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert page.scripts.source(script) in text.replace("&#39;", "'")
+
+
+def test_without_the_extension_of_vectors_an_audit_is_one_line(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(extension, "found", dict)
+    with pytest.raises(BertError, match="^data audit needs the extension vectors, which is missing"):
+        bert_tf.audit_data(task_name="MRPC", data_dir=project.data_dir, output_dir=tmp_path / "audit")
 
 
 def test_a_training_takes_the_corrections_and_keeps_their_digests(audited, project, tmp_path):

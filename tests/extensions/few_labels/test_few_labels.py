@@ -16,8 +16,7 @@ from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.training import preparation
-from tests.classifier import mrpc
+from tests.classifier import mrpc, with_recipe
 from tests.graphs import evaluate
 
 FAMILY = get_task("MRPC").family
@@ -34,9 +33,9 @@ RECIPE = {
 @pytest.mark.parametrize("sample_data", [True, False])
 def test_few_labels_are_trained_on_by_a_recipe_of_their_own(default, sample_data):
     before = mrpc("--few_labels", "--learning_rate=1e-4", "--num_train_epochs=9")
-    _, chosen = preparation.with_recipe(before, FAMILY, default_checkpoint=default, sample_data=sample_data)
+    _, chosen = with_recipe(before, FAMILY, default_checkpoint=default, sample_data=sample_data)
     assert chosen == {name: RECIPE[name] for name in RECIPE if name not in ("learning_rate", "num_train_steps")}
-    assert preparation.with_recipe(mrpc("--few_labels"), FAMILY, default_checkpoint=default, sample_data=True)[1] == RECIPE
+    assert with_recipe(mrpc("--few_labels"), FAMILY, default_checkpoint=default, sample_data=True)[1] == RECIPE
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def test_few_labels_are_trained_on_by_a_recipe_of_their_own(default, sample_data
     ],
 )
 def test_is_for_classes(flags, message):
-    part = mrpc(*flags.split()).parts["few_labels"]
+    part = mrpc(*flags.split()).parts()["few_labels"]
     with pytest.raises(FlagError, match=f"^{message}"):
         part.check(SimpleNamespace(task=LETTERS))
 

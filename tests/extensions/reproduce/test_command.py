@@ -17,12 +17,13 @@ from bert_tf.extensions.reproduce import facts
 from bert_tf.extensions.reproduce import run as job
 from bert_tf.extensions.reproduce.command import ReproduceSettings
 from bert_tf.extensions.reproduce.facts import GTX1060, INPUT_IDS, TOKENS, Published, TokenLine, Variable, digest
+from bert_tf.extensions.series.seeds import SeedResult
 from bert_tf.io import log_form
 from bert_tf.runtime.nvidia import Gpu, System
-from bert_tf.sweeps.seeds import SeedResult
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.training import fine_tune, preparation
+from bert_tf.training import fine_tune
+from tests.classifier import with_recipe
 from tests.tiny import SIZES, write_project
 from tests.tiny import TOKENS as PIECES
 
@@ -173,9 +174,9 @@ def test_trains_as_published_or_fewer_steps_with_the_distribution_of_seeds():
     train = settings.train
     assert (train.train_batch_size, train.learning_rate, train.num_train_epochs) == (12, 2e-5, 3.0)
     assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
-    assert train.seed_numbers == (1, 2, 3, 4, 5)
+    assert settings.extensions.series.seed_numbers == (1, 2, 3, 4, 5)
     assert (settings.output.output_dir, settings.speed.pack_tokens) == ("out/gtx1060", False)
-    found, _ = preparation.with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
+    found, _ = with_recipe(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
     assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)  # the recipe of the sample has others
     settings = training(num_train_steps=20)
     assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)

@@ -18,8 +18,8 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError
+from bert_tf.extensions.vectors.text_encoder import Encoder
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.vectors.text_encoder import Encoder
 from tests import huggingface
 from tests.batch.runs import inference, write_run
 from tests.tiny import held, random_weights, write_project

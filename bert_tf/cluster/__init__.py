@@ -1,1 +1,0 @@
-"""Jobs beyond one machine: Apache Beam pipelines and Spark functions."""

@@ -1,1 +1,0 @@
-"""Explains predictions: how much each word contributed to an output of the model."""

@@ -1,0 +1,208 @@
+"""Writes the mean of checkpoints as a model: of named ones, or of the newest or best of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout
+from bert_tf.errors import CheckpointError, FlagError, unknown_name
+from bert_tf.estimator import evaluations, run_folder
+from bert_tf.io import documents, files
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import counted
+from bert_tf.library.keywords import takes
+from bert_tf.metrics import ranking
+from bert_tf.operations.checkpoint.rewrite import StripSettings
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import read, same, setting
+from bert_tf.tokenization import library
+
+_ALL = 1 << 62  # steps
+_MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
+# Record entries: if they differ, the same weights have different meanings.
+_SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
+
+
+@dataclasses.dataclass(frozen=True)
+class AverageSettings:
+    checkpoints: tuple[str, ...] = setting(None, "several checkpoints, or one run", positional=True, required=True)
+    output: str = same(StripSettings, "output")
+    weights: str | None = setting(None, "weight of each checkpoint, such as 1,2,1; default: equal")
+    last: int = setting(0, "average the newest N checkpoints of one run", lowest=0)
+    best: int = setting(0, "average the N best checkpoints of one run, by its evaluations during training", lowest=0)
+    metric: str | None = setting(None, "metric for --best, or loss; default: the run's own")
+    overwrite: bool = same(StripSettings, "overwrite")
+
+    def __post_init__(self) -> None:
+        count, flag = len(self.checkpoints), "last" if self.last else "best"
+        if self.last and self.best:
+            raise FlagError("--last and --best exclude each other: give one of them")
+        if self.metric and not self.best:
+            raise FlagError("--metric requires --best=N")
+        if (self.last or self.best) and count != 1:
+            raise FlagError(f"--{flag}: expected the folder of one run, got {count} names")
+        if not (self.last or self.best) and count < 2:
+            raise FlagError(f"average: expected two or more checkpoints, got {count}; for one run, add --last=N or --best=N")
+
+
+@takes(AverageSettings)
+def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **settings: Any) -> Path:
+    """Writes the mean of checkpoints as a model that `load` takes; as `python -m bert_tf checkpoint average`.
+
+        bert_tf.fine_tune("MRPC", output_dir="out/mrpc", save_checkpoints_steps=100)
+        bert_tf.average_checkpoints("out/mrpc", last=3, output="out/mrpc/last3")
+
+    Args:
+      checkpoints: several checkpoints, or one run with `last` or `best`.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The folder of the model.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    names = [checkpoints] if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
+    chosen = read(AverageSettings, {"checkpoints": names, **settings})
+    average(chosen)
+    return Path(chosen.output)
+
+
+def average(settings: AverageSettings) -> list[str]:
+    """Writes the mean of checkpoints as a model; returns their names."""
+    from bert_tf.checkpoints.tensors import TensorFlowTensors
+    from bert_tf.extensions.average import mean
+    from bert_tf.operations.checkpoint import models
+
+    checkpoints = _chosen(settings)
+    shares = _shares(settings.weights, len(checkpoints))
+    _refuse_other_meanings(checkpoints)
+    with models.folder(settings.output, overwrite=settings.overwrite) as folder:
+        models.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
+        models.note(folder, "average", map(TensorFlowTensors, checkpoints), weights=shares)
+    log.info("the mean of %d checkpoints is in %s", len(checkpoints), settings.output)
+    return checkpoints
+
+
+def _chosen(settings: AverageSettings) -> list[str]:
+    folder = Path(settings.checkpoints[0])
+    if settings.last or settings.best:
+        why = files.missing_folder(folder)
+        if why:
+            raise CheckpointError(f"{folder}: {why}; --last and --best take the folder of a run")
+        return _last(folder, settings.last) if settings.last else _best(folder, settings.best, settings.metric)
+    return list(map(_prefix, settings.checkpoints))
+
+
+def _prefix(name: str) -> str:
+    from bert_tf.checkpoints.tensors import HUGGINGFACE
+    from bert_tf.operations.checkpoint import models
+
+    found = models.opened(name)
+    if found.layout == HUGGINGFACE:
+        raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
+    return found.place
+
+
+def _last(folder: Path, count: int) -> list[str]:
+    there = _kept(folder)
+    if len(there) < count:
+        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, fewer than --last={count}; {_MORE}")
+    return [there[step] for step in sorted(there)[-count:]]
+
+
+def _best(folder: Path, count: int, metric: str | None) -> list[str]:
+    lines = evaluations.read(folder, up_to=_ALL)
+    if not lines:
+        raise CheckpointError(f"{folder}: was not evaluated during training (--eval_every_n_steps), so --best is unknown")
+    name = _result(folder, lines, metric)
+    there = _kept(folder)
+    evaluated = [line for line in lines if evaluations.step_of(line) in there]
+    ranked = sorted(evaluated, key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)), reverse=True)
+    if len(ranked) < count:
+        raise CheckpointError(
+            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are left, fewer than --best={count}; {_MORE}"
+        )
+    return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
+
+
+def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:
+    """Result that ranks checkpoints: the named one, else the run's, else its first."""
+    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
+    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]
+    if chosen not in known:
+        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
+    return f"eval_{chosen}"
+
+
+def _worth(line: evaluations.Line, name: str) -> float:
+    value = line.get(name)
+    if value is None:
+        return -math.inf
+    return -value if ranking.is_cost(name) else value
+
+
+def _kept(folder: Path) -> dict[int, str]:
+    from bert_tf.checkpoints import saved
+
+    found = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
+    return {int(prefix.rpartition("-")[2]): prefix for prefix in found if prefix.rpartition("-")[2].isdecimal()}
+
+
+def _shares(text: str | None, count: int) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise FlagError(f"--weights={text}: expected comma-separated numbers, such as 1,2,1") from error
+    if len(shares) != count:
+        raise FlagError(f"--weights={text}: {len(shares)} numbers for {count} checkpoints")
+    if not all(math.isfinite(share) and share >= 0.0 for share in shares) or not sum(shares):
+        raise FlagError(f"--weights={text}: weights must be at least 0, and one above 0")
+    return shares
+
+
+def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
+    first, *others = checkpoints
+    said = _meaning(first)
+    for other in others:
+        found = _meaning(other)
+        for name in said.keys() & found.keys():
+            if said[name] != found[name]:
+                what = name.removesuffix("_sha256").replace("_", " ")
+                values = (
+                    ""
+                    if name.endswith("_sha256")
+                    else f" ({documents.to_json(found[name])[:80]}; there {documents.to_json(said[name])[:80]})"
+                )
+                raise CheckpointError(f"{other}: not the same {what} as {first}{values}: their mean would be meaningless")
+
+
+def _meaning(checkpoint: str) -> dict[str, Any]:
+    from bert_tf.checkpoints.reader import CheckpointReader
+
+    CheckpointReader(checkpoint)  # raises if it is missing
+    record = run_folder.trained(Path(checkpoint).parent)
+    found = {name: record[name] for name in _SAME if name in record}
+    vocabulary = run_layout.vocabulary_in(Path(checkpoint).parent)
+    if "vocabulary_sha256" not in found and vocabulary.is_file():
+        found["vocabulary_sha256"] = library.read(vocabulary).fingerprint
+    return found
+
+
+def _print(call: Call) -> None:
+    print("".join(f"{checkpoint}\n" for checkpoint in average(call.settings)), end="")
+
+
+COMMAND = Command(
+    "averages checkpoints, or the last or best of a run",
+    AverageSettings,
+    _print,
+    example="python -m bert_tf checkpoint average out/mrpc --last=3 --output=out/mean",
+)

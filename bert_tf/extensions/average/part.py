@@ -1,0 +1,52 @@
+"""The mean of a run's last checkpoints, which is evaluated beside the run's own weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bert_tf import run_layout
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.estimator import kept
+from bert_tf.extensions.average import mean
+from bert_tf.io import atomic
+from bert_tf.io.log_form import log
+from bert_tf.training.job import Job
+from bert_tf.training.part import Part
+
+
+class AverageOfLast(Part):
+    def check(self, job: Job) -> Iterator[str]:
+        """An average is made at the end of training: it can be evaluated later, but not changed."""
+        count, folder = self.settings.average_last, job.weights.folder
+        if not job.settings.actions.do_train and not (folder / run_layout.AVERAGE).is_dir():
+            yield f"--average_last={count}: {folder} was trained without it; leave the flag out"
+
+    def repeated(self, job: Job) -> dict[str, int]:
+        del job
+        return {"average_last": self.settings.average_last}
+
+    def trained(self, job: Job, step: int) -> None:
+        """Averages only checkpoints that are saved regardless of interruptions."""
+        count, train = self.settings.average_last, job.settings.train
+        every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
+        due = {due for steps in every for due in range(steps, step, steps)}
+        last = sorted({*due, step})[-count:]
+        prefixes = [os.fspath(job.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, saved)) for saved in last]
+        there = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
+        if len(there) < count:
+            log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(there))
+        average = keep_mean(job.output_dir, there, step)
+        log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), average)
+
+
+def keep_mean(output_dir: Path, checkpoints: Sequence[str], step: int) -> str:
+    """Saves the mean of checkpoints as the run's average at `step`, the last one's; returns its name."""
+    folder = atomic.make_folder(output_dir / run_layout.AVERAGE, follows=False)
+    name = folder / run_layout.of_step(run_layout.CHECKPOINTS, step)
+    entries = mean.of(checkpoints)
+    with atomic.readable_errors(folder):
+        write_checkpoint(name, entries)
+    kept.keep_alone(name, output_dir)
+    return os.fspath(name)

@@ -1,0 +1,116 @@
+"""Calibrate: fits temperatures, so that a trained model's probabilities match its accuracy."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.batch.job import LabelledColumns, ModelOverrides
+from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.extensions.calibrate import RuleSettings
+from bert_tf.io import files
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+from bert_tf.operations.evaluate import TaskEntry, datasets_of
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
+from bert_tf.training.settings import MachineSettings
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.batch.trained import Trained
+    from bert_tf.extensions.calibrate.fit import Calibrated
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrateSettings:
+    checkpoint: str = setting(
+        None,
+        "folder of a run (its best, else newest checkpoint), or a checkpoint",
+        positional=True,
+        required=True,
+        refuse_missing=refuse_missing_model,
+    )
+    data: str | None = setting(
+        None,
+        "file of labelled examples; default: the dev splits of the task, or --dev_file of the run",
+        refuse_missing=files.refuse_missing,
+    )
+    data_dir: str | None = setting(
+        None,
+        "folder of the task's files; default: $GLUE_DIR/TASK, data/TASK or the sample",
+        refuse_missing=files.refuse_missing_folder,
+    )
+    task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
+    seed: int = setting(1, "random seed of the half to fit on; the other half is reported", lowest=0)
+    eval_batch_size: int | None = setting(
+        None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    rules: RuleSettings = group(RuleSettings)
+    columns: LabelledColumns = group(LabelledColumns)
+    model: ModelOverrides = group(ModelOverrides)
+    machine: MachineSettings = group(MachineSettings)
+
+
+@takes(CalibrateSettings)
+def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated:
+    """Fits a decision rule on half of labelled examples, and writes decision.json; as `python -m bert_tf calibrate`.
+
+    Predictions, the service and exports follow it from then on. Temperatures (Guo et al., 2017) change no predicted label;
+    `threshold`, `abstain` and `sets` do.
+
+    Args:
+      checkpoint: a run folder (its best or newest checkpoint), or a checkpoint.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The rule, and calibration error, likelihood and Brier score of the other half, before and after.
+
+    Raises:
+      BertError: invalid settings or data, or a model without probabilities.
+    """
+    return fitted(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def fitted(settings: CalibrateSettings) -> Calibrated:
+    """Fits the rule, and writes it beside the checkpoint."""
+    from bert_tf.batch.checkpoints import Named
+    from bert_tf.batch.session import Predictor
+    from bert_tf.estimator import run_folder
+    from bert_tf.extensions.calibrate import fit
+    from bert_tf.training import batch_machine, sources
+
+    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name).undecided
+    datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}))
+    family = datasets[0].family(model)
+    model.refuse(family)
+    examples = [example for dataset in datasets for example in dataset.examples]
+    name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
+    fit.check(family, len(examples), data=name, rules=settings.rules)
+    with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
+        inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
+        with contextlib.closing(Predictor(model, family, inference)) as predictor:
+            found = fit.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules)
+        fit.write(model.prefix, found, examples)
+    return found
+
+
+def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
+    from bert_tf.tasks.custom import NAME as CUSTOM
+
+    name = settings.task_name or model.record.get("task_name") or CUSTOM
+    return TaskEntry(name, settings.data_dir, None, settings.data, settings.columns)
+
+
+def _run(call: Call) -> None:
+    print(fitted(call.settings))
+
+
+COMMAND = Command(
+    "Fits temperatures of a trained model, so that probabilities match accuracy (docs/calibration.md).",
+    CalibrateSettings,
+    _run,
+    example="python -m bert_tf calibrate out/mrpc --threshold=f1",
+    first=("data", "data_dir", *setting_names(RuleSettings)),
+    stopped="stopped; nothing was changed",
+)

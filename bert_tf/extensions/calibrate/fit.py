@@ -1,0 +1,211 @@
+"""Fits the decision rule of a trained model on some labelled examples, and measures it on others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf import run_layout
+from bert_tf.batch import trained
+from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.calibrate import RuleSettings, measure
+from bert_tf.extensions.calibrate import rules as decision_rules
+from bert_tf.extensions.calibrate.measure import Bin, Calibration
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+from bert_tf.inputs.cache import examples_digest
+from bert_tf.io import atomic, documents
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import Printed, table
+from bert_tf.metrics import probabilities
+from bert_tf.metrics.probabilities import LabelledLogits
+from bert_tf.tasks import families
+from bert_tf.tasks.base import Example, Family
+from bert_tf.tasks.decision import Decision
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
+
+FEWEST = 20  # examples: fewer say nothing about probabilities
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibrated(Printed):
+    """The decision rule of a model, and its effect.
+
+    Attributes:
+      data: name of the labelled examples.
+      fitted: number of examples that the rule was fitted on.
+      reported: number of other examples, on which all figures are measured.
+      decision: the rule; `temperatures` has one, or one for each label of a multi-label model.
+      before: quality of the published probabilities.
+      after: quality of the calibrated ones.
+      reliability: points of both reliability diagrams.
+      ece_by_chance: ECE that as many calibrated predictions have on average, since bins are small.
+      metrics: metrics of the task before and after, if a rule other than temperatures was requested.
+      rule: coverage and risk with abstention, coverage and mean size of label sets.
+      risk_coverage: risk by coverage, from the most confident predictions down; empty for several labels and tags.
+    """
+
+    data: str
+    fitted: int
+    reported: int
+    decision: Decision
+    before: Calibration
+    after: Calibration
+    reliability: dict[str, list[Bin]]
+    ece_by_chance: float
+    metrics: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    rule: dict[str, float] = dataclasses.field(default_factory=dict)
+    risk_coverage: list[tuple[float, float]] = dataclasses.field(default_factory=list)
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return self.decision.temperatures
+
+    def __str__(self) -> str:
+        rows = [
+            [name.upper() if name != "brier" else "Brier", f"{before:.4f}", f"{after:.4f}"]
+            for name, before, after in zip(Calibration._fields, self.before, self.after)
+        ]
+        rows += [[name, f"{before:.4f}", f"{after:.4f}"] for name, (before, after) in self.metrics.items()]
+        rules = [f"{name}: {_shown(value)}" for name, value in {**self.decision.facts(), **self.rule}.items()]
+        return "\n".join(
+            [
+                f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
+                *table(["", "before", "after"], rows),
+                f"temperature: {_shown(self.temperatures)}",
+                f"a perfectly calibrated model would have an ECE of about {self.ece_by_chance:.4f} on this many rows",
+                *rules,
+            ]
+        )
+
+
+def _shown(value: float | Sequence[float]) -> str:
+    return ", ".join(f"{one:.3f}" for one in (value if isinstance(value, Sequence) else [value]))
+
+
+NO_RULES = RuleSettings()
+
+
+def calibrate(
+    family: Family,
+    predict: Callable[[Sequence[Example]], Any],
+    examples: Sequence[Example],
+    *,
+    data: str,
+    seed: int,
+    rules: RuleSettings = NO_RULES,
+) -> Calibrated:
+    """Fits on a random half; `predict` returns uncalibrated predictions, `data` names the examples in messages.
+
+    Raises FlagError if the family has no probabilities or takes no such rule, DataError if there are too few examples.
+    """
+    check(family, len(examples), data=data, rules=rules)
+    order = np.random.default_rng(seed).permutation(len(examples))
+    fitted, reported = ([examples[place] for place in sorted(half)] for half in np.array_split(order, 2))
+    of_fitted, of_reported = predict(fitted), predict(reported)
+    parts, others = (list(family.labelled_logits(*pair)) for pair in ((of_fitted, fitted), (of_reported, reported)))
+    temperatures = tuple(_temperature(part, family, number) for number, part in enumerate(parts))
+    known, after = (
+        [measure.scaled(part, temperature) for part, temperature in zip(half, temperatures)] for half in (parts, others)
+    )
+    found = Calibrated(
+        data,
+        len(fitted),
+        len(reported),
+        _decision(family, rules, temperatures, known),
+        measure.measure(others),
+        measure.measure(after),
+        {"before": measure.bins(others), "after": measure.bins(after)},
+        measure.chance(after),
+        risk_coverage=decision_rules.risk_coverage(after[0]) if family.kind == CLASSIFICATION else [],
+    )
+    if rules == NO_RULES:
+        return found
+    decided = families.with_decision(family, found.decision).evaluation(of_reported / np.array(temperatures), reported)
+    before = family.evaluation(of_reported, reported).metrics
+    return dataclasses.replace(
+        found,
+        metrics={name: (before[name], value) for name, value in decided.metrics.items()},
+        rule={name: decided.more[name] for name in RULE_FIGURES if name in decided.more},
+    )
+
+
+def check(family: Family, examples: int, *, data: str, rules: RuleSettings) -> None:
+    """Raises what `calibrate` does, before predictions are computed."""
+    if not hasattr(family, "decision") or family.kind == REGRESSION:
+        raise FlagError(f"a model of {family.kind} has no probabilities of labels: there is nothing to calibrate")
+    two = family.kind == CLASSIFICATION and len(family.labels) == 2
+    can = {
+        "threshold": (two or family.kind == MULTI_LABEL, "two classes or several labels"),
+        "abstain": (family.kind == CLASSIFICATION, "classes"),
+        "sets": (family.kind == CLASSIFICATION, "classes"),
+    }
+    for name, (fits, kinds) in can.items():
+        if getattr(rules, name) is not None and not fits:
+            raise FlagError(f"--{name}: is for models of {kinds}, not of {family.kind}; leave it out")
+    if examples < FEWEST:
+        raise DataError(f"{examples} labelled examples are too few to calibrate on; give {FEWEST} or more", data)
+
+
+def _decision(
+    family: Family, rules: RuleSettings, temperatures: tuple[float, ...], known: Sequence[LabelledLogits]
+) -> Decision:
+    """Chooses the rules by calibrated logits of the examples to fit on."""
+    shares = [probabilities.softmax(part.logits) for part in known]
+    thresholds: tuple[float, ...] = ()
+    if rules.threshold is not None:
+        pairs = zip(shares, known)
+        found = [decision_rules.threshold(rules.threshold, of[:, 1], part.labels) for of, part in pairs]
+        for number in (number for number, value in enumerate(found) if value is None):
+            text = "no example to fit on has the label %s: its threshold stays %g"
+            log.warning(text, family.labels[number if len(found) > 1 else 1], scores.THRESHOLD)
+        thresholds = tuple(scores.THRESHOLD if value is None else value for value in found)
+    below = None
+    if rules.abstain is not None:
+        predicted = scores.predictions(CLASSIFICATION, known[0].logits, Decision(thresholds=thresholds))
+        confidence = shares[0][np.arange(len(predicted)), predicted]
+        below = decision_rules.abstain_below(rules.abstain, confidence, predicted == known[0].labels)
+    start = None if rules.sets is None else decision_rules.set_from(rules.sets, shares[0], known[0].labels)
+    return Decision(temperatures, thresholds, below, start)
+
+
+def _temperature(part: LabelledLogits, family: Family, number: int) -> float:
+    name = f" on {family.labels[number]}" if family.kind == MULTI_LABEL else ""
+    if np.all(part.logits.argmax(axis=-1) == part.labels):  # the best one would be 0
+        temperature = min(1.0, measure.fit_temperature(part, smoothed=True))
+        text = "every decision%s is right: temperature %.3g, as if one more decision of two were wrong; give more examples"
+        log.warning(text, name, temperature)
+        return temperature
+    temperature = measure.fit_temperature(part)
+    if temperature > measure.EXTREME * 0.99:
+        text = "decisions%s are hardly better than chance, or worse: the temperature is at its limit of %.0f"
+        log.warning(text, name, measure.EXTREME)
+    elif temperature < 1.01 / measure.EXTREME:
+        text = "%d decisions%s do not determine the temperature: it is at its limit of %.2g; give more examples"
+        log.warning(text, len(part.labels), name, 1 / measure.EXTREME)
+    return temperature
+
+
+def write(checkpoint: str, found: Calibrated, examples: Sequence[Example]) -> Path:
+    """Writes decision.json beside the checkpoint, which `batch.trained` reads."""
+    content = {
+        "checkpoint_sha256": trained.digest(checkpoint),
+        **dataclasses.asdict(found.decision),
+        "fitted_on": {"data": found.data, "examples": found.fitted, "data_sha256": examples_digest(examples)},
+        "reported_on": found.reported,
+        "before": found.before._asdict(),
+        "after": found.after._asdict(),
+        "reliability": found.reliability,
+        "ece_by_chance": found.ece_by_chance,
+        "metrics": found.metrics,
+        "rule": found.rule,
+        "risk_coverage": found.risk_coverage,
+    }
+    path = Path(checkpoint).parent / run_layout.DECISION
+    atomic.write_text(path, documents.to_json(content, indent=2, sort_keys=True) + "\n")
+    log.info("the decision rule is in %s; predictions, the service and exports follow it", path)
+    return path

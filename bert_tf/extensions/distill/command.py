@@ -1,0 +1,156 @@
+"""Distill: trains a small model to imitate a trained one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import run_layout
+from bert_tf.errors import FlagError
+from bert_tf.extensions.distill import NAME, SECTION
+from bert_tf.extensions.distill.settings import RECIPE
+from bert_tf.io import documents, files
+from bert_tf.library.keywords import takes
+from bert_tf.operations import fine_tune
+from bert_tf.settings import Setting, checked, named, setting_names, settings_of
+from bert_tf.tasks import settings as tasks
+from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
+from bert_tf.tasks.settings import TaskSettings
+from bert_tf.training import fine_tune_config
+from bert_tf.training.fine_tune_config import DRIVERS, FineTuneConfig, Program
+from bert_tf.training.settings import DataSettings, TextSettings
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.library.model import Model
+    from bert_tf.tasks.base import Task
+
+OF_ALL_TASKS = ("task_name", *setting_names(TextSettings))  # settings that a student takes from its teacher
+_HELP = {
+    "task_name": f"task of the data: {', '.join(names_with_labels())}",
+    "data_dir": "folder of the task's files; default: the teacher's",
+    "init_checkpoint": "checkpoint or folder that the student starts from; default: layers of the teacher",
+}
+
+
+def _sections() -> dict[str, list[Setting]]:
+    taken = fine_tune_config.sections(NAME)
+    helped = {title: [row._replace(help=_HELP.get(row.name, row.help)) for row in rows] for title, rows in taken.items()}
+    return {SECTION: helped.pop(SECTION), **helped}
+
+
+SECTIONS = _sections()
+SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
+DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, fine_tune_config.OF_FAMILIES, recipe_of="distillation")
+
+_OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
+_BOOLEANS = {"True": True, "False": False}
+
+
+@takes(row for row in SETTINGS if row.name not in ("teacher", *DRIVERS))
+def distill(
+    teacher: str | os.PathLike[str],
+    task: Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Model:
+    """Trains a student of a trained model; as `python -m bert_tf distill`.
+
+    The student learns from the softened outputs of the teacher (Hinton et al., 2015), and from the token vectors that enter its
+    last layer; on request from labels, and from attention relations there (Wang et al., 2021, MiniLMv2). Task, data and text
+    preparation are those of the teacher unless settings name others. Repeating the call resumes a stopped training.
+
+        small = bert_tf.distill("out/mrpc", student_layers=3, output_dir="out/mrpc-3")
+
+    Args:
+      teacher: folder of a run (its best or newest checkpoint), or a checkpoint.
+      task: for a teacher trained on rows in memory: an object such as a `SentenceTask`, with the same labels.
+      output_dir: for checkpoints and results; by default out/TASK.
+      **settings: the command's flags, by name.
+
+    Returns:
+      The trained student.
+
+    Raises:
+      BertError: invalid settings or input; the message is one line.
+      KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
+    """
+    done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
+    from bert_tf.library.loading import load
+
+    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.data_dir)
+
+
+def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
+    """Task, data and text preparation are the teacher's, unless values name others."""
+    given = named(SETTINGS, values)  # reports a mistyped name before files are read
+    if "teacher" not in given:
+        raise FlagError("TEACHER is required: the folder of a trained model, as in distill out/mrpc")
+    return made(_settings_of(given["teacher"]), given, task)
+
+
+def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None) -> FineTuneConfig:
+    if task is not None:
+        fine_tune_config.refuse_for_objects(given)
+        of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
+    elif given.keys() & {*tasks.NAMES, "task_name", "data_dir"}:  # other data
+        of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
+    given = {**of_teacher, **given}
+    if "task_name" not in given:
+        raise FlagError(
+            f"{given['teacher']}: no run_config.json there names its task; is it a trained model? Then add --task_name"
+        )
+    if "init_checkpoint" in given and given.keys() & {"student_layers", "teacher_layers"}:
+        raise FlagError(
+            "--init_checkpoint and --student_layers exclude each other: the student is a model, or layers of the teacher"
+        )
+    if given.keys() >= {"student_layers", "teacher_layers"}:
+        raise FlagError("--student_layers and --teacher_layers exclude each other")
+    if task is not None:
+        return fine_tune_config.made(given, task.name, DISTILL)
+    name = canonical_name(given["task_name"])
+    reject_unrelated_settings(name, given, given.get("problem"))
+    return fine_tune_config.made(given, name, DISTILL)
+
+
+def _settings_of(teacher: str) -> dict[str, Any]:
+    """Task, data and text preparation of a teacher, from its run record; damage is reported when it is loaded."""
+    record = _record(Path(teacher))
+    trained = record.get(run_layout.DETERMINING)
+    found = {name: trained[name] for name in OF_ALL_TASKS if name in trained} if isinstance(trained, dict) else {}
+    for name, value in run_layout.recorded_flags(record).items():
+        row = _OF_TEACHER.get(name)
+        if row is not None:
+            found[name] = checked(row, _typed(row, value))
+    return found
+
+
+def _typed(row: Setting, value: str) -> Any:
+    try:
+        return _BOOLEANS.get(value, value) if row.kind is bool else row.kind(value)
+    except ValueError:
+        return value  # of a damaged record; `checked` names it
+
+
+def _record(teacher: Path) -> dict[str, Any]:
+    """Reads run_config.json without TensorFlow, whose import waits for the log to be set up."""
+    folder = teacher if teacher.is_dir() else teacher.parent
+    try:
+        found = documents.parse_json(files.read_text(folder / run_layout.RECORD))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+COMMAND = fine_tune.command(
+    DISTILL,
+    "Distils a trained model into a smaller one (docs/distillation.md).",
+    "python -m bert_tf distill out/mrpc --student_layers=3 --output_dir=out/mrpc-3",
+    "student_layers unlabelled num_train_epochs init_checkpoint output_dir",
+    "Task, data and text preparation are the teacher's unless flags name others.",
+    SECTIONS,
+    configured,
+    dict.fromkeys(OF_ALL_TASKS, "the teacher's"),
+)

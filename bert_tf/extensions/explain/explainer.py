@@ -1,0 +1,270 @@
+"""Scores of words: integrated gradients (Sundararajan et al., 2017) and occlusion, batched over points.
+
+Shapes: C points, R rows of an example, T tokens of the longest, W words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from bert_tf.batch.session import Predictor, Session
+from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.engines.base import computed, step_of
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
+from bert_tf.export import graph
+from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
+from bert_tf.extensions.explain.targets import EXPLAINED, Case
+from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words
+from bert_tf.features.columns import Array, Features
+from bert_tf.fields import INPUTS
+from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.settings import Setting, checked
+from bert_tf.tasks.base import Family, Outputs
+
+tf1 = tf.compat.v1
+
+Floats = npt.NDArray[np.float64]
+
+_TOLERANCE = 0.01  # completeness error at which steps are no longer doubled
+_LEAST_CHANGE = 1e-6  # of an output: a smaller change is rounding
+_TOKENS = 4096  # of a batch
+
+_IDS = INPUTS[0].name
+
+
+class _Graph(NamedTuple):
+    inputs: Mapping[str, tf.Tensor]  # [C R, T]
+    baseline: tf.Tensor  # [C R, T] ids at which the path begins
+    alphas: tf.Tensor  # [C R] place on the path: 0 at the baseline, 1 at the input
+    weights: tf.Tensor  # [C R, ...] see `Target`
+    points: tf.Tensor  # [C R] point of each row
+    outputs: Mapping[str, tf.Tensor]  # of the head
+    values: tf.Tensor  # [C] explained output
+    slopes: tf.Tensor  # [C R, T] its derivative along the path, by the words of each token
+
+
+class GradientEngine:
+    """Computes outputs at any point between a baseline and an input, with gradients; see `batch.tensorflow_engine.Engine`."""
+
+    def __init__(self, score: Callable[..., tf.Tensor], inference: InferenceOptions) -> None:
+        self._score, self._inference = score, inference
+        self._session: tf1.Session | None = None
+        self._trained: Trained | None = None
+
+    def load(self, trained: Trained) -> int:
+        if self._trained is not trained:
+            self.close()
+            build = functools.partial(self._build, trained)
+            self._session, self._graph = graph.opened(trained, build, self._inference.machine)
+            self._trained = trained
+        return step_of(trained.prefix)
+
+    def _build(self, trained: Trained) -> _Graph:
+        inputs = graph.inputs(trained)
+        baseline = tf1.placeholder(tf.int32, [None, None], "baseline")
+        alphas = tf1.placeholder(tf.float32, [None], "alphas")
+        weights = tf1.placeholder(tf.float32, None, "weights")
+        points = tf1.placeholder(tf.int32, [None], "points")
+        path: list[tf.Tensor] = []
+
+        def lookup(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+            start = tf.gather(table, tf.reshape(baseline, [-1]))  # [C R T, D]
+            change = tf.gather(table, ids) - start
+            alpha = tf.repeat(alphas, tf.shape(baseline)[1])[:, None]
+            path.extend([start + alpha * change, change])
+            return path[0]
+
+        outputs = graph.compute(trained, inputs, graph.PLAIN, lookup).logits
+        (field, *_) = heads.of(trained.head).outputs
+        values = self._score(outputs[field.name], weights, points)
+        (gradient,) = tf.gradients(values, path[:1])
+        slopes = tf.reshape(tf.reduce_sum(gradient * path[1], axis=-1), tf.shape(baseline))
+        return _Graph(inputs, baseline, alphas, weights, points, outputs, values, slopes)
+
+    def outputs(self, features: Features) -> Outputs:
+        trained = cast(Trained, self._trained)
+        outputs = computed(trained, features, self._forward, batch_size=self._inference.batch_size, batching=TO_LONGEST)
+        refuse_what_is_no_number(outputs, trained.prefix)
+        return outputs
+
+    def _forward(self, batch: Mapping[str, Array]) -> Mapping[str, Array]:
+        built = self._graph
+        feeds: dict[tf.Tensor, Array] = {built.inputs[field.name]: batch[field.name] for field in INPUTS}
+        feeds.update({built.baseline: batch[_IDS], built.alphas: np.ones(len(batch[_IDS]))})
+        return self._run(built.outputs, feeds)  # type: ignore[no-any-return]
+
+    def compute(
+        self, explained: _ExplainedOutput, ids: Array, alphas: Array, *, slopes: bool = True
+    ) -> tuple[Floats, Array | None]:
+        """Values [C] and slopes [C, R, T], if required, at points: ids [C, R, T] and alphas [C]."""
+        built, (count, rows, tokens) = self._graph, ids.shape
+        feeds = {
+            **{built.inputs[name]: np.tile(field, [count, 1]) for name, field in explained.batch.items()},
+            built.inputs[_IDS]: ids.reshape(count * rows, tokens),
+            built.baseline: np.tile(explained.baseline, [count, 1]),
+            built.alphas: np.repeat(alphas, rows),
+            built.weights: np.tile(explained.weights, [count, *[1] * (explained.weights.ndim - 1)]),
+            built.points: np.repeat(np.arange(count), rows),
+        }
+        values, *of_tokens = self._run([built.values, *([built.slopes] if slopes else [])], feeds)
+        return values.astype(np.float64), of_tokens[0].reshape(ids.shape) if slopes else None
+
+    def _run(self, fetches: Any, feeds: Mapping[tf.Tensor, Array]) -> Any:
+        if self._session is None or self._trained is None:
+            raise ValueError("no weights are loaded")
+        with readable_errors(self._trained.prefix):
+            return self._session.run(fetches, dict(feeds))
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = self._trained = None
+
+
+class _ExplainedOutput(NamedTuple):
+    """A number that the model computes from an example, as a function of token ids and alphas."""
+
+    engine: GradientEngine
+    label: Any  # see `Target`
+    batch: Mapping[str, Array]  # of `INPUTS`, [R, T] each
+    baseline: Array  # [R, T] ids, special tokens as in the input
+    weights: Array  # see `Target`
+    words: Words
+    mask_id: int
+
+    def values(self, ids: Array, alphas: Array) -> Floats:
+        """[C] at points: ids [C, R, T] and alphas [C]."""
+        parts = [self.engine.compute(self, ids[part], alphas[part], slopes=False)[0] for part in self._parts(len(ids))]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def integral(self, alphas: Array, factors: Array) -> Floats:
+        """[R, T] sum of the slopes at alphas [C], multiplied by factors [C]."""
+        total = np.zeros(self.baseline.shape)
+        for part in self._parts(len(alphas)):
+            ids = np.broadcast_to(self.batch[_IDS], [len(alphas[part]), *self.baseline.shape])
+            _, slopes = self.engine.compute(self, ids, alphas[part])
+            total += np.tensordot(factors[part], cast(Array, slopes).astype(np.float64), 1)
+        return total
+
+    def _parts(self, count: int) -> list[slice]:
+        size = max(1, _TOKENS // self.baseline.size)
+        return [slice(first, first + size) for first in range(0, count, size)]
+
+    def by_word(self, of_tokens: Array) -> Floats:
+        """Adds values of tokens [R, T] to those of words [W]."""
+        real = self.words.of_tokens != SPECIAL
+        sums: Floats = np.bincount(self.words.of_tokens[real], of_tokens[real], len(self.words.texts)).astype(np.float64)
+        return sums
+
+
+class _Scores(NamedTuple):
+    of_words: Floats  # [W]
+    output: float
+    baseline: float
+    error: float
+    steps: int
+
+
+def _error(total: float, change: float) -> float:
+    return abs(total - change) / max(abs(change), _LEAST_CHANGE)
+
+
+def _integrated_gradients(explained: _ExplainedOutput, *, steps: int, most_steps: int) -> _Scores:
+    """Doubles the points of the quadrature until the scores add up to the change of the output."""
+    ids = np.stack([explained.batch[_IDS]] * 2)
+    baseline, output = explained.values(ids, np.array([0.0, 1.0])).tolist()
+    while True:
+        of_tokens = explained.integral(*_quadrature(steps))
+        error = _error(float(of_tokens.sum()), output - baseline)
+        if error <= _TOLERANCE or 2 * steps > most_steps:
+            return _Scores(explained.by_word(of_tokens), output, baseline, error, steps)
+        steps *= 2
+
+
+@functools.lru_cache(maxsize=32)
+def _quadrature(points: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights from 0 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _occlusion(explained: _ExplainedOutput, **_: int) -> _Scores:
+    """The drop of the output if a word is masked, for each word; the baseline masks all."""
+    ids, word, mask_id = explained.batch[_IDS], explained.words.of_tokens, explained.mask_id
+    masked = [np.where(word == number, mask_id, ids) for number in range(len(explained.words.texts))]
+    points = np.stack([ids, np.where(word != SPECIAL, mask_id, ids), *masked])
+    output, baseline, *without = explained.values(points, np.ones(len(points))).tolist()
+    drops = output - np.array(without, np.float64)
+    return _Scores(drops, output, baseline, _error(float(drops.sum()), output - baseline), 0)
+
+
+_Method = Callable[..., _Scores]
+_METHODS: Mapping[str, _Method] = {
+    INTEGRATED_GRADIENTS: _integrated_gradients,
+    OCCLUSION: _occlusion,
+}
+
+
+class Explainer(Session):
+    """Explains predictions of a model by float32 gradients in TensorFlow, whatever engine predicts."""
+
+    def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
+        super().__init__(trained, dataclasses.replace(inference, make=self._gradient_engine))
+        self._family = family
+
+    def explain(
+        self,
+        examples: Sequence[Any],
+        method: str = INTEGRATED_GRADIENTS,
+        label: Any = None,
+        word: int | None = None,
+        steps: int = STEPS,
+        most_steps: int = MOST_STEPS,
+    ) -> list[Explanation]:
+        """Scores words of examples from `Reader.examples`; see `Model.explain`. Steps are doubled up to `most_steps`."""
+        if method not in METHODS:
+            raise FlagError(f"--method: {unknown_name('method', method, METHODS)}")
+        if self._family.kind not in EXPLAINED:
+            raise FlagError(f"explanations: {unknown_name('kind of model', self._family.kind, EXPLAINED)}")
+        steps = checked(Setting("steps", int, STEPS, "", 1, highest=MOST_STEPS), steps)
+        score = functools.partial(_METHODS[method], steps=steps, most_steps=most_steps)
+        return [self._explanation(example, method, label, word, score) for example in examples]
+
+    def _explanation(self, example: Any, method: str, label: Any, word: int | None, score: _Method) -> Explanation:
+        with self._turn():
+            engine = cast(GradientEngine, self._loaded(self.trained))
+            explained = self._explained_output(engine, example, label, word)
+            scores = score(explained)
+        of_words, words = tuple(scores.of_words.tolist()), explained.words
+        facts = scores.output, scores.baseline, scores.error, scores.steps
+        return Explanation(example.guid, explained.label, words.texts, of_words, words.segments, method, *facts)
+
+    def _gradient_engine(self, inference: InferenceOptions) -> GradientEngine:
+        return GradientEngine(EXPLAINED[self._family.kind].score, inference)
+
+    def _explained_output(self, engine: GradientEngine, example: Any, label: Any, word: int | None) -> _ExplainedOutput:
+        family, kind, vocabulary = self._family, EXPLAINED[self._family.kind], self.trained.vocabulary
+        tokenizer = TracingTokenizer(self.trained.tokenizer, whole=kind.whole_words)
+        traced = family.features([example], tokenizer, self.trained.limits)
+        features = dataclasses.replace(traced, token_ids=tokenizer.piece_ids(traced.token_ids))
+        (prediction,) = family.listed(family.predictions(engine.outputs(features), features, [example]), [example])
+        target = kind.target(Case(features, prediction, family.labels, label, word))
+        padded = features.batch(target.rows, int(features.lengths[target.rows].max()))
+        batch = {field.name: padded[field.name] for field in INPUTS}
+        words = tokenizer.words(traced, target.rows)
+        baseline = np.where(words.of_tokens == SPECIAL, batch[_IDS], vocabulary.pad_id)
+        return _ExplainedOutput(engine, target.label, batch, baseline, target.weights, words, vocabulary.mask_id)
+
+
+def of_model(model: Predictor) -> Explainer:
+    return Explainer(model.trained, model.family, model.inference)

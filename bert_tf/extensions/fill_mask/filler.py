@@ -1,0 +1,245 @@
+"""Fills in [MASK]: masked texts and the words that a model predicts.
+
+A text that fits is one row with all of its places. In a longer one each place has a row of its own: as many word
+pieces as fit, with the place in the middle, or nearer to an end of the text if there is no more. Other places in
+such a row stay [MASK].
+
+Shapes: E texts, n word pieces of a text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf.batch.file_pairs import OutputForm
+from bert_tf.batch.session import Predictor, Session
+from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.texts import TextInputs
+from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.estimator import preflight
+from bert_tf.features.columns import Features, IntArray
+from bert_tf.fields import Field
+from bert_tf.head_spec import BEST_WORDS, PRETRAINING, HeadSpec
+from bert_tf.io import documents
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.runtime import forks
+from bert_tf.settings import Setting, checked
+from bert_tf.tasks import tables, text_lines
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tokenization.library import word_pieces
+from bert_tf.tokenization.vocabulary import MASK
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+TOP = 5  # words of each place
+
+_SHORTEST = 3  # [CLS], a place, [SEP]
+_MASK = re.compile(re.escape(MASK))
+_SPEC = HeadSpec(2, PRETRAINING, (("next_sentence", False),))
+_HEAD = heads.of(_SPEC)
+_SLOTS = _HEAD.inputs[1:]  # after their number: positions, and the original words
+_IDS, _LOG_PROBS = (field.name for field in _HEAD.outputs[1:])  # of the best words, after the original word's
+
+
+class Word(NamedTuple):
+    piece: str
+    probability: float
+
+    @property
+    def continues_word(self) -> bool:
+        """Whether the piece starts with ##."""
+        return self.piece.startswith("##")
+
+
+class Filled(NamedTuple):
+    start: int  # first character in the text
+    end: int  # exclusive
+    words: tuple[Word, ...]  # most probable first
+
+
+class WordFiller(Session):
+    """A model that fills in masked words. Weights are loaded lazily; `close` frees them.
+
+    Threads may share one filler; they take turns.
+
+        with bert_tf.word_filler("uncased_L-12_H-768_A-12") as filler:
+            filler.fill_mask(["Paris is the [MASK] of France."])[0][0].words[0].piece
+    """
+
+    truncated = 0  # texts so far
+
+    def fill_mask(self, texts: Iterable[Any], top: int = TOP) -> list[tuple[Filled, ...]]:
+        """Returns the most probable words for each [MASK].
+
+        Args:
+          texts: N texts, each with at least one [MASK].
+          top: words for each [MASK], up to 10.
+
+        Returns:
+          For each text its masks in order: `start` and `end` in the text, and `words`, the most probable first, each with
+          its `piece` and `probability`.
+
+        Raises:
+          CheckpointError: the model has no masked-LM head.
+          DataError: a text has the wrong type or no [MASK].
+          FlagError: `top` is out of bounds.
+          ClosedError: the filler was closed.
+        """
+        top = checked(Setting("top", int, TOP, "", 1, highest=BEST_WORDS), top)
+        examples = read_rows(texts, "texts", kind=None)
+        refuse_unusable(examples, "texts")
+        return self._filled(self.read(examples), examples, top) if examples else []
+
+    def load_weights(self) -> None:
+        with self._turn():
+            self._loaded(self._masked)
+
+    def read(self, texts: Sequence[SentenceExample]) -> Features:
+        """Makes features; can run in another thread beside `fill_mask`."""
+        model = self._masked
+        return features_of(
+            [text.text_a for text in texts], word_pieces(model.tokenizer, "fill-mask"), model.max_seq_length, _SLOTS
+        )
+
+    def _filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
+        """Returns the places of each text with `top` words."""
+        self.truncated += features.truncated
+        outputs, name = self.outputs(features, self._masked), self.trained.vocabulary.name
+        ids, probabilities = outputs[_IDS][:, :top], np.exp(outputs[_LOG_PROBS][:, :top].astype(np.float64))
+        words = (tuple(Word(name(n), p) for n, p in zip(*of_place)) for of_place in zip(ids.tolist(), probabilities.tolist()))
+        return [tuple(Filled(*place, next(words)) for place in places(text.text_a)) for text in texts]
+
+    def __repr__(self) -> str:
+        return f"<bert_tf.WordFiller {self.checkpoint}>"
+
+    @functools.cached_property
+    def _masked(self) -> Trained:
+        """The model with the head for masked words; FlagError if texts would be cut to a bare mask."""
+        forks.begin()
+        if self.trained.max_seq_length < _SHORTEST:
+            raise FlagError(f"--max_seq_length={self.trained.max_seq_length}: expected at least {_SHORTEST}")
+        _refuse_without_head(self.trained)
+        return dataclasses.replace(self.trained, given_head=_SPEC)
+
+
+def of_model(model: Predictor) -> WordFiller:
+    return WordFiller(model.trained, model.inference)
+
+
+class FileFiller(WordFiller):
+    """Fills in texts of files."""
+
+    def __init__(self, trained: Trained, inference: InferenceOptions, top: int) -> None:
+        super().__init__(trained, inference)
+        self._top = top
+
+    def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
+        del number
+        rows = zip(texts, self._filled(features, texts, self._top))
+        return form.encode("".join(f"{documents.to_json(_as_json(*row), ensure_ascii=False)}\n" for row in rows))
+
+
+def _as_json(text: SentenceExample, found: Sequence[Filled]) -> dict[str, Any]:
+    masks = [{**place._asdict(), "words": [word._asdict() for word in place.words]} for place in found]
+    return {"id": text.guid, "text": text.text_a, "masks": masks}
+
+
+def _refuse_without_head(trained: Trained) -> None:
+    """Raises CheckpointError if a checkpoint has no head for masked words, or one of another size."""
+    reader = CheckpointReader(trained.prefix)
+    shapes = _HEAD.variables(trained.config)
+    missing = [name for name in shapes if name not in reader.shapes]
+    if missing:
+        raise CheckpointError(
+            f"{trained.prefix}: no {missing[0]}: it has no head for masked words; name a checkpoint of pre-training that kept"
+            " it, or make one (python -m bert_tf pretrain)"
+        )
+    wrong = preflight.wrong_shapes(reader, shapes)
+    if wrong:
+        raise CheckpointError(f"{trained.prefix}: {'; '.join(wrong)}; do configuration and checkpoint belong together?")
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedTextInputs(TextInputs):
+    """Texts with [MASK] in files."""
+
+    def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
+        for text in super()._stream(source, report):
+            problem = _problem(text)
+            if problem is None:
+                yield text
+            else:
+                report(DataError(f"row {text.guid}: {problem}", str(source)))
+
+
+def refuse_unusable(texts: Sequence[SentenceExample], where: str) -> None:
+    """Raises DataError for a text without a mask; names the row, counted from 0, if there are several."""
+    for number, text in enumerate(texts):
+        problem = _problem(text)
+        if problem:
+            raise DataError(problem if len(texts) == 1 else f"row {number}: {problem}", where)
+
+
+def _problem(text: SentenceExample) -> str | None:
+    """Why words cannot be filled in; None if they can."""
+    if text.text_b is not None:
+        return "is a pair; give one text"
+    return None if places(text.text_a) else f"has no {MASK}; write {MASK} where a word is to be filled in"
+
+
+def places(text: str) -> list[tuple[int, int]]:
+    """Start and end of each [MASK], in characters."""
+    return [found.span() for found in _MASK.finditer(text)]
+
+
+def features_of(texts: Sequence[str], tokenizer: WordPieceTokenizer, longest: int, slots: Sequence[Field]) -> Features:
+    """Converts texts with at least one place each; `slots` are fields of the positions and of the unknown words."""
+    found = [rows(text, tokenizer, longest) for text in texts]
+    each = [row for of_text, _ in found for row in of_text]
+    positions = _column(place for _, of_row in each for place in of_row)
+    lengths = _column(len(ids) for ids, _ in each)
+    of_positions, of_words = slots
+    return Features(
+        token_ids=_column(number for ids, _ in each for number in ids),
+        lengths=lengths,
+        first_lengths=lengths,
+        targets={of_positions.name: positions, of_words.name: np.zeros_like(positions)},
+        fields=(of_positions, of_words),
+        example_ids=np.repeat(np.arange(len(found), dtype=np.int32), [len(of_text) for of_text, _ in found]),
+        slots=_column(len(of_row) for _, of_row in each),
+        truncated=sum(is_cut for _, is_cut in found),
+    )
+
+
+def _column(values: Iterable[int]) -> IntArray:
+    return np.fromiter(values, np.int32)
+
+
+def rows(text: str, tokenizer: WordPieceTokenizer, longest: int) -> tuple[list[tuple[list[int], list[int]]], bool]:
+    """Ids with [CLS] and [SEP], and positions of masks, of one row or one for each place; and whether the text was cut.
+
+    A row has at most `longest` pieces, which are at least 3. [MASK] may be anywhere; the tokenizer itself would split
+    it into punctuation and a word.
+    """
+    vocabulary, inside = tokenizer.vocabulary, longest - 2
+    pieces: list[int] = []
+    masked: list[int] = []
+    for number, part in enumerate(text.split(MASK)):
+        if number:
+            masked.append(len(pieces))
+            pieces.append(vocabulary.mask_id)
+        pieces += tokenizer.ids(part)
+    is_cut, last = len(pieces) > inside, len(pieces) - inside
+    windows = [(min(max(at - inside // 2, 0), last), [at]) for at in masked] if is_cut else [(0, masked)]
+    return [
+        ([vocabulary.cls_id, *pieces[start : start + inside], vocabulary.sep_id], [at - start + 1 for at in asked])
+        for start, asked in windows
+    ], is_cut

@@ -1,0 +1,25 @@
+"""Pretrain: masked words and next sentences of unlabelled text, in one or two phases (docs/pretraining.md)."""
+
+from bert_tf.extension import Extension, NewCommand, NewTask
+from bert_tf.extensions.pretrain.settings import PretrainingSettings
+from bert_tf.head_spec import PRETRAINING
+
+COMMAND, TASK = "pretrain", "Pretraining"
+
+EXTENSION = Extension(
+    part=f"{__name__}.part:Pretraining",
+    commands={
+        COMMAND: NewCommand(
+            f"{__name__}.command:COMMAND",
+            "Train, evaluate, predict",
+            "pre-trains on unlabelled text: masked words, next sentences",
+            computes=True,
+        ),
+        "pretraining-data": NewCommand(
+            f"{__name__}.data_command:COMMAND", "Data and machine", "makes masked pre-training rows from your own text"
+        ),
+    },
+    tasks={TASK: NewTask(f"{__name__}.family:task", COMMAND)},
+    of_tasks=PretrainingSettings,
+    families={PRETRAINING: f"{__name__}.family:PretrainingFamily"},
+)

@@ -1,0 +1,287 @@
+"""Cross-validation: for each fold of the training split, trains on all others and predicts the fold.
+
+The final model is trained on all rows, in the folder of the series.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import pickle
+import signal
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf import run_layout
+from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.extension import Driven
+from bert_tf.extensions.series import FOLDS, OUT_OF_FOLD, SeriesSettings, driver, fold_average, table
+from bert_tf.extensions.series.driver import Run, Trained
+from bert_tf.features.columns import Numbers
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, SPAN
+from bert_tf.io import atomic, documents
+from bert_tf.io.log_form import log
+from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.runtime import cluster
+from bert_tf.settings import defaults
+from bert_tf.tasks import text_lines
+from bert_tf.tasks.base import DEV, TRAIN, Family, Task
+from bert_tf.tasks.names import JSONL, TSV
+from bert_tf.tasks.on_disk import Unopened
+from bert_tf.tasks.predictions import delimited, joined
+from bert_tf.training import preparation
+from bert_tf.training import results as run_results
+from bert_tf.training.fine_tune import FineTuned, fine_tune
+from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
+from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
+from bert_tf.training.settings import RowSettings
+from bert_tf.training.sources import DataSource
+
+FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
+
+_TITLE = "title"
+_NO_FOLDS = defaults(SeriesSettings)
+_NOT_OF_FOLDS = {**defaults(RowSettings), **undecided()}  # for all rows before they are divided, and for the final model
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldResult:
+    """Result of one fold on its own rows."""
+
+    fold: int  # from 1
+    folder: str  # of the run, relative to the series
+    steps: int
+    metrics: Mapping[str, float]  # by name, including eval_loss
+    collapsed: str | None  # why nothing was learned; None if it was
+
+
+class Outcome(NamedTuple):
+    done: Trained[FoldResult]
+    task: Task
+    data: DataSource
+    stopped_by: signal.Signals | None  # also of the final model
+
+
+def drive(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
+    """Trains each fold, writes the out-of-fold predictions, and trains the final model; finished folds survive an error."""
+    folder = config.output.folder
+    found = fine_tune_folds(config, environment=environment, task=task)
+    results = found.done.results
+    from bert_tf.extensions.series.runs import FoldRuns  # processes of their own do without
+
+    return Driven(
+        FoldRuns(folder, results, found.task, found.data.data_dir),
+        table.summary(results) if len(results) == config.extensions.series.folds else (),
+        len(results),
+        f"the runs are in {folder}, the predictions of all rows in {folder / OUT_OF_FOLD}",
+        found.stopped_by,
+    )
+
+
+def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Outcome:
+    _check(config, environment)
+    own, data = preparation.find_task(config, task, None, environment)
+    settings = config.extensions.series
+    with run_folder.writing(config.output.folder):
+        folds = _folds(config, own, data)
+        done, outputs = _trained(folds, task, environment)
+        if done.stopped_by is not None:
+            return Outcome(done, own, data, done.stopped_by)
+        _write_predictions(folds, done.results, outputs)
+        if settings.folds_average:
+            runs = {config.output.folder / fold.folder: fold.steps for fold in done.results}
+            has_dev = _has_dev(own, data)
+            fold_average.evaluate_and_predict(config, runs, own, data, evaluates=has_dev, environment=environment)
+        if settings.folds_only or settings.folds_average:
+            run_results.write_page(config.output.folder)
+            return Outcome(done, own, data, None)
+    log.info("***** Final model, of all rows *****")
+    final = fine_tune(config.replaced({**_NO_FOLDS, "do_eval": _has_dev(own, data)}), environment=environment, task=task)
+    return Outcome(done, own, data, final.stopped_by)
+
+
+def _check(config: FineTuneConfig, environment: Mapping[str, str]) -> None:
+    if not (config.actions.do_train and config.actions.do_eval):
+        raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
+    if cluster.read(environment) is not None:
+        raise FlagError("--folds is for one machine")
+
+
+def _has_dev(task: Task, data: DataSource) -> bool:
+    """Whether there are rows to evaluate the final model on."""
+    try:
+        split, *_ = task.splits(data.folder, DEV)
+        return not data.has_command or task.file(data.folder, split).exists()
+    except BertError:
+        return False
+
+
+class _Folds(NamedTuple):
+    config: FineTuneConfig  # of the series
+    task: Task
+    data: DataSource
+    whole: Whole
+    numbers: Sequence[Numbers]  # of each fold's examples
+
+    def runs(self, private: str = "") -> list[Run]:
+        """`private` is a folder for the outputs of folds that are trained in processes of their own."""
+        return [self._run(fold, private) for fold in range(1, len(self.numbers) + 1)]
+
+    def _run(self, fold: int, private: str) -> Run:
+        folder = str(self.config.output.folder / f"fold-{fold}")
+        config = self.config.replaced({**_NO_FOLDS, **_NOT_OF_FOLDS, "do_predict": False, "output_dir": folder})
+        rows = f"{len(self.numbers[fold - 1])} of {len(self.whole.examples)} rows"
+        alone = functools.partial(train_alone, series=self.config, fold=fold, private=private)
+        title = f"Fold {fold} of {len(self.numbers)}: {rows}"
+        return Run(fold, config, title, functools.partial(self.task_of, fold), {"fold": fold}, alone)
+
+    def task_of(self, fold: int) -> PartialTask:
+        own = self.numbers[fold - 1]
+        others = np.setdiff1d(np.arange(len(self.whole.examples)), own)
+        return PartialTask(self.task, self.data, {TRAIN: PartOfSplit(self.whole, others), DEV: PartOfSplit(self.whole, own)})
+
+
+@WALL.span(DATA)
+def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
+    split, *_ = task.splits(data.folder, TRAIN)
+    examples = preparation.read_examples(task, data, [split], config)[split]
+    if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
+        raise FlagError(f"--folds: the rows of {task.name} have no labels to evaluate a fold on")
+    groups = _groups(config, task, data, split, len(examples))
+    count = config.extensions.series.folds
+    numbers = list(divided(task.family, examples, count, seed=config.train.seed, groups=groups))
+    return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
+
+
+def train_alone(
+    config: FineTuneConfig, *, environment: Mapping[str, str], series: FineTuneConfig, fold: int, private: str
+) -> FineTuned:
+    """Trains a fold of a series in a process of its own, and leaves its outputs in the folder of the series' process."""
+    folds = _folds(series, *preparation.find_task(series, None, None, environment))
+    done = fine_tune(config, environment=environment, task=folds.task_of(fold))
+    if done.stopped_by is None:
+        _outputs(private, fold).write_bytes(pickle.dumps(done.outputs[DEV]))
+    return done
+
+
+def _outputs(private: str, fold: int) -> Path:
+    return Path(private) / f"fold-{fold}.pickle"
+
+
+def _trained(folds: _Folds, task: Task | None, environment: Mapping[str, str]) -> tuple[Trained[FoldResult], list[Any]]:
+    """Returns results and outputs of the folds. `task` is one in memory, if any."""
+    folder = folds.config.output.folder
+    slots = driver.slots(folds.config, task, environment)
+    if not slots:
+        outputs: list[Any] = []
+        done = driver.in_turn(folds.runs(), folder, FoldResult, environment, lambda one: outputs.append(one.outputs[DEV]))
+        return done, outputs
+    with WALL.span(FOLDS), tempfile.TemporaryDirectory(prefix="bert_tf-folds-") as private:  # which nobody else can write
+        done = driver.on_slots(folds.runs(private), folder, FoldResult, slots, folds.task.name)
+        finished = [] if done.stopped_by else done.results
+        return done, [pickle.loads(_outputs(private, one.fold).read_bytes()) for one in finished]  # noqa: S301
+
+
+@WALL.span(FOLDS)
+def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Sequence[Any]) -> None:
+    """Writes the predictions of all rows, and their metrics together."""
+    folder, family, order = folds.config.output.folder, folds.task.family, np.concatenate(folds.numbers)
+    ordered, predictions = [folds.whole.examples[number] for number in order], joined(outputs)
+    pooled = family.evaluation(predictions, ordered).values
+    table.write(folder, results, all_rows={name: value for name, value in pooled.items() if math.isfinite(value)})
+    numbers = np.repeat(np.arange(len(folds.numbers)) + 1, [len(own) for own in folds.numbers])
+    rows = _rows(family, ordered, predictions, numbers.tolist())
+    atomic.write_text(folder / OUT_OF_FOLD, delimited(TSV, [next(rows), *_in_order(order, list(rows))]))
+    log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
+
+
+def _groups(config: FineTuneConfig, task: Task, data: DataSource, split: str, count: int) -> list[Any] | None:
+    column = config.extensions.series.group_column
+    if column is None:
+        return None
+    path = task.file(data.folder, split)
+    if not path.is_file():
+        raise FlagError(f"--group_column={column}: {path} is not a file; for rows in memory, give groups to scikit-learn")
+    groups = groups_of(task, path, split, column)
+    if len(groups) != count:
+        raise DataError(f"--group_column={column}: {len(groups)} rows, but {count} were read", path)
+    return groups
+
+
+def groups_of(task: Task, path: Path, split: str, column: str) -> list[Any]:
+    """Returns the value of a column for each usable row of a table, or the `title` of each question's article."""
+    source = text_lines.Kept(path)
+    found: list[Any] = []
+    place = None
+    for example in task.stream(source, split, lambda _: None):
+        columns = source.columns
+        if place is None and columns is None:
+            if column != _TITLE or not hasattr(example, column):
+                raise DataError(f"--group_column={column}: the file is not a table with columns", path)
+        elif place is None and columns is not None:
+            if column not in columns:
+                raise DataError(f"--group_column={column}: no such column; there are {', '.join(columns):.200}", path)
+            place = columns.index(column)
+        found.append(getattr(example, column) if place is None else source.row[place])
+    return found
+
+
+def divided(
+    family: Family, examples: Sequence[Any], count: int, *, seed: int, groups: Sequence[Any] | None = None
+) -> Iterator[Numbers]:
+    """Yields the numbers of each fold's examples; classes are distributed evenly, groups stay together."""
+    from sklearn import model_selection
+
+    classes = [example.label if family.kind == CLASSIFICATION else "" for example in examples]
+    options = {"n_splits": count, "shuffle": True, "random_state": seed}
+    if groups is not None:
+        splitter = model_selection.StratifiedGroupKFold(**options)  # without classes: of about equal size
+    elif family.kind == CLASSIFICATION:
+        splitter = model_selection.StratifiedKFold(**options)
+    else:
+        splitter = model_selection.KFold(**options)
+    if groups is not None and len(set(groups)) < count:
+        raise FlagError(f"--folds={count}: there are only {len(set(groups))} groups")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            numbers = [own for _, own in splitter.split(classes, classes, groups)]
+        except ValueError as error:
+            raise FlagError(f"--folds={count}: {' '.join(str(error).split())}") from error
+    for warning in said:
+        log.warning("--folds=%d: %s", count, warning.message)
+    for fold, own in enumerate(numbers, start=1):
+        if not len(own):
+            raise FlagError(f"--folds={count}: fold {fold} would have no rows; its groups are too large")
+    yield from numbers
+
+
+def _rows(family: Family, examples: Sequence[Any], predictions: Any, folds: Sequence[int]) -> Iterator[list[str]]:
+    """Yields the header and a row for each example: the columns of predictions as JSON lines, which all families have."""
+    lines = family.layout(JSONL).rows(examples, predictions).split("\n")[:-1]
+    separator = getattr(family, "label_separator", " ")
+    for example, line, fold in zip(examples, lines, folds):
+        found = documents.json_value(line)
+        if example is examples[0]:
+            yield [*found, FOLD, TRUE_LABEL]
+        label = example.label[:1] if family.kind == SPAN else example.label
+        yield [*(_cell(value, separator) for value in found.values()), str(fold), _cell(label, separator)]
+
+
+def _cell(value: Any, separator: str) -> str:
+    if isinstance(value, (list, tuple)) and not any(isinstance(one, (dict, list)) for one in value):
+        return separator.join(map(str, value))
+    if isinstance(value, (dict, list)):
+        return documents.to_json(value, ensure_ascii=False)
+    return "" if value is None else str(value)
+
+
+def _in_order(order: Numbers, rows: Sequence[list[str]]) -> Iterator[list[str]]:
+    return (rows[place] for place in np.argsort(order))

@@ -1,0 +1,85 @@
+"""One training with several seeds, and the spread of its results."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from bert_tf import run_layout
+from bert_tf.errors import FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.extension import Driven
+from bert_tf.extensions.series import SeriesSettings, driver, table
+from bert_tf.extensions.series.driver import Run, Trained
+from bert_tf.runtime import cluster
+from bert_tf.settings import defaults
+from bert_tf.tasks.base import Task
+from bert_tf.training import results as run_results
+from bert_tf.training.fine_tune_config import FineTuneConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedResult:
+    """Result of one seed on dev."""
+
+    seed: int
+    folder: str  # of the run, relative to the series
+    steps: int
+    metrics: Mapping[str, float]  # by name, including eval_loss
+    collapsed: str | None  # why nothing was learned; None if it was
+
+
+def drive(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
+    """Runs a job with each of its seeds, and writes a page of all; finished seeds survive an error."""
+    folder = config.output.folder
+    done = fine_tune_seeds(config, environment=environment, task=task)
+    job = done.first.job if done.first else None
+    from bert_tf.extensions.series.runs import SeedRuns
+
+    return Driven(
+        SeedRuns(folder, done.results, job.task if job else task, job.data.data_dir if job else None),
+        table.summary(done.results) if done.stopped_by is None else (),
+        len(done.results),
+        f"the runs are in {folder}, their page in {folder / run_layout.PAGE}",
+        done.stopped_by,
+    )
+
+
+def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:
+    folder = config.output.folder
+    with run_folder.writing(folder):
+        slots = driver.slots(config, task, environment)
+        if slots:
+            _check(config, environment)
+            done = driver.on_slots(_runs(config, task), folder, SeedResult, slots, str(config.data.task_name))
+        else:
+            done = train_each(config, environment=environment, task=task)
+        if done.stopped_by is None:
+            run_results.write_page(folder)
+    return done
+
+
+def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:
+    """Runs a job with each seed, in this process; writes seeds.json and seeds.tsv after each."""
+    _check(config, environment)
+    return driver.in_turn(_runs(config, task), config.output.folder, SeedResult, environment)
+
+
+def _check(config: FineTuneConfig, environment: Mapping[str, str]) -> None:
+    if not config.actions.do_eval:
+        raise FlagError("--seeds compares evaluations: add --do_eval")
+    if cluster.read(environment) is not None:
+        raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
+
+
+def _runs(config: FineTuneConfig, task: Task | None) -> list[Run]:
+    seeds = config.extensions.series.seed_numbers
+    return [
+        Run(seed, _of_seed(config, seed), f"Seed {seed}, {number} of {len(seeds)}", lambda: task)
+        for number, seed in enumerate(seeds, start=1)
+    ]
+
+
+def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
+    folder = str(config.output.folder / f"seed-{seed}")
+    return config.replaced({**defaults(SeriesSettings), "seed": seed, "output_dir": folder})

@@ -1,0 +1,310 @@
+"""Trains the runs of a plan on the slots of this machine, the longest first, beside leaders of other machines.
+
+A lock in the shared folder claims a run. It ends with the process that trains the run, so that the run of a killed process is
+free again, and resumes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import signal
+import sys
+import time
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from bert_tf.extensions.sweep import RESULTS, schedule, table
+from bert_tf.extensions.sweep.plan import PlannedRun
+from bert_tf.extensions.sweep.search import Search, pruned
+from bert_tf.io import atomic
+from bert_tf.io.log_form import log
+from bert_tf.runtime import cgroup, diagnosis, fork_server, nvidia
+
+_PATIENCE_S = 2.0  # before retrying a run that another process holds
+_MINUTES = 100  # seconds above which times are logged in minutes
+_ATTEMPTS = 3  # at a run whose process is killed
+_MEMORY = 4 << 30  # bytes that a run on a CPU may take
+
+
+class Slot(NamedTuple):
+    """A part of the machine for one run at a time."""
+
+    environment: Mapping[str, str]  # in addition to that of the leader
+    threads: int | None = None  # of the CPU
+
+
+def slots(count: int | None, environment: Mapping[str, str]) -> list[Slot]:
+    """One slot for each visible GPU, or `count` of them in turn; without a GPU the cores are divided among `count` slots.
+
+    By default a slot has a core and 4 GB of free memory at least.
+    """
+    gpus = nvidia.listed(nvidia.survey().offered, environment.get(diagnosis.HIDING))
+    if gpus:
+        names = [gpu.uuid or str(gpu.number) for gpu in gpus]
+        return [Slot({diagnosis.HIDING: names[number % len(names)]}) for number in range(count or len(names))]
+    cores = cgroup.granted_cpus()
+    machine = psutil.virtual_memory()
+    _, free = cgroup.memory() or (machine.total, machine.available)
+    count = count or max(1, min(cores, free // _MEMORY))
+    return [Slot({}, max(1, cores // count)) for _ in range(count)]
+
+
+@dataclasses.dataclass
+class _Started:
+    run: PlannedRun
+    process: BaseProcess
+    since: float
+    slots: tuple[int, ...]  # their numbers
+
+
+def _together(slots: Sequence[Slot]) -> Slot:
+    """One slot of several: all their GPUs, or the threads of all."""
+    gpus = list(dict.fromkeys(slot.environment[diagnosis.HIDING] for slot in slots if diagnosis.HIDING in slot.environment))
+    threads = [slot.threads for slot in slots if slot.threads is not None]
+    environment = {diagnosis.HIDING: ",".join(gpus)} if gpus else {}
+    return Slot({**slots[0].environment, **environment}, sum(threads) if threads else None)
+
+
+class Leader:
+    """Starts processes, follows them, and logs progress."""
+
+    def __init__(
+        self,
+        runs: Sequence[PlannedRun],
+        folder: Path,
+        slots: Sequence[Slot],
+        search: Search | None = None,
+        *,
+        spread: bool = False,
+        start: Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess] | None = None,
+        keep: Callable[[Sequence[table.Result]], object] | None = None,
+    ) -> None:
+        """`search` has more runs; with `spread` a run has several GPUs that would idle.
+
+        `start` begins the process of a run, by default from a fork server. `keep` has the results so far, in the order of the
+        runs; by default it writes sweep.tsv.
+        """
+        self._runs, self._folder, self._slots, self._search = {run.name: run for run in runs}, folder, slots, search
+        ordered = sorted(runs, key=lambda run: -run.cost)  # ties: in the order of the file
+        self._waiting = {run.name: run for run in ordered}
+        self._spread = spread
+        self._started: dict[str, _Started] = {}  # by name
+        self._results: dict[str, table.Result] = {}
+        self._not_before: dict[str, float] = {}  # of runs that another process holds
+        self._killed: dict[str, int] = {}
+        self._pruned: set[str] = set()
+        self._speeds: list[float] = []  # seconds per cost, of runs that were trained here
+        self._start_process = start or _forked()
+        self._keep = keep or functools.partial(table.write_table, folder)
+
+    def lead(self) -> list[table.Result]:
+        """Returns the results of all runs; after Ctrl-C, SIGTERM or an error it raises when the processes have saved and ended.
+
+        OutputError if the folder cannot be written.
+        """
+        for name in (table.LOGS, RESULTS):
+            atomic.make_folder(self._folder / name, follows=False)
+        table.drop_damaged(self._folder)
+        with _interrupted_by_sigterm():
+            try:
+                self._read_results(said=False)
+                if self._results:
+                    log.info("%d of %d runs have a result already", len(self._results), self._total)
+                while True:
+                    self._read_results()
+                    self._start()
+                    if not self._waiting and not self._started:
+                        return [self._results[name] for name in self._runs]
+                    connection.wait([started.process.sentinel for started in self._started.values()], timeout=1.0)
+                    self._collect()
+                    self._prune()
+            except BaseException:  # a full disk too
+                self._stop()
+                raise
+
+    @property
+    def _total(self) -> int:
+        return self._search.total if self._search else len(self._runs)
+
+    def _read_results(self, *, said: bool = True) -> None:
+        """Notes new results, of this leader, of others and of earlier commands."""
+        unread = [name for name in table.finished(self._folder) if name not in self._results]
+        if self._search:  # the table has runs of other leaders and of earlier commands too
+            others = (self._search.known(name) for name in sorted(unread, key=lambda name: (len(name), name)))
+            self._runs.update({run.name: run for run in others if run and run.name not in self._runs})
+        new = [name for name in unread if name in self._runs]
+        for name in new:
+            found = table.read(self._folder, name)
+            if found is not None:
+                self._results[name] = found
+                self._waiting.pop(name, None)
+                if self._search:
+                    self._search.tell(found)
+        rest = self._rest() if said and new else ""
+        for name in new if said else ():
+            self._say(self._runs[name], self._results[name], rest)
+        if new:
+            self._keep([self._results[name] for name in self._runs if name in self._results])
+
+    def _start(self) -> None:
+        busy = {number for started in self._started.values() for number in started.slots}
+        free = [number for number in range(len(self._slots)) if number not in busy]
+        while free:
+            run = self._next() or self._asked()
+            if run is None:
+                return
+            count = self._share(run, len(free))
+            taken, free = tuple(free[:count]), free[count:]
+            del self._waiting[run.name]
+            slot = _together([self._slots[number] for number in taken])
+            given = run.config.devices
+            threads = {} if slot.threads is None else {"intra_op_threads": slot.threads, "inter_op_threads": slot.threads}
+            threads = {name: value for name, value in threads.items() if getattr(given, name) is None}
+            run_here = dataclasses.replace(run, config=run.config.replaced(threads))
+            process = self._start_process(run_here, self._folder, slot.environment)
+            self._started[run.name] = _Started(run, process, time.monotonic(), taken)
+
+    def _share(self, run: PlannedRun, free: int) -> int:
+        """Slots of the next run: threads that would idle do not change its bits, GPUs do."""
+        on_cpu = self._slots[0].threads is not None
+        if self._search or not (on_cpu or self._spread):
+            return 1
+        others = (other for other in self._waiting.values() if other is not run and self._is_ready(other))
+        return schedule.share([run, *itertools.islice(others, free)], free, replicas=not on_cpu)
+
+    def _next(self) -> PlannedRun | None:
+        for run in self._waiting.values():
+            before = self._results.get(run.after or "")
+            if before is not None and before.error:
+                table.write(self._folder, table.failed(run, f"it starts from the model of {before.name}, which failed"))
+            elif self._is_ready(run):
+                return run
+        return None
+
+    def _is_ready(self, run: PlannedRun) -> bool:
+        is_ours = self._not_before.get(run.name, 0.0) <= time.monotonic()
+        return is_ours and (run.after is None or run.after in self._results)
+
+    def _asked(self) -> PlannedRun | None:
+        """A run of the search: one that seems abandoned, else a new one."""
+        if self._search is None:
+            return None
+        for run in self._search.unfinished():
+            self._runs[run.name] = self._waiting[run.name] = run
+        found = self._next() or self._search.ask()
+        if found is not None:
+            self._runs[found.name] = self._waiting[found.name] = found
+        return found
+
+    def _prune(self) -> None:
+        for started in self._started.values():
+            if self._search and started.run.name not in self._pruned and self._search.lags(started.run):
+                self._pruned.add(started.run.name)
+                started.process.terminate()
+
+    def _collect(self) -> None:
+        for started in list(self._started.values()):
+            if started.process.exitcode is None:
+                continue
+            del self._started[started.run.name]
+            run, status = started.run, started.process.exitcode
+            if status in (table.DONE, table.FAILED) and table.read(self._folder, run.name) is not None:
+                if status == table.DONE:
+                    self._speeds.append((time.monotonic() - started.since) / run.cost)
+                continue
+            if run.name in self._pruned:
+                table.write(self._folder, pruned(run, self._folder))
+                continue
+            self._waiting[run.name] = run
+            if status == table.TAKEN:
+                self._not_before[run.name] = time.monotonic() + _PATIENCE_S
+            else:
+                self._note_killed(run, status)
+
+    def _note_killed(self, run: PlannedRun, status: int) -> None:
+        self._killed[run.name] = self._killed.get(run.name, 0) + 1
+        log.warning("%s: its process ended with status %d; resuming it", run.title, status)
+        if self._killed[run.name] == _ATTEMPTS:
+            said = f"its process ended {_ATTEMPTS} times, with status {status}; {table.log_file(self._folder, run.name)}"
+            table.write(self._folder, table.failed(run, said))
+
+    def _say(self, run: PlannedRun, found: table.Result, rest: str) -> None:
+        text = f"failed: {found.error}" if found.error else _outcome(found)
+        log.info("%d of %d: %s: %s%s", len(self._results), self._total, run.title, text, rest)
+
+    def _rest(self) -> str:
+        """Estimates the time that is left, by the runs that were trained here."""
+        left = [*self._waiting.values(), *(started.run for started in self._started.values())]
+        if not self._speeds or not left or len(self._results) >= self._total:
+            return ""
+        seconds = sum(run.cost for run in left) * sorted(self._speeds)[len(self._speeds) // 2]
+        seconds /= len(self._slots)
+        return f"; about {f'{seconds / 60:.0f} min' if seconds > _MINUTES else f'{seconds:.0f} s'} left"
+
+    def _stop(self) -> None:
+        processes = [started.process for started in self._started.values()]
+        log.warning("stopping: %d runs save a checkpoint after their step", len(processes))
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def _outcome(found: table.Result) -> str:
+    metrics = [f"{name.removeprefix('eval_')} {value:.4f}" for name, value in found.metrics.items()]
+    return f"{', '.join(metrics)} in {found.seconds:.0f} s{' (collapsed)' if found.collapsed else ''}"
+
+
+def _forked() -> Callable[[PlannedRun, Path, Mapping[str, str]], BaseProcess]:
+    """Processes from a fork server, in which TensorFlow is imported once."""
+    context = fork_server.context("bert_tf.extensions.sweep.preload")
+
+    def start(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> BaseProcess:
+        process = context.Process(target=_work, args=(run, folder, dict(environment)), name=run.name)
+        with _script_hidden():
+            process.start()
+        return process
+
+    return start
+
+
+@contextlib.contextmanager
+def _script_hidden() -> Iterator[None]:
+    """Keeps multiprocessing from running the user's script in each process, which would start the sweep again."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
+    from bert_tf.extensions.sweep import worker  # imports TensorFlow, in the fork server
+
+    worker.work(run, folder, environment)
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

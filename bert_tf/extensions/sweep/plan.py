@@ -1,0 +1,268 @@
+"""The runs of a sweep file: tasks x seeds x settings."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bert_tf.errors import BertError, DataError, FlagError, unknown_name
+from bert_tf.io import documents, files
+from bert_tf.seeds import seed_numbers
+from bert_tf.settings import Setting, checked, unknown_setting
+from bert_tf.tasks.base import DEV, TRAIN, Task
+from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.training import sources
+from bert_tf.training.fine_tune_config import DRIVERS, SETTINGS, FineTuneConfig, configured
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --plan stays fast
+    from bert_tf.training.fine_tune import FineTuned
+
+GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI")
+FROM_MNLI = ("RTE", "MRPC", "STS-B")  # start better from a model of MNLI (Liu et al., 2019)
+MNLI, AX = "MNLI", "AX"
+
+_KEYS = ("tasks", "seeds", "settings")
+_RANGE = ("low", "high", "log")
+# Settings that a sweep file must not have, and what to do instead.
+_ELSEWHERE = {
+    **{name: f"start the {name} without a sweep" for name in DRIVERS},
+    "task_name": "write it under tasks",
+    **dict.fromkeys(("seed", "seeds"), "write it under seeds"),
+    "output_dir": "the sweep names the folders of its runs, below --output_dir",
+    **dict.fromkeys(("do_train", "do_eval"), "a sweep trains and evaluates each run"),
+}
+_ROWS: Mapping[str, Setting] = {row.name: row for row in SETTINGS}
+_BYTES_PER_TOKEN = 5.0  # of English, with its columns
+_SAMPLE = 1 << 16  # bytes from which the length of rows is estimated
+_MOST = 10_000  # runs of a grid
+_START = 2e4  # cost of starting a run, in trained tokens: some seconds
+_FORWARD = 3.0  # cost of a trained token in evaluated ones
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Values between two numbers, to search."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepFile:
+    """Contents of a sweep file, and flags of the command that change its runs."""
+
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    fixed: Mapping[str, Any]  # settings with one value
+    grid: Mapping[str, tuple[Any, ...]]  # with several
+    ranges: Mapping[str, Range]
+    from_mnli: bool = False  # some tasks start from the model of MNLI
+    hold_out: float = 0.0  # share of the dev examples held out from selection
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    name: str  # of its folder
+    task: str
+    seed: int
+    varying: Mapping[str, Any]  # values of the settings that differ between runs
+    config: FineTuneConfig
+    cost: float  # estimate, in trained tokens
+    after: str | None = None  # name of the run whose model it starts from
+    hold_out: float = 0.0  # share of the dev examples held out from selection
+    metric: str = ""  # of dev, which compares runs of the task, as eval_accuracy
+    # Trains it in its process, where it is sent; None: `training.fine_tune.fine_tune`, with the same arguments.
+    train: Callable[..., FineTuned] | None = None
+
+    @property
+    def title(self) -> str:
+        return " ".join([self.task, *said(self.varying), f"seed {self.seed}"])
+
+
+class _Data(NamedTuple):
+    """What a plan knows of a task's data."""
+
+    metric: str  # that compares runs, as eval_accuracy
+    train: tuple[float, float]  # rows, tokens of a row
+    dev: tuple[float, float]
+
+
+Known = dict[str, _Data]  # by task and settings of its data
+
+
+def read(path: str | os.PathLike[str]) -> SweepFile:
+    """Reads a sweep file, YAML or JSON; DataError names what is wrong."""
+    try:
+        found = documents.parse_yaml(files.read_text(Path(path)))
+    except OSError as error:
+        raise DataError(f"cannot be read: {files.reason(error)}", str(path)) from error
+    except ValueError as error:
+        raise DataError(str(error), str(path)) from error
+    try:
+        return _parsed(found)
+    except BertError as error:
+        raise DataError(str(error), str(path)) from error
+
+
+def _parsed(found: Any) -> SweepFile:
+    if not isinstance(found, dict) or "tasks" not in found:
+        raise FlagError("write the keys tasks, seeds and settings, as tasks: [MRPC, RTE]")
+    for key in found:
+        if key not in _KEYS:
+            raise FlagError(unknown_name("key", str(key), _KEYS))
+    tasks = found["tasks"] if isinstance(found["tasks"], list) else [found["tasks"]]
+    if not tasks:
+        raise FlagError("tasks: an empty list; name one, as tasks: [MRPC]")
+    wanted = [name for task in tasks for name in (GLUE if str(task).lower() == "glue" else (canonical_name(str(task)),))]
+    seeds = found.get("seeds", 1)
+    text = ",".join(map(str, seeds)) if isinstance(seeds, list) else str(seeds)
+    values = found.get("settings") or {}
+    if not isinstance(values, dict):
+        raise FlagError("settings: write names and values, as learning_rate: [2e-5, 5e-5]")
+    fixed, grid, ranges = {}, {}, {}
+    for name, value in values.items():
+        if value is None and name not in _ROWS:  # {text_a: title,body} has the keys text_a and body
+            raise FlagError(f'settings: {name!r} has no value; in {{ }} one with a comma needs quotes, as text_a: "title,body"')
+        row = _row(name)
+        if isinstance(value, dict):
+            ranges[row.name] = _range(row, value)
+        elif isinstance(value, list):
+            if not value:
+                raise FlagError(f"{name}: an empty list")
+            grid[row.name] = tuple(_value(row, one) for one in value)
+        else:
+            fixed[row.name] = _value(row, value)
+    return SweepFile(tuple(dict.fromkeys(wanted)), seed_numbers(text), fixed, grid, ranges)
+
+
+def _row(name: Any) -> Setting:
+    if name in _ELSEWHERE:
+        raise FlagError(f"settings: {name}: {_ELSEWHERE[name]}")
+    if name not in _ROWS:
+        raise FlagError(unknown_setting("setting", str(name), _ROWS))
+    return _ROWS[name]
+
+
+def _value(row: Setting, value: Any) -> Any:
+    if row.kind in (int, float) and isinstance(value, str):  # YAML reads 2e-5 as a string
+        try:
+            value = row.kind(value)
+        except ValueError:
+            raise FlagError(f"{row.name}: {value!r} is not a number") from None
+    if row.kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    value = checked(row, value)
+    if row.refuse_missing is not None and isinstance(value, str):
+        row.refuse_missing(value)
+    return value
+
+
+def _range(row: Setting, value: Mapping[str, Any]) -> Range:
+    if row.kind not in (int, float) or not {"low", "high"} <= value.keys() <= set(_RANGE):
+        raise FlagError(f"{row.name}: only a number has a range, such as {{low: 1e-5, high: 1e-4, log: true}}")
+    low, high = (_value(row, value[key]) for key in ("low", "high"))
+    log = value.get("log", False)
+    if not isinstance(log, bool) or low >= high or (log and low <= 0):
+        raise FlagError(f"{row.name}: low must be below high, and above 0 with log")
+    return Range(low, high, log)
+
+
+def runs(file: SweepFile, folder: Path, environment: Mapping[str, str]) -> list[PlannedRun]:
+    """The grid's runs in the order of the file; FlagError if a setting does not fit a task, DataError without its data."""
+    if file.ranges:
+        raise FlagError(f"settings: {', '.join(file.ranges)} has a range; add --search=tpe or --search=random")
+    count = math.prod(map(len, (file.tasks, file.seeds, *file.grid.values())))
+    if count > _MOST:
+        raise FlagError(f"settings: {count:,} runs, at most {_MOST:,} are possible; shorten the lists, or add --search=tpe")
+    grid = [dict(zip(file.grid, values)) for values in itertools.product(*file.grid.values())]
+    tasks = sorted(file.tasks, key=lambda task: task != MNLI) if file.from_mnli else file.tasks
+    if file.from_mnli and MNLI not in file.tasks:
+        raise FlagError("--from_mnli: MNLI is not among the tasks")
+    known: Known = {}
+    found = [
+        planned(file, folder, task, seed, varying, environment, known=known)
+        for task in tasks
+        for varying in grid
+        for seed in file.seeds
+    ]
+    name, count = collections.Counter(run.name for run in found).most_common(1)[0]
+    if count > 1:
+        raise FlagError(f"settings: two runs would be named {name}; values must differ in their first four digits")
+    return [*found, *(_diagnostic(run, folder) for run in found if run.task == MNLI and run.config.actions.do_predict)]
+
+
+def _diagnostic(of_mnli: PlannedRun, folder: Path) -> PlannedRun:
+    """Predictions of AX, GLUE's diagnostic examples, by a model of MNLI."""
+    name = of_mnli.name.replace(MNLI, AX, 1)
+    values = {"init_checkpoint": str(folder / of_mnli.name), "output_dir": str(folder / name)}
+    config = configured(task_name=AX, do_predict=True, **values)
+    return PlannedRun(name, AX, of_mnli.seed, of_mnli.varying, config, _START, of_mnli.name)
+
+
+def planned(
+    file: SweepFile,
+    folder: Path,
+    task: str,
+    seed: int,
+    varying: Mapping[str, Any],
+    environment: Mapping[str, str],
+    name: str = "",
+    *,
+    known: Known | None = None,
+) -> PlannedRun:
+    """A run with some settings; by default, its name lists those that vary. Adds its data to `known`, or finds it there."""
+    end = re.sub(r"[^A-Za-z0-9_.,=+-]", "_", "-".join(["", *said(varying), f"seed{seed}"]))
+    name = name or f"{task}{end}"
+    after = f"{MNLI}{end}" if file.from_mnli and task in FROM_MNLI else None
+    values = {"do_train": True, "do_eval": True, **file.fixed, **varying, "seed": seed}
+    if after:
+        values["init_checkpoint"] = str(folder / after)
+    config = configured(task_name=task, output_dir=str(folder / name), **values)
+    known = {} if known is None else known
+    key = f"{task} {config.of_task} {config.data.data_dir}"
+    if key not in known:
+        known[key] = _measured(get_task(task, config.of_task), config.data.data_dir, environment)
+    data = known[key]
+    return PlannedRun(name, task, seed, dict(varying), config, _cost(config, data), after, file.hold_out, metric=data.metric)
+
+
+def said(varying: Mapping[str, Any]) -> list[str]:
+    """Settings as name=value; numbers have four digits."""
+    return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in varying.items()]
+
+
+def _measured(task: Task, data_dir: str | None, environment: Mapping[str, str]) -> _Data:
+    """Estimates the sizes of a task's splits from those of its files; DataError if there are none."""
+    folder = sources.find_data(task, data_dir, environment=environment).folder
+    return _Data(f"eval_{task.family.metrics[0]}", _extent(task, folder, TRAIN), _extent(task, folder, DEV))
+
+
+def _cost(config: FineTuneConfig, data: _Data) -> float:
+    """Estimates the work of a run, in trained tokens."""
+    train, longest = config.train, float(config.data.max_seq_length)
+    (rows, tokens), (dev_rows, dev_tokens) = data.train, data.dev
+    rows = min(rows, config.data.max_train_examples or rows)
+    trained = train.num_train_steps * train.train_batch_size if train.num_train_steps else train.num_train_epochs * rows
+    return _START + trained * min(tokens, longest) + dev_rows * min(dev_tokens, longest) / _FORWARD
+
+
+def _extent(task: Task, folder: Path, purpose: str) -> tuple[float, float]:
+    """Estimates the rows of a purpose's files, and the tokens of a row."""
+    rows, size = 0.0, 0
+    for split in task.splits(folder, purpose):
+        path = task.file(folder, split)
+        try:
+            with files.open_plain(path) as file:
+                sample, length = file.read(_SAMPLE), os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise DataError(f"cannot be read: {files.reason(error)}", path) from error
+        rows, size = rows + length * max(sample.count(b"\n"), 1) / max(len(sample), 1), size + length
+    return rows, size / max(rows, 1.0) / _BYTES_PER_TOKEN

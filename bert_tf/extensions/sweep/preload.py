@@ -1,0 +1,12 @@
+"""Imports of a sweep's fork server, once for all runs."""
+
+import importlib
+
+from bert_tf.io import log_form
+from bert_tf.runtime import noise, quick_import
+
+noise.quiet_before_import()
+quick_import.install()
+log_form.set_up(log_form.SHORT, 0)
+noise.quiet_python()
+importlib.import_module("bert_tf.extensions.sweep.worker")

@@ -1,0 +1,81 @@
+"""Allocates slots to runs and estimates the time of a sweep: the longest run first (Graham, 1969)."""
+
+from __future__ import annotations
+
+import datetime
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bert_tf.extensions.sweep.plan import PlannedRun
+from bert_tf.io import text_table
+
+_LEAST_ROWS = 8  # of a batch for each GPU
+
+
+class Planned(NamedTuple):
+    """A run of a simulated sweep; times are costs."""
+
+    run: PlannedRun
+    slots: int
+    start: float
+    end: float
+
+
+def share(waiting: Sequence[PlannedRun], free: int, *, replicas: bool) -> int:
+    """Slots of the first run, the longest: several if fewer runs wait than slots are free.
+
+    The run that would end last gets twice as many, until none are left. `replicas`: slots are GPUs, which divide a batch.
+    """
+    found = [1] * len(waiting)
+    while True:
+        last = max(range(len(waiting)), key=lambda number: waiting[number].cost / found[number])
+        can = not replicas or waiting[last].config.train.train_batch_size % (2 * _LEAST_ROWS * found[last]) == 0
+        if sum(found) + found[last] > free or not can:
+            return found[0]
+        found[last] *= 2
+
+
+def simulated(runs: Sequence[PlannedRun], slots: int, *, spread: bool) -> Iterator[Planned]:
+    """Yields the runs in the order of their starts; N GPUs compute N times as fast as one."""
+    waiting, ended = sorted(runs, key=lambda run: -run.cost), set[str]()
+    running: list[tuple[float, str, int]] = []  # end, name, slots
+    now = 0.0
+    while waiting or running:
+        ready = list(itertools.islice((run for run in waiting if run.after is None or run.after in ended), slots))
+        if ready and slots:
+            run = ready[0]
+            own = share(ready, slots, replicas=True) if spread else 1
+            waiting.remove(run)
+            slots -= own
+            heapq.heappush(running, (now + run.cost / own, run.name, own))
+            yield Planned(run, own, now, now + run.cost / own)
+        else:
+            now, name, freed = heapq.heappop(running)
+            ended.add(name)
+            slots += freed
+
+
+def report(runs: Sequence[PlannedRun], slots: int, *, spread: bool, tokens_per_second: float | None) -> Iterator[str]:
+    """Yields the table of a plan, a line for each task, and how long it takes; in trained tokens if the speed is not known."""
+    found = list(simulated(runs, slots, spread=spread))
+    rows = []
+    for task in dict.fromkeys(run.task for run in runs):
+        own = [one for one in found if one.run.task == task]
+        each, ends = (_said(max(values), tokens_per_second) for values in zip(*((one.run.cost, one.end) for one in own)))
+        fewest, most = min(one.slots for one in own), max(one.slots for one in own)
+        rows.append([task, str(len(own)), each, str(most) if fewest == most else f"{fewest} to {most}", ends])
+    yield from text_table.table(["task", "runs", "each, on one slot", "slots", "the last ends after"], rows, left=(0,))
+    total, longest, whole = sum(run.cost for run in runs), max(run.cost for run in runs), max(one.end for one in found)
+    least = total / slots if spread else max(total / slots, longest)
+    one, all_slots, ideal = (_said(cost, tokens_per_second) for cost in (total, whole, least))
+    yield f"{len(runs)} runs: {one} on one slot, {all_slots} on {slots}; no order takes less than {ideal}"
+    if tokens_per_second is None:
+        yield "the speed is not known yet: start the sweep; once its first run is done, --plan prints times"
+
+
+def _said(cost: float, tokens_per_second: float | None) -> str:
+    if tokens_per_second is None:
+        return f"{cost / 1e6:.1f} M tokens"
+    return str(datetime.timedelta(seconds=round(cost / tokens_per_second)))

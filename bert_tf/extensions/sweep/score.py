@@ -1,0 +1,52 @@
+"""GLUE's score of a sweep, and its predictions for GLUE's server."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bert_tf import run_layout
+from bert_tf.extensions.sweep.plan import AX, GLUE, MNLI
+from bert_tf.extensions.sweep.table import Result
+from bert_tf.tasks.registry import get_task
+from bert_tf.training import results as run_results
+
+_UNSCORED = "WNLI"  # its dev set contradicts its training set (gluebenchmark.com/faq, 12)
+
+
+def score(result: Result) -> float:
+    """Mean of a task's metrics on dev, as GLUE scores it (Wang et al., 2019): Matthews' correlation alone for CoLA."""
+    metrics = get_task(result.task).family.metrics[: 1 if result.task == "CoLA" else None]
+    return statistics.fmean(result.metrics[f"eval_{name}"] for name in metrics)
+
+
+def best(results: Sequence[Result]) -> Mapping[str, Result]:
+    """The result of each task with the highest first metric on dev, and that of AX by the best model of MNLI."""
+    found: dict[str, Result] = {}
+    for result in results:
+        if result.error is None and result.worth is not None:
+            known = found.get(result.task)
+            if known is None or known.worth is None or result.worth > known.worth:
+                found[result.task] = result
+    for result in results:
+        if result.task == AX and MNLI in found and result.name == found[MNLI].name.replace(MNLI, AX, 1):
+            found[AX] = result
+    return found
+
+
+def line(results: Sequence[Result]) -> str | None:
+    """Reports GLUE's score of the best runs on dev; None unless several of its tasks were trained."""
+    scored = [result for task, result in best(results).items() if task in GLUE and task != _UNSCORED]
+    if len(scored) < 2:
+        return None
+    tasks = ", ".join(f"{result.task} {100 * score(result):.1f}" for result in scored)
+    return f"GLUE on dev, {len(scored)} of 8 tasks: {100 * statistics.fmean(map(score, scored)):.1f} ({tasks})"
+
+
+def submit(folder: Path, results: Sequence[Result]) -> Path | None:
+    """Packs the predictions of the best runs for GLUE's server; None without predictions of a task of GLUE."""
+    runs = [
+        folder / result.name for result in best(results).values() if (folder / result.name / run_layout.SUBMISSION).is_dir()
+    ]
+    return run_results.zip_submissions(folder, runs) if runs else None

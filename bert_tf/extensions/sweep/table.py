@@ -1,0 +1,222 @@
+"""Results of the runs of a sweep: a file for each, their table, and means over seeds."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout
+from bert_tf.errors import OutputError
+from bert_tf.extensions.sweep import RESULTS, SETTINGS, TABLE, plan
+from bert_tf.extensions.sweep.plan import PlannedRun
+from bert_tf.io import atomic, documents, text_table
+from bert_tf.io.log_form import log
+from bert_tf.report.run_files import is_number, mapping, read_object
+
+_ENDING = ".json"  # of a result
+DONE, FAILED, TAKEN, STOPPED = 0, 1, 3, 130  # exit statuses of the process of a run
+LOGS = "logs"  # folder beside those of the runs
+_OPTIONAL, _NONE = ("95 %", "held out"), "-"  # columns of the summary that are left out if all their cells are _NONE
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number_by_name(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(is_number, value.values()))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# What each field of a result's file may be.
+_OF_RESULT: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("name", "task", "metric"), _is_text),
+    **dict.fromkeys(("seed", "steps"), _is_count),
+    **dict.fromkeys(("collapsed", "error"), lambda value: value is None or _is_text(value)),
+    "varying": lambda value: isinstance(value, dict),
+    "metrics": _is_number_by_name,
+    "seconds": is_number,
+    "pruned": lambda value: isinstance(value, bool),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    name: str
+    task: str
+    seed: int
+    varying: Mapping[str, Any]  # settings that differ between runs
+    steps: int = 0
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of dev, as eval_accuracy; the first selects
+    seconds: float = 0.0  # of the last process that trained it
+    metric: str = ""  # the one that compares runs of the task, as eval_accuracy
+    collapsed: str | None = None  # why nothing was learned; None if it was
+    pruned: bool = False  # stopped by the search
+    error: str | None = None  # why there is no result
+
+    @property
+    def worth(self) -> float | None:
+        """Value of the metric; None if the run has none."""
+        return self.metrics.get(self.metric)
+
+
+def result(run: PlannedRun, **values: Any) -> Result:
+    return Result(run.name, run.task, run.seed, run.varying, metric=run.metric, **values)
+
+
+def failed(run: PlannedRun, error: str) -> Result:
+    return result(run, error=error)
+
+
+def log_file(folder: Path, name: str) -> Path:
+    return folder / LOGS / f"{name}.txt"
+
+
+def keep_settings(folder: Path, fixed: Mapping[str, Any]) -> None:
+    """Notes the settings that all runs share; OutputError if the folder's runs have others."""
+    path = atomic.make_folder(folder) / SETTINGS
+    if not path.exists():
+        atomic.write_text(path, documents.to_json(dict(fixed), indent=1) + "\n")
+        return
+    try:
+        earlier = documents.parse_json(path.read_text(encoding="utf-8"))
+        names = [name for name in {**earlier, **fixed} if earlier.get(name) != fixed.get(name)]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise OutputError(f"{path}: unreadable; name another --output_dir") from error
+    if names:
+        said = ", ".join(f"{name} was {earlier.get(name)}, now {fixed.get(name)}" for name in names)
+        raise OutputError(f"{folder}: holds runs with other settings ({said}); name another --output_dir")
+
+
+def write(folder: Path, result: Result) -> None:
+    path = atomic.make_folder(folder / RESULTS, follows=False) / f"{result.name}{_ENDING}"
+    atomic.write_text(path, documents.to_json(dataclasses.asdict(result), indent=1) + "\n")
+
+
+def read(folder: Path, name: str) -> Result | None:
+    """Returns the result of a run; None while there is none, also if its file is damaged or another run's."""
+    content = read_object(folder / RESULTS / f"{name}{_ENDING}")
+    if content is None or content.keys() != _OF_RESULT.keys() or content["name"] != name:
+        return None
+    return Result(**content) if all(fits(content[field]) for field, fits in _OF_RESULT.items()) else None
+
+
+def drop_damaged(folder: Path) -> None:
+    """Deletes unusable results, as a power cut leaves them: their runs are taken up again."""
+    for name in finished(folder):
+        if read(folder, name) is None:
+            path = folder / RESULTS / f"{name}{_ENDING}"
+            log.warning("%s: damaged; its run is taken up again", path)
+            path.unlink(missing_ok=True)
+
+
+def finished(folder: Path) -> list[str]:
+    """Names of the runs that have a result."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return [path[: -len(_ENDING)] for path in os.listdir(folder / RESULTS) if path.endswith(_ENDING)]
+    return []
+
+
+def is_done(folder: Path, name: str) -> bool:
+    found = read(folder, name)
+    return found is not None and found.error is None
+
+
+def forget(folder: Path, runs: Sequence[PlannedRun], *, failures: bool = False) -> None:
+    """Deletes results, or only those of failed runs: a new command trains or tries these again."""
+    for run in runs:
+        found = read(folder, run.name) if failures else None
+        if not failures or (found is not None and found.error is not None):
+            (folder / RESULTS / f"{run.name}{_ENDING}").unlink(missing_ok=True)
+
+
+def tokens_per_second(folder: Path, runs: Sequence[PlannedRun]) -> float | None:
+    """Speed of a slot by the runs that are done, in the unit of their costs; None while there are none."""
+    found = [(run.cost, of.seconds) for run in runs if (of := read(folder, run.name)) and not of.error and of.seconds > 0]
+    return sum(cost for cost, _ in found) / sum(seconds for _, seconds in found) if found else None
+
+
+def write_table(folder: Path, results: Sequence[Result]) -> Path:
+    """Writes sweep.tsv, a row for each run."""
+    settings = list(dict.fromkeys(name for result in results for name in result.varying))
+    metrics = list(dict.fromkeys(name for result in results for name in result.metrics))
+    rows = [["task", "seed", *settings, *metrics, "steps", "collapsed", "pruned", "error", "folder"]]
+    for r in results:
+        values = [r.varying.get(name, "") for name in settings] + [r.metrics.get(name, "") for name in metrics]
+        rows.append(
+            [r.task, *map(str, (r.seed, *values, r.steps or "")), r.collapsed or "", "pruned" * r.pruned, r.error or "", r.name]
+        )
+    path = folder / TABLE
+    atomic.write_text(path, "".join("\t".join(map(text_table.cell, row)) + "\n" for row in rows))
+    return path
+
+
+def summary(results: Sequence[Result], folder: Path) -> Iterator[str]:
+    """Yields a table of means over seeds of each task's first metric, by task and settings: the best first, as on the page."""
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.task, tuple(result.varying.items())), []).append(result)
+    tasks = list(dict.fromkeys(task for task, _ in groups))
+    rows = [_Combination(task, dict(settings), runs, folder) for (task, settings), runs in groups.items()]
+    rows.sort(key=lambda one: (tasks.index(one.task), -one.rank))
+    shown = (
+        [name for name in rows[0].cells if name not in _OPTIONAL or any(one.cells[name] != _NONE for one in rows)]
+        if rows
+        else []
+    )
+    yield from text_table.table(shown, [[one.cells[name] for name in shown] for one in rows], left=(0, 1, 2))
+
+
+class _Combination:
+    """Settings of a task, and the runs that share them: the seeds."""
+
+    def __init__(self, task: str, settings: Mapping[str, Any], runs: Sequence[Result], folder: Path) -> None:
+        metric = next((run.metric for run in runs if run.metric), "eval_")
+        first = metric[len("eval_") :]
+        done = [run for run in runs if metric in run.metrics and not run.error and not run.pruned]
+        scores = [run.metrics[metric] for run in done]
+        unseen = [run.metrics[name] for run in done for name in (f"held_out_{first}",) if name in run.metrics]
+        self.task, self.rank = task, statistics.fmean(scores) if scores else -math.inf
+        self.cells = {
+            "task": task,
+            "settings": " ".join(plan.said(settings)),
+            "metric": first,
+            "mean": _mean(scores),
+            "95 %": _interval([_ends(folder / run.name, first, score) for run, score in zip(done, scores)]),
+            "sd": f"{statistics.stdev(scores):.4f}" if len(scores) > 1 else _NONE,
+            "held out": _mean(unseen),
+            "runs": str(len(scores)),
+            "collapsed": str(sum(bool(run.collapsed) for run in runs)),
+            "failed": str(sum(bool(run.error) for run in runs)),
+            "seconds": f"{sum(run.seconds for run in runs):.0f}",
+        }
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):.4f}" if values else _NONE
+
+
+def _interval(ends: Sequence[tuple[float, float] | None]) -> str:
+    """Means of the ends, as all runs have the same examples; none if a run has none."""
+    known = [of for of in ends if of is not None]
+    if not known or len(known) < len(ends):
+        return _NONE
+    return " to ".join(f"{statistics.fmean(side):.3f}" for side in zip(*known))
+
+
+def _ends(run: Path, metric: str, score: float) -> tuple[float, float] | None:
+    """The 95 % interval of a score in the results of a run; None if they are of other examples, or have none."""
+    for split in mapping(read_object(run / run_layout.RESULTS) or {}, "splits").values():
+        ends = mapping(split, "intervals_95").get(metric) if isinstance(split, dict) and split.get(metric) == score else None
+        if isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends)):
+            return ends[0], ends[1]
+    return None

@@ -1,0 +1,73 @@
+"""Trains one run of a sweep in a process of its own, which a fork server starts with its modules loaded."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from multiprocessing import connection
+from pathlib import Path
+
+from bert_tf.errors import BertError
+from bert_tf.extensions.sweep import held_out, table
+from bert_tf.extensions.sweep.plan import PlannedRun
+from bert_tf.extensions.sweep.table import DONE, FAILED, STOPPED, TAKEN
+from bert_tf.io import lock
+from bert_tf.training.fine_tune import FineTuned, fine_tune
+
+
+def work(run: PlannedRun, folder: Path, environment: Mapping[str, str]) -> None:
+    """Trains and evaluates unless another process does; writes the log and the result, and exits with a status.
+
+    Ends with its leader: after the step, with a checkpoint.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED))  # while it does not train; a training saves first
+    threading.Thread(target=_end_with_leader, daemon=True).start()
+    os.environ.update(environment)
+    log = table.log_file(folder, run.name)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for stream in (1, 2):
+        os.dup2(descriptor, stream)
+    with lock.claiming(folder / run.name) as other:
+        sys.exit(TAKEN if other else _trained(run, folder))
+
+
+def _end_with_leader() -> None:
+    """Waits until the leader has ended, even by SIGKILL; the parent is the fork server, which ends later."""
+    leader = multiprocessing.parent_process()
+    if leader is not None:
+        connection.wait([leader.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _trained(run: PlannedRun, folder: Path) -> int:
+    if table.is_done(folder, run.name):  # by another leader, meanwhile
+        return DONE
+    began = time.monotonic()
+    try:
+        done, more = _train(run)
+    except BertError as error:
+        table.write(folder, table.failed(run, str(error)))
+        return FAILED
+    except Exception as error:
+        traceback.print_exc()
+        said = f"{type(error).__name__}: unexpected; {table.log_file(folder, run.name)} has the traceback"
+        table.write(folder, table.failed(run, said))
+        return FAILED
+    if done.stopped_by is not None:
+        return STOPPED
+    seconds, metrics = time.monotonic() - began, {**done.finite_metrics, **more}
+    table.write(folder, table.result(run, steps=done.step, metrics=metrics, seconds=seconds, collapsed=done.collapsed))
+    return DONE
+
+
+def _train(run: PlannedRun) -> tuple[FineTuned, dict[str, float]]:
+    """Returns the trained run, and metrics besides those of its evaluation."""
+    if run.hold_out:
+        return held_out.train(run.config, run.hold_out, os.environ)
+    return (run.train or fine_tune)(run.config, environment=os.environ), {}

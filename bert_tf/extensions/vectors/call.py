@@ -1,0 +1,80 @@
+"""POST /encode: the vectors of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
+from bert_tf.library.reading import Reader
+from bert_tf.service.call import ROWS, Call, Option, Part
+from bert_tf.service.settings import ServeConfig
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.rows import USUAL
+
+if TYPE_CHECKING:
+    from bert_tf.library.model import Model
+    from bert_tf.service.forms import Form, Schema
+
+_NORMALIZE = "normalize"
+_LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
+_TEXTS = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+        {"type": "object", "description": "text, or text_a and text_b"},
+    ]
+}
+
+
+class Encode(Call):
+    """Offered by vector models, by others with --encode."""
+
+    name, says, answer, key = "encode", "Embeds texts.", "Vector", "vectors"
+    options: ClassVar[Mapping[str, Option]] = {
+        _NORMALIZE: Option((bool,), {"type": "boolean", "default": False, "description": "scale to length 1"})
+    }
+    remedy = "; start the service with --encode"
+    loads_weights = True
+
+    def is_offered(self, kind: str, config: ServeConfig) -> bool:
+        return bool(config.extensions.vectors.encode or kind in (SIMILARITY, CONTRASTIVE))
+
+    def reader(self, reader: Reader) -> Reader:
+        """Accepts texts and text pairs whatever the model's task is."""
+        columns = getattr(reader.family, "columns", USUAL)
+        return dataclasses.replace(reader, family=SentenceFamily((), **dataclasses.asdict(columns)))
+
+    def row(self, form: Form) -> Schema:
+        del form
+        return _TEXTS
+
+    def example(self, form: Form) -> Mapping[str, Any]:
+        del form
+        return {ROWS: ["It arrived late."]}
+
+    def schema(self, form: Form) -> Schema:
+        del form
+        return {"type": "array", "items": {"type": "number"}}
+
+    def load(self, model: Model, config: ServeConfig) -> None:
+        _encoded(model, ["a"], config)
+
+    def answers(self, model: Model, parts: Sequence[Part], config: ServeConfig) -> list[list[bytes]]:
+        texts = [example.texts for one in parts for example in one.examples]
+        vectors = iter(_encoded(model, [text[0] if len(text) == 1 else text for text in texts], config))
+        return [[_as_json(next(vectors), one.options) for _ in one.examples] for one in parts]
+
+
+def _encoded(model: Model, texts: Sequence[Any], config: ServeConfig) -> Any:
+    options = config.extensions.vectors.options
+    return model.encode(texts, pooling=options.pooling, layers=options.layers)
+
+
+def _as_json(vector: Any, options: Mapping[str, Any]) -> bytes:
+    if options.get(_NORMALIZE):
+        vector = vector / np.maximum(np.linalg.norm(vector), _LEAST_LENGTH)
+    return f"[{','.join(map(str, vector))}]".encode()  # with enough digits to round-trip float32

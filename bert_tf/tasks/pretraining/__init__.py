@@ -1,1 +1,0 @@
-"""Pre-training on unlabelled text: masked words and next sentence prediction."""

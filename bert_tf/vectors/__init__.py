@@ -1,1 +1,0 @@
-"""Embeddings of texts: encode, write in several formats, search."""

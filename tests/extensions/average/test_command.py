@@ -1,0 +1,115 @@
+"""Means of checkpoints as people ask for them, of runs that were never trained."""
+
+import functools
+import os
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.errors import CheckpointError
+from tests import huggingface
+from tests.batch.runs import changed, write_run
+from tests.operations import evaluated_run
+from tests.operations.evaluated_run import files
+from tests.tiny import held
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, project):
+    """Not to be changed."""
+    return evaluated_run.write(tmp_path_factory.mktemp("runs") / "run", project)
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory, project):
+    """Models that have no mean with the run."""
+    folder = tmp_path_factory.mktemp("others")
+    labels = {"task_name": "MRPC", "kind": "classification", "labels": ["1", "0"]}
+    write_run(folder / "other", project, steps=(20,), record=labels)
+    write_run(folder / "wide", project, steps=(20,), layers=2)
+    return {"hf": huggingface.write_folder(folder / "hf"), "other": folder / "other", "wide": folder / "wide"}
+
+
+@pytest.fixture
+def call(called):
+    return functools.partial(called, "checkpoint")
+
+
+def test_the_mean_of_checkpoints_is_a_model(run, tmp_path, project):
+    names = [run / f"model.ckpt-{step}" for step in (20, 40)]
+    folder = bert_tf.average_checkpoints(names, output=tmp_path / "mean", weights="1,3")
+    first, second, mean = map(held, (*names, folder / "model.ckpt-40"))
+    for name in first.keys() - {"global_step"}:
+        wanted = np.average(np.array([first[name], second[name]], np.float64), axis=0, weights=[1, 3])
+        np.testing.assert_allclose(mean[name], wanted, rtol=1e-6)
+    with bert_tf.load(folder, data_dir=project.data_dir) as model:
+        assert model.evaluate("dev").evaluation.examples == 13
+
+
+# Flags, and the checkpoints of which they make the mean; by accuracy, the first metric, unless another is named.
+CHOSEN = {"--last=2": "40 60", "--best=2": "40 60", "--best=2 --metric=loss": "20 60", "--best=1 --metric=accuracy": "40"}
+
+
+@pytest.mark.parametrize("flags", CHOSEN)
+def test_the_last_and_the_best_of_a_run_are_found(run, tmp_path, flags, call):
+    status, out, _ = call("average", run, f"--output={tmp_path / 'mean'}", *flags.split())
+    assert status == 0
+    assert out.splitlines() == [str(run / f"model.ckpt-{step}") for step in CHOSEN[flags].split()]
+
+
+def test_the_output_is_the_same_bytes_twice_and_an_interruption_leaves_nothing(run, tmp_path, monkeypatch):
+    for output in ("one", "two"):
+        bert_tf.average_checkpoints(run, last=2, output=tmp_path / output)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bert_tf.operations.checkpoint.models.note", interrupted)  # all else is written by then
+    with pytest.raises(KeyboardInterrupt):
+        bert_tf.average_checkpoints(run, last=2, output=tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+def test_weights_that_are_not_finite_have_no_mean(run, tmp_path):
+    broken = changed(tmp_path / "broken", run, 60, output_bias=np.array([0, np.nan], np.float32))
+    with pytest.raises(CheckpointError, match="model.ckpt-60: weights that are NaN or infinite: output_bias"):
+        bert_tf.average_checkpoints(broken, last=2, output=tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+ALONE = "average: expected two or more checkpoints, got 1; for one run, add --last=N or --best=N"
+FEWER = "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoints_steps"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("average {run} --last=2", "--output is required"),
+        ("average {run} --output={out}", ALONE),
+        ("average {run} --last=4 --output={out}", FEWER),
+        ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
+        ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
+        ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are left, fewer than --best=4"),
+        ("average {run} --best=2 --metric=f1 --output={out}", "--metric: unknown metric 'f1'"),
+        ("average {run} --last=2 --metric=loss --output={out}", "--metric requires --best=N"),
+        ("average {run} --last=2 --best=2 --output={out}", "--last and --best exclude each other"),
+        ("average {run} {run} --last=2 --output={out}", "--last: expected the folder of one run, got 2 names"),
+        ("average {run} {run} --weights=1 --output={out}", "--weights=1: 1 numbers for 2 checkpoints"),
+        ("average {run} {run} --weights=1,x --output={out}", "--weights=1,x: expected comma-separated numbers"),
+        ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: weights must be at least 0, and one above 0"),
+        ("average {run} {run} --weights=2,-1 --output={out}", "--weights=2,-1: weights must be at least 0"),
+        ("average {run} {run} --weights=inf,1 --output={out}", "--weights=inf,1: weights must be at least 0"),
+        ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: weights must be at least 0"),
+        ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
+        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the same labels as"),
+        ("average {run} {wide} --output={out}", "{wide}/model.ckpt-20: has other weights than"),
+    ],
+)
+def test_a_mistake_is_one_line(run, others, tmp_path, words, said, call):
+    places = {"run": run, "tmp": tmp_path, "out": tmp_path / "out", **others}
+    status, out, errors = call(*words.format(**places).split(" "))
+    assert (status, out, len(errors)) == (2, "", 1)
+    assert said.format(**places) in errors[0]
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf import __main__ as front
+from bert_tf.errors import DataError, FlagError, OutputError
+from bert_tf.extensions.calibrate import fit
+from bert_tf.metrics import probabilities
+from bert_tf.metrics.probabilities import LabelledLogits
+from bert_tf.tasks import families
+from tests import classifier
+from tests.export.runs import CASES, write_run
+
+TEXTS = ["rain and the storm", "soup", "the wind came near", "B\u00e9d's wind"]
+CLASSES = CASES["texts"]
+
+
+def rows(count=40):
+    """Labels at random: the random weights are far too sure."""
+    rng = np.random.default_rng(5)
+    return [(" ".join(rng.choice(TEXTS, 3)), rng.choice(CLASSES.record["labels"])) for _ in range(count)]
+
+
+def texts(count=40):
+    return [text for text, _ in rows(count)]
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write_run(tmp_path / "run", CLASSES.record)
+
+
+@pytest.fixture
+def dev(tmp_path):
+    path = tmp_path / "dev.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows()), encoding="utf-8")
+    return path
+
+
+def predicted(folder, texts):
+    with bert_tf.load(folder) as model:
+        return [(one.label, list(one.probabilities.values())) for one in model.predict(texts)]
+
+
+def test_predictions_have_the_probabilities_of_scaled_logits_and_the_same_labels(run, dev):
+    before = predicted(run, texts())
+    found = bert_tf.calibrate(run, data=dev)
+    assert (found.fitted, found.reported) == (20, 20)
+    (temperature,) = found.temperatures
+    assert temperature > 1.5
+    assert found.after.nll < found.before.nll
+    after = predicted(run, texts())
+    assert [label for label, _ in after] == [label for label, _ in before]
+    wanted = probabilities.softmax(np.log([shares for _, shares in before]) / temperature)
+    np.testing.assert_allclose([shares for _, shares in after], wanted, atol=1e-5)
+    assert bert_tf.calibrate(run, data=dev) == found  # what is there already does not count
+
+
+def test_temperatures_are_those_of_one_checkpoint_alone(run, tmp_path):
+    calibrated, plain = write_run(tmp_path / "calibrated", CLASSES.record, {"temperatures": [2.5]}), predicted(run, texts(5))
+    assert predicted(calibrated, texts(5)) != plain
+    path = calibrated / "decision.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "checkpoint_sha256": "0"}))
+    assert predicted(calibrated, texts(5)) == plain
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"temperatures": [0.0]}', '{"temperatures": 2}', '{"temperatures": [2.0], "thresholds": "x"}']
+)
+def test_a_damaged_file_is_one_line(run, text):
+    (run / "decision.json").write_text(text)
+    with pytest.raises(OutputError, match="delete it, and calibrate again"):
+        bert_tf.load(run)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"temperatures": [1.0, 1.0, 1.0]}, {"temperatures": [1.0], "thresholds": [0.4]}, {"temperatures": [1.0], "set_from": -1}],
+)
+def test_a_rule_of_another_kind_of_model_is_one_line(tmp_path, rule):
+    run = tmp_path / "other"
+    write_run(run, CLASSES.record, rule)
+    with pytest.raises(OutputError, match="delete it, and calibrate again"):
+        bert_tf.load(run)
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelled:
+    guid: str
+    label: object
+
+
+def calibrated(kind, names, logits, labels):
+    """Calibrates a model that says the same of every example."""
+    family = families.of_record({"task_name": "custom", "kind": kind, "labels": names})
+    examples = [Labelled(str(number), label) for number, label in enumerate(labels)]
+    same = np.array(logits, np.float32)
+    return fit.calibrate(family, lambda half: np.tile(same, (len(half), 1)), examples, data="dev", seed=1)
+
+
+def test_several_labels_have_temperatures_of_their_own():
+    """The first label is always twice as sure as it should be, the second half as sure."""
+    labels = [(("a",) if number % 5 else ()) + (("b",) if number % 5 != 1 else ()) for number in range(1000)]
+    found = calibrated("multi_label", ["a", "b"], [2 * np.log(4), 0.5 * np.log(4)], labels)
+    assert found.temperatures == pytest.approx([2.0, 0.5], rel=0.1)
+    assert found.after.ece < found.before.ece / 2
+
+
+@pytest.mark.parametrize(
+    ("logits", "label", "temperature", "said"),
+    [
+        ([5.0, 0.0], "x", 1.0, "every decision is right"),
+        ([0.4, 0.0], "x", 0.4 / np.log(11), "every decision is right"),  # 11 of 12 right, of the 10 to fit on
+        ([4.0, 0.0], "y", 20.0, "hardly better than chance, or worse"),
+    ],
+)
+def test_a_temperature_without_an_optimum_is_said(caplog, logits, label, temperature, said):
+    found = calibrated("classification", ["x", "y"], logits, [label] * 20)
+    assert found.temperatures == pytest.approx((temperature,), rel=1e-3)
+    assert said in caplog.text
+
+
+def test_a_temperature_at_its_lower_limit_is_said(caplog):
+    """One mistake, of hardly any margin: the sharper, the better."""
+    logits = np.array([[0.2, 0.0]] * 19 + [[0.0, 1e-6]], np.float32)
+    part = LabelledLogits(logits, np.zeros(20, np.int64))
+    family = SimpleNamespace(kind="classification", labels=("x", "y"))
+    assert fit._temperature(part, family, 0) == pytest.approx(0.05, rel=1e-3)
+    assert "20 decisions do not determine the temperature: it is at its limit of 0.05; give more examples" in caplog.text
+
+
+def test_a_rule_is_followed_by_predictions_files_and_evaluation(run, dev, tmp_path, caplog):
+    found = bert_tf.calibrate(run, data=dev, abstain="coverage:0.5", sets=0.8)
+    below, start = found.decision.abstain_below, found.decision.set_from
+    with bert_tf.load(run) as model:
+        predictions = model.predict(texts())
+        result = model.evaluate(rows())
+    for one in predictions:
+        ordered = sorted(one.probabilities, key=lambda name: -one.probabilities[name])
+        assert one.label == (ordered[0] if one.probabilities[ordered[0]] >= below else None)
+        assert one.label_set == tuple(name for name in ordered if one.probabilities[name] >= start)
+    decided = sum(one.label is not None for one in predictions)
+    assert 0 < decided < len(predictions)
+    assert "half of these examples chose the decision rule" in caplog.text
+    assert found.rule.keys() == {"coverage", "selective_risk", "set_coverage", "set_size"}
+    assert result.evaluation.more["coverage"] == pytest.approx(decided / len(predictions))
+    bert_tf.predict_files(checkpoint=run, input=dev, output=tmp_path / "predictions.tsv")
+    lines = [line.split("\t") for line in (tmp_path / "predictions.tsv").read_text().splitlines()]
+    assert lines[0] == ["id", "label", "probability_x", "probability_y", "probability_z", "label_set"]
+    assert [(line[1], line[5]) for line in lines[1:]] == [(one.label or "", ",".join(one.label_set)) for one in predictions]
+
+
+def test_a_run_calibrates_its_model_and_predicts_by_it(project, dev, tmp_path):
+    out, names = tmp_path / "out", ("bert_config_file", "vocab_file", "init_checkpoint")
+    task = ["--task_name=custom", f"--test_file={dev}", f"--output_dir={out}"]
+    flags = [f"--train_file={dev}", f"--dev_file={dev}", *(f"--{name}={getattr(project, name)}" for name in names)]
+    ways = ["--num_train_steps=2", "--calibrate", "--sets=0.8", "--do_train", "--do_eval", "--do_predict"]
+    assert classifier.run(*task, *flags, *ways) == 0
+    written = (out / "predictions.tsv").read_text()
+    assert written.splitlines()[0].endswith("\tlabel_set")
+    (temperature,) = json.loads((out / "decision.json").read_text())["temperatures"]
+    assert temperature != 1.0
+    (out / "predictions.tsv").unlink()
+    assert classifier.run(*task, "--do_predict") == 0
+    assert (out / "predictions.tsv").read_text() == written
+
+
+def test_the_command_prints_the_calibration_error_before_and_after(run, dev, capsys):
+    assert front.main(["", "calibrate", str(run), f"--data={dev}"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["ECE", "NLL", "Brier", "temperature:"]
+    before, after = map(float, lines[3].split()[1:])
+    assert after < before
+
+
+def test_what_cannot_be_calibrated_is_one_line(run, dev):
+    with pytest.raises(DataError, match="19 labelled examples are too few to calibrate on; give 20 or more"):
+        calibrated("classification", ["x", "y"], [0.0, 0.0], ["x"] * 19)
+    with pytest.raises(FlagError, match="a model of regression has no probabilities"):
+        calibrated("regression", [], [0.0], [1.0] * 38)
+    with pytest.raises(FlagError, match="--threshold: is for models of two classes or several labels"):
+        bert_tf.calibrate(run, data=dev, threshold="f1")
+    with pytest.raises(FlagError, match="--abstain=xx: write coverage:0.9"):
+        bert_tf.calibrate(run, data=dev, abstain="xx")
+    with pytest.raises(FlagError, match="no run names a --dev_file; name a file of labelled examples with --data=FILE"):
+        bert_tf.calibrate(run)

@@ -1,0 +1,63 @@
+"""Copies of models on a machine: whose folder they lie in, and how long."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+
+import pytest
+
+from bert_tf.errors import OutputError
+from bert_tf.extensions.cluster import shipped
+
+DAY_S = 86400
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path / f"bert_tf-{os.getuid()}"
+
+
+def made(name: str):
+    return shipped.made_once(name, lambda folder: (folder / "model").touch())
+
+
+def age(folder, days: float) -> None:
+    os.utime(folder, (time.time() - days * DAY_S,) * 2)
+
+
+def test_a_copy_is_made_once_in_a_folder_of_this_user_alone(home):
+    assert made("a") == home / "a"
+    assert shipped.made_once("a", None) == home / "a"
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_copy_that_nobody_uses_goes_when_another_is_made(home):
+    for name in ("old", "used", "new"):
+        made(name)
+    for name, days in (("old", 1.1), ("used", 9), ("new", 0.9)):
+        age(home / name, days)
+    made("used")
+    made("another")
+    assert sorted(path.name for path in home.iterdir()) == ["another", "new", "used"]
+
+
+@pytest.mark.parametrize("fault", ["link", "file", "mode", "owner"])
+def test_a_folder_that_others_can_write_is_not_used(home, fault, tmp_path):
+    if fault == "link":
+        (tmp_path / "mine").mkdir()
+        home.symlink_to(tmp_path / "mine")
+    elif fault == "file":
+        home.touch()
+    elif fault == "mode":
+        home.mkdir()
+        home.chmod(0o777)
+    elif os.geteuid() == 0:
+        home.mkdir()
+        os.chown(home, 12345, -1)
+    else:
+        pytest.skip("only root can give folders away")
+    with pytest.raises(OutputError, match="not a folder that only this user can write; delete it, or set TMPDIR"):
+        made("a")

@@ -1,0 +1,331 @@
+"""Distillation as a command: an ordinary run whose student learned from the outputs of a teacher, computed once."""
+
+import errno
+import json
+import os
+import re
+import shutil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.batch import trained
+from bert_tf.config import BertConfig
+from bert_tf.errors import BertError, FlagError
+from bert_tf.estimator import run
+from bert_tf.extensions.distill import part
+from bert_tf.extensions.distill.part import Distillation, recombined
+from bert_tf.extensions.distill.settings import DistillSettings
+from bert_tf.head_spec import CLASSIFICATION
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.training import fine_tune, training
+from tests import classifier, lines, pretrained
+from tests.tiny import HALVES, held, write_project
+from tests.training import reading
+
+WAYS = {"num_train_epochs": 2, "verbosity": -1}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A teacher of four layers, and its student of two; folders, and the project."""
+    folder = tmp_path_factory.mktemp("made")
+    project = write_project(folder / "project", layers=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fine_tune.results, "write_page", lambda _: None)
+        assert classifier.run(*project.flags(folder / "teacher", do_train=True, do_eval=True, **WAYS)) == 0
+
+        made = SimpleNamespace(project=project, teacher=folder / "teacher", student=folder / "student")
+        assert distilled(made, made.student, **WAYS) == 0
+    return made
+
+
+def weights(folder):
+    return held(folder / f"model.ckpt-{run.last_step(folder)}")
+
+
+def distilled(made, folder, *arguments, teacher=None, **ways):
+    """Runs the command with this teacher, by default for a student of two layers."""
+    layers = {} if {"init_checkpoint", "teacher_layers"} & ways.keys() else {"student_layers": 2}
+    return lines.run(
+        "distill", teacher or made.teacher, *arguments, output_dir=folder, **{"verbosity": -1, "recombine": 0, **layers, **ways}
+    )
+
+
+def losses(folder):
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_same_weights(folder, other):
+    expected = weights(other)
+    for name, value in weights(folder).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+def test_leaves_an_ordinary_run_whose_page_has_teacher_and_student_side_by_side(made, tmp_path):
+    assert BertConfig.from_json_file(made.student / "bert_config.json").num_hidden_layers == 2
+    record = reading.record(made.student)
+    assert (record["training"]["teacher_layers"], record["training"]["task_name"]) == ([1, 3], "MRPC")
+    with bert_tf.load(made.student) as model:
+        assert {one.label for one in model.predict([("a b", "c d"), ("e", "f")])} <= {"0", "1"}
+    kept = json.loads((made.student / "teacher.json").read_text())["teacher"]["metrics"]
+    teacher, student = (reading.results(run) for run in (made.teacher, made.student))
+    assert kept["accuracy"] == teacher["eval_accuracy"]
+    assert kept["loss"] == pytest.approx(teacher["eval_loss"], rel=1e-5)
+    folder = shutil.copytree(made.student, tmp_path / "out")
+    assert lines.run("report", folder) == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    rows = dict(re.findall(r'<th scope="row">([^<]+)</th>(<td class="n" data-name="teacher">.*?)</tr>', page))
+    shown = {name: [float(number) for number in re.findall(r">([\d.]+)</td>", row)] for name, row in rows.items()}
+    assert shown["layers"] == [4, 2, 0.5]
+    accuracies = teacher["eval_accuracy"], student["eval_accuracy"]
+    assert shown["accuracy"] == pytest.approx([*accuracies, accuracies[1] / accuracies[0]], abs=1e-3)
+
+
+def test_begins_with_layers_and_head_of_the_teacher(made, tmp_path):
+    assert distilled(made, tmp_path / "out", "--do_train", learning_rate=0.0, num_train_steps=1) == 0
+    found, teacher = weights(tmp_path / "out"), weights(made.teacher)
+    for own, theirs in (("layer_0", "layer_1"), ("layer_1", "layer_3"), ("embeddings", "embeddings"), ("pooler", "pooler")):
+        names = [name for name in found if f"/{own}/" in name]
+        assert names
+        for name in names:
+            np.testing.assert_array_equal(found[name], teacher[name.replace(f"/{own}/", f"/{theirs}/")])
+    np.testing.assert_array_equal(found["output_weights"], teacher["output_weights"])
+
+
+def test_a_student_of_all_layers_that_learns_nothing_has_no_distance_to_its_teacher(made, tmp_path):
+    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0}
+    assert distilled(made, tmp_path / "out", "--do_train", log_every_n_steps=1, relation_weight=1.0, **ways) == 0
+    assert max(losses(tmp_path / "out")) < 1e-4  # float16 of what is kept
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many examples each call computes the teacher's outputs of."""
+    calls, compute = [], part._Outputs._computed
+
+    def counting(self, columns):
+        calls.append(columns.examples)
+        return compute(self, columns)
+
+    monkeypatch.setattr(part._Outputs, "_computed", counting)
+    return calls
+
+
+def test_what_was_computed_before_a_kill_is_not_computed_again(made, tmp_path, monkeypatch, counted):
+    monkeypatch.setattr(part, "_CHUNK", 16)
+    compute = part._Outputs._computed
+
+    def killed(self, columns):
+        if len(counted) == 2:
+            raise KeyboardInterrupt
+        return compute(self, columns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part._Outputs, "_computed", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bert_tf.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS)
+    assert counted == [16, 16]
+    counted.clear()
+    bert_tf.distill(made.teacher, student_layers=2, output_dir=tmp_path / "out", recombine=0, **WAYS).close()
+    assert counted == [8, 13]  # the rest of 40, and the dev split
+    assert_same_weights(tmp_path / "out", made.student)
+
+
+@pytest.mark.parametrize("damage", [b"", b"no array", None])
+def test_damaged_outputs_are_computed_again(made, tmp_path, counted, damage):
+    folder = shutil.copytree(made.student / "features", tmp_path / "out" / "features")
+    (states,) = folder.glob("teacher-*/states.npy")
+    states.unlink() if damage is None else states.write_bytes(damage)
+    assert distilled(made, tmp_path / "out", num_train_epochs=2) == 0
+    assert counted == [40, 13]
+    assert_same_weights(tmp_path / "out", made.student)
+
+
+def test_a_full_disk_is_said_in_a_line(made, tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    assert distilled(made, tmp_path / "out", num_train_epochs=2) == 2
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_and_is_evaluated_by_the_same_command_and_another_lesson_is_another_run(made, tmp_path, counted, capsys):
+    folder = shutil.copytree(made.student, tmp_path / "out")
+    checkpoints = sorted(path.name for path in folder.glob("model.ckpt-*.index"))
+    loss = reading.results(folder)["eval_loss"]
+    assert distilled(made, folder, num_train_epochs=2) == 0
+    assert sorted(path.name for path in folder.glob("model.ckpt-*.index")) == checkpoints
+    assert distilled(made, folder, "--do_eval") == 0
+    assert reading.results(folder)["eval_loss"] == pytest.approx(loss, rel=1e-6)
+    assert counted == []
+    assert distilled(made, folder, num_train_epochs=2, state_weight=3) == 2
+    assert "state_weight" in capsys.readouterr().err
+
+
+def test_learns_from_texts_without_labels(made, tmp_path, counted):
+    texts = tmp_path / "more.jsonl"
+    texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
+    assert distilled(made, tmp_path / "out", unlabelled=texts, num_train_steps=2) == 0
+    assert sum(counted) == 40 + 12 + 13
+
+
+def test_pairs_are_recombined_from_the_texts_of_few_rows(made, tmp_path, counted, caplog):
+    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", num_train_steps=2, student_layers=2) == 0
+    assert sum(counted) == 40 + 5 * 40 + 13
+    said = "the student also learns from 200 pairs of the training texts"
+    assert [message for message in caplog.messages if "also learns" in message] == [said]
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"]["recombine"] == 5
+    assert "--recombine=5" in record["command"]
+
+
+def test_recombined_pairs_are_the_swapped_ones_and_any_texts():
+    examples = [SentenceExample(f"train-{number}", f"a{number}", f"b{number}", 1) for number in range(30)]
+    pairs = list(recombined(examples, 3, seed=1))
+    assert [pair.texts for pair in pairs[:30]] == [(f"b{number}", f"a{number}") for number in range(30)]
+    assert len({pair.texts for pair in pairs}) > 85
+    assert {text for pair in pairs for text in pair.texts} <= {text for example in examples for text in example.texts}
+    assert {pair.label for pair in pairs} == {None}
+    assert list(recombined(examples, 3, seed=1)) == pairs != list(recombined(examples, 3, seed=2))
+
+
+FAMILY = SimpleNamespace(kind=CLASSIFICATION, usual_settings={"label_smoothing": 0.1})
+
+
+def rows_of(texts, rows):
+    return [SentenceExample("1", *["text"] * texts)] * rows
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "asked", "count"),
+    [
+        (2, 4999, {}, 5),
+        (2, 5000, {}, 0),
+        (2, 10, {"unlabelled": "more.txt"}, 0),
+        (2, 10, {"recombine": 0}, 0),
+        (2, 5000, {"recombine": 2, "unlabelled": "more.txt"}, 2),
+        (1, 10, {}, 0),
+    ],
+)
+def test_how_many_pairs_are_recombined_depends_on_the_rows_and_on_other_texts(texts, rows, asked, count):
+    recipe = Distillation(DistillSettings("teacher", **asked)).recipe(FAMILY, rows_of(texts, rows))
+    assert recipe.get("recombine", 0) == count
+    assert (recipe.get("train_batch_size"), recipe["num_train_epochs"]) == ((8, 4.0) if count else (None, 8.0))
+    assert recipe["label_smoothing"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "recombine", "said"),
+    [(2, 4999, 5, "also learns from 24995 pairs"), (2, 5000, None, ""), (1, 10, None, "10 texts are few")],
+)
+def test_few_texts_are_said(texts, rows, recombine, said, caplog):
+    caplog.set_level("INFO")
+    Distillation(DistillSettings("teacher", recombine=recombine)).further_examples(rows_of(texts, rows), seed=1)
+    assert said in caplog.text
+    assert bool(said) == bool(caplog.text)
+
+
+def test_only_pairs_are_recombined():
+    with pytest.raises(FlagError, match="--recombine=2: is for tasks on pairs of texts; add other texts by --unlabelled"):
+        Distillation(DistillSettings("teacher", recombine=2)).recipe(FAMILY, rows_of(1, 1))
+
+
+def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatch):
+    """The balanced weights are those of the 40 labelled rows, half of which are of each class."""
+    texts = tmp_path / "more.jsonl"
+    texts.write_text("".join(json.dumps({"text_a": "rain a", "text_b": f"the {word}"}) + "\n" for word in HALVES[0] * 3))
+    made_of = {}
+
+    def make_estimator(model, *_):
+        made_of.update(model=model)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training.run, "make_estimator", make_estimator)
+    with pytest.raises(KeyboardInterrupt):
+        bert_tf.distill(made.teacher, output_dir=tmp_path / "out", unlabelled=str(texts), class_weights="balanced", **WAYS)
+    labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]
+    expected = [len(labels) / (2 * labels.count(name)) for name in ("0", "1")]
+    assert made_of["model"].loss.class_weights == pytest.approx(expected)
+
+
+def test_a_calibrated_teacher_teaches_the_logits_that_the_student_starts_with(made, tmp_path):
+    teacher = shutil.copytree(made.teacher, tmp_path / "teacher")
+    prefix = teacher / f"model.ckpt-{run.last_step(teacher)}"
+    rule = {"temperatures": [3.0], "checkpoint_sha256": trained.digest(str(prefix))}
+    (teacher / "decision.json").write_text(json.dumps(rule))
+    ways = {"teacher_layers": "0,1,2,3", "learning_rate": 0.0, "num_train_steps": 2, "label_weight": 0.0}
+    assert distilled(made, tmp_path / "out", "--do_train", teacher=teacher, log_every_n_steps=1, **ways) == 0
+    assert max(losses(tmp_path / "out")) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"student_layers": 5}, "the teacher has 4 layers"),
+        ({"teacher_layers": "1,4"}, "numbers from 0 to 3"),
+        ({"teacher_layers": "2,1"}, "rising order"),
+        ({"teacher_layers": "1", "student_layers": 1}, "exclude each other"),
+        ({"init_checkpoint": "x", "student_layers": 1}, "exclude each other"),
+        ({"distill_temperature": 0}, "distill_temperature"),
+        ({"unlabelled": "nothing.tsv"}, "nothing.tsv"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_what_is_wrong_is_said_in_a_line(made, tmp_path, capsys, flags, message):
+    assert lines.run("distill", made.teacher, output_dir=tmp_path / "out", **WAYS, **flags) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out" / "run_config.json").exists()
+
+
+def test_a_teacher_must_be_a_trained_model_with_two_layers_or_more(project, tmp_path, capsys):
+    assert lines.run("distill", tmp_path / "nothing", output_dir=tmp_path / "out") == 2
+    assert "nothing" in capsys.readouterr().err
+    assert classifier.run(*project.flags(tmp_path / "teacher", num_train_steps=1, verbosity=-1)) == 0
+    assert lines.run("distill", tmp_path / "teacher", output_dir=tmp_path / "out", **WAYS) == 2
+    assert "at least 2 layers" in capsys.readouterr().err
+
+
+def test_a_narrower_model_learns_by_a_map(made, tmp_path):
+    narrow = pretrained.write(tmp_path / "narrow", sizes={"hidden_size": 4, "num_attention_heads": 2, "intermediate_size": 8})
+    ways = {"relation_weight": 1.0, "log_every_n_steps": 1, "save_checkpoints_steps": 100, "num_train_epochs": 6}
+    assert distilled(made, tmp_path / "out", "--do_train", init_checkpoint=narrow, **ways) == 0
+    assert weights(tmp_path / "out")["head/teacher_states/kernel"].shape == (4, 8)
+    steps = losses(tmp_path / "out")
+    assert np.mean(steps[-5:]) < np.mean(steps[:5])
+    with bert_tf.load(tmp_path / "out") as model:
+        (expected,) = model.predict([("rain a", "the storm")])
+        model.export("huggingface", tmp_path / "hf", pairs=True)
+    with bert_tf.load(tmp_path / "hf") as exported:
+        (found,) = exported.predict([("rain a", "the storm")])
+    assert list(found.probabilities.values()) == pytest.approx(list(expected.probabilities.values()), abs=1e-6)
+
+
+def test_rows_in_memory(made, tmp_path):
+    rows = [(f"rain {word}", f"the {word}", label) for word, label in zip(HALVES[0] * 4, "01" * 8)]
+    task = bert_tf.SentenceTask(train=rows, dev=rows)
+    model = {"init_checkpoint": made.project.init_checkpoint, "max_seq_length": 12, "train_batch_size": 4}
+    bert_tf.fine_tune(task, output_dir=tmp_path / "teacher", **model, **WAYS).close()
+    small = {"student_layers": 2, "output_dir": tmp_path / "out", "train_batch_size": 4}
+    with pytest.raises(BertError, match="give|task"):
+        bert_tf.distill(tmp_path / "teacher", **small, **WAYS)
+    with bert_tf.distill(tmp_path / "teacher", task, **small, **WAYS) as student:
+        assert student.evaluate("dev").metrics.keys() >= {"accuracy"}
+    assert reading.record(tmp_path / "out")["training"]["max_seq_length"] == 12
+    others = [(*texts, f"x{label}") for *texts, label in rows]
+    other = bert_tf.SentenceTask(train=others, dev=others)
+    with pytest.raises(BertError, match="labels"):
+        bert_tf.distill(tmp_path / "teacher", other, student_layers=2, output_dir=tmp_path / "other", **WAYS)
+
+
+def test_layers_are_spaced_evenly_and_end_with_the_last():
+    assert DistillSettings(student_layers=3).layers(6) == (1, 3, 5)
+    assert DistillSettings(student_layers=2).layers(6) == (2, 5)
+    assert DistillSettings().layers(12) == (1, 3, 5, 7, 9, 11)
+    assert DistillSettings(student_layers=4).layers(6) == (0, 2, 3, 5)
+    assert DistillSettings(teacher_layers="0, 5").layers(6) == (0, 5)
+    with pytest.raises(FlagError):
+        DistillSettings(teacher_layers="first").layers(6)

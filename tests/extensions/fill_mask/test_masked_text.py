@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.extensions.fill_mask import filler
+from bert_tf.modeling.heads.pretraining import PretrainingHead
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from tests.tiny import TOKENS
+
+VOCABULARY = Vocabulary(TOKENS)
+TOKENIZER = WordPieceTokenizer(VOCABULARY)
+
+
+def read(text: str, longest: int) -> list[tuple[str, list[int]]]:
+    """What is read of a text: pieces of each row, and the positions that are asked for."""
+    found = filler.rows(text, TOKENIZER, longest)[0]
+    return [(" ".join(VOCABULARY.tokens[number] for number in ids), positions) for ids, positions in found]
+
+
+def test_places_are_characters_of_the_text_where_other_special_pieces_are_words():
+    text = "¿Rain [MASK]? 雨[MASK]."
+    assert [text[start:end] for start, end in filler.places(text)] == ["[MASK]", "[MASK]"]
+    assert filler.places("[mask] MASK [ MASK ]") == []
+    assert "[SEP] rain" not in read("[SEP] rain [MASK]", 24)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("Rain [MASK] soup", 24, [("[CLS] rain [MASK] soup [SEP]", [2])]),
+        ("rain[MASK]soup", 24, [("[CLS] rain [MASK] soup [SEP]", [2])]),
+        ("[MASK][MASK]", 24, [("[CLS] [MASK] [MASK] [SEP]", [1, 2])]),
+        ("[MASK] rains", 24, [("[CLS] [MASK] rain ##s [SEP]", [1])]),
+        ("\x00[MASK]\u200b", 24, [("[CLS] [MASK] [SEP]", [1])]),
+        ("a the [MASK] new [MASK]", 7, [("[CLS] a the [MASK] new [MASK] [SEP]", [3, 5])]),  # just fits
+        # of a longer text each place is read with what is around it
+        ("a the old new [MASK] over under", 7, [("[CLS] old new [MASK] over under [SEP]", [3])]),
+        ("[MASK] the old new came", 7, [("[CLS] [MASK] the old new came [SEP]", [1])]),
+        ("[MASK] a the old new came", 7, [("[CLS] [MASK] a the old new [SEP]", [1])]),
+        ("a the old new came [MASK]", 7, [("[CLS] the old new came [MASK] [SEP]", [5])]),
+        (
+            "a the [MASK] new [MASK] over",
+            7,
+            [("[CLS] a the [MASK] new [MASK] [SEP]", [3]), ("[CLS] the [MASK] new [MASK] over [SEP]", [4])],
+        ),
+    ],
+)
+def test_mask_is_one_piece_wherever_it_stands(text, longest, expected):
+    assert read(text, longest) == expected
+
+
+def test_features_keep_places_in_the_order_of_the_texts():
+    _, *slots = PretrainingHead().inputs
+    texts = ["rain [MASK]", "a the [MASK] new [MASK] over", "[MASK] [MASK]"]
+    found = filler.features_of(texts, TOKENIZER, 7, slots)
+    assert found.example_ids.tolist() == [0, 1, 1, 2]
+    assert found.slots.tolist() == [1, 1, 1, 2]
+    assert found.targets["masked_lm_positions"].tolist() == [2, 3, 4, 1, 2]
+    assert found.truncated == 1
+    assert found.lengths.tolist() == [4, 7, 7, 4]

@@ -1,0 +1,249 @@
+"""Which runs a leader starts, when, and what it makes of their ends; processes are fakes that end at once."""
+
+import collections
+import dataclasses
+import json
+import os
+
+import pytest
+
+from bert_tf.errors import OutputError
+from bert_tf.extensions.sweep import TABLE, leader, table
+from bert_tf.extensions.sweep.leader import Leader, Slot
+from bert_tf.extensions.sweep.plan import PlannedRun
+from bert_tf.runtime import nvidia
+from tests.classifier import mrpc
+
+CONFIG = mrpc()
+ONE_SLOT = (Slot({}),)
+
+
+def planned(name, cost=1.0, after=None):
+    return PlannedRun(name, "MRPC", 1, {}, CONFIG, cost, after)
+
+
+def result(run, **values):
+    return table.Result(run.name, run.task, run.seed, {}, 5, {"eval_accuracy": 0.5}, 1.0, "eval_accuracy", **values)
+
+
+class Ended:
+    """A process that has ended: its sentinel is ready at once."""
+
+    def __init__(self, status):
+        self.exitcode = status
+        self.sentinel = os.open(os.devnull, os.O_RDONLY)
+
+    def __del__(self):
+        os.close(self.sentinel)
+
+
+class Machine:
+    """Ends runs at once with a status: 0 writes a result."""
+
+    def __init__(self, *statuses):
+        self.statuses = list(statuses)
+        self.started = []
+
+    def __call__(self, run, folder, environment):
+        status = self.statuses.pop(0) if self.statuses else table.DONE
+        self.started.append((run.name, environment.get("CUDA_VISIBLE_DEVICES"), run.config.devices.intra_op_threads))
+        if status == table.DONE:
+            table.write(folder, result(run))
+        return Ended(status)
+
+
+def lead(folder, runs, machine, slots=ONE_SLOT):
+    return Leader(runs, folder, slots, start=machine).lead()
+
+
+def test_the_longest_run_is_started_first_and_results_keep_the_order_of_the_file(tmp_path):
+    machine, runs = Machine(), [planned("short", 1.0), planned("long", 9.0), planned("middle", 3.0)]
+    found = lead(tmp_path, runs, machine)
+    assert [name for name, *_ in machine.started] == ["long", "middle", "short"]
+    assert [one.name for one in found] == ["short", "long", "middle"]
+    rows = (tmp_path / TABLE).read_text().splitlines()
+    assert [row.split("\t")[-1] for row in rows] == ["folder", "short", "long", "middle"]
+
+
+GPUS = [Slot({"CUDA_VISIBLE_DEVICES": f"GPU-{number}"}) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("slots", "spread", "a", "b"),
+    [
+        ([GPUS[0], Slot({}, threads=3)], False, ("GPU-0", None), (None, 3)),
+        ([Slot({}, threads=2)] * 4, False, (None, 4), (None, 4)),  # threads that would idle are given
+        (GPUS, False, ("GPU-0", None), ("GPU-1", None)),
+        (GPUS, True, ("GPU-0,GPU-1", None), ("GPU-2", None)),  # GPUs only if asked
+    ],
+)
+def test_slots_say_which_gpus_a_run_has_and_how_many_threads(tmp_path, slots, spread, a, b):
+    machine = Machine()
+    Leader([planned("a"), planned("b")], tmp_path, slots, spread=spread, start=machine).lead()
+    assert machine.started == [("a", *a), ("b", *b)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "free_gb", "asked", "threads"),
+    [(8, 64, None, [1] * 8), (8, 9, None, [4, 4]), (8, 1, None, [8]), (8, 64, 3, [2] * 3), (2, 64, 5, [1] * 5)],
+)
+def test_without_a_gpu_cores_and_memory_are_divided(monkeypatch, cores, free_gb, asked, threads):
+    monkeypatch.setattr(leader.nvidia, "survey", nvidia.System)
+    monkeypatch.setattr(leader.cgroup, "granted_cpus", lambda: cores)
+    monkeypatch.setattr(leader.cgroup, "memory", lambda: (128 << 30, free_gb << 30))
+    assert leader.slots(asked, {}) == [Slot({}, threads=one) for one in threads]
+
+
+def test_each_visible_gpu_is_a_slot(monkeypatch):
+    gpus = tuple(nvidia.Gpu(number=number, uuid=f"GPU-{number}") for number in range(3))
+    monkeypatch.setattr(leader.nvidia, "survey", lambda: nvidia.System(gpus))
+    assert [slot.environment for slot in leader.slots(None, {})] == [{"CUDA_VISIBLE_DEVICES": f"GPU-{n}"} for n in range(3)]
+    hidden = leader.slots(4, {"CUDA_VISIBLE_DEVICES": "2,0"})
+    assert [slot.environment["CUDA_VISIBLE_DEVICES"] for slot in hidden] == ["GPU-2", "GPU-0", "GPU-2", "GPU-0"]
+
+
+def test_a_run_that_starts_from_another_waits_for_it_and_fails_without_a_start_if_that_failed(tmp_path):
+    machine, runs = Machine(), [planned("second", 9.0, after="first"), planned("first")]
+    lead(tmp_path, runs, machine, [Slot({})] * 2)
+    assert [name for name, *_ in machine.started] == ["first", "second"]
+    table.write(tmp_path / "failed", table.failed(runs[1], "no memory"))
+    second, _ = lead(tmp_path / "failed", runs, machine)
+    assert second.error == "it starts from the model of first, which failed"
+    assert len(machine.started) == 2
+
+
+def test_a_killed_run_is_continued_but_not_for_ever(tmp_path):
+    machine = Machine(-9, -9)
+    (found,) = lead(tmp_path, [planned("a")], machine)
+    assert len(machine.started) == 3
+    assert found.error is None
+
+    (found,) = lead(tmp_path / "other", [planned("a")], Machine(-9, 137, -9))
+    assert found.error.startswith("its process ended 3 times, with status -9")
+
+
+def test_a_run_that_another_leader_has_is_left_to_it(tmp_path):
+    """The process finds it taken; its result comes from elsewhere."""
+
+    def start(run, folder, _):
+        table.write(folder, result(run))  # the other leader's
+        return Ended(table.TAKEN)
+
+    (found,) = lead(tmp_path, [planned("a")], start)
+    assert found.metrics == {"eval_accuracy": 0.5}
+
+
+def test_finished_runs_are_not_started_again_and_failed_ones_are(tmp_path):
+    runs = [planned("done"), planned("failed")]
+    table.write(tmp_path, result(runs[0]))
+    table.write(tmp_path, table.failed(runs[1], "no memory"))
+    table.forget(tmp_path, runs, failures=True)
+    machine = Machine()
+    lead(tmp_path, runs, machine)
+    assert [name for name, *_ in machine.started] == ["failed"]
+
+
+def test_of_many_runs_each_result_is_read_at_most_twice_and_the_table_is_written_once_a_round(tmp_path, monkeypatch):
+    """So that ten thousand runs on two hundred slots take seconds."""
+    runs = [planned(f"r{number}", 1.0 + number % 7) for number in range(400)]
+    machine, read, reads, tables = Machine(), table.read, collections.Counter(), []
+    monkeypatch.setattr(table, "read", lambda folder, name: reads.update([name]) or read(folder, name))
+    results = Leader(runs, tmp_path, [Slot({})] * 20, keep=tables.append, start=machine).lead()
+    assert len(results) == len(machine.started) == 400
+    assert (max(reads.values()), len(tables)) == (2, 400 // 20)
+
+
+def test_a_folder_is_of_one_set_of_settings(tmp_path):
+    table.keep_settings(tmp_path, {"num_train_steps": 20})
+    table.keep_settings(tmp_path, {"num_train_steps": 20})
+    with pytest.raises(OutputError, match="holds runs with other settings \\(num_train_steps was 20, now 30\\)"):
+        table.keep_settings(tmp_path, {"num_train_steps": 30})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"metrics": {"eval_accuracy": "0.5"}},
+        {"metrics": None},
+        {"seed": 1.5},
+        {"name": "other"},  # another run's file
+        {"seconds": True},
+        {"more": 1},
+    ],
+)
+def test_a_damaged_result_is_that_of_a_run_that_is_not_done(tmp_path, damage):
+    run = planned("a")
+    table.write(tmp_path, result(run))
+    path = tmp_path / "results" / "a.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
+    machine = Machine()
+    assert lead(tmp_path, [run], machine) == [result(run)]
+    assert len(machine.started) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "a", "seconds": 1e400}'])
+def test_a_cut_result_is_none(tmp_path, text):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.json").write_text(text)
+    assert table.read(tmp_path, "a") is None
+
+
+def test_a_file_where_the_logs_belong_is_one_line(tmp_path):
+    (tmp_path / "logs").write_text("")
+    with pytest.raises(OutputError, match="logs"):
+        lead(tmp_path, [planned("a")], Machine())
+
+
+def test_an_error_of_the_leader_stops_its_runs(tmp_path):
+    stopped = []
+
+    class Running(Ended):
+        def terminate(self):
+            stopped.append("terminated")
+
+        def join(self):
+            stopped.append("joined")
+
+    def full(_):
+        raise OutputError("no space left on device")
+
+    def start(run, folder, _):
+        if run.name == "a":
+            table.write(folder, result(run))
+        return Running(table.DONE if run.name == "a" else None)
+
+    with pytest.raises(OutputError, match="no space"):
+        Leader([planned("a"), planned("b")], tmp_path, ONE_SLOT * 2, start=start, keep=full).lead()
+    assert stopped == ["terminated", "joined"]
+
+
+def test_the_summary_has_means_over_seeds_collapsed_and_failed_runs(tmp_path):
+    one = result(planned("a"))
+    others = ({"metrics": {"eval_accuracy": 0.75}, "collapsed": "all the same"}, {"metrics": {}, "error": "no memory"})
+    _, row = table.summary([one, *(dataclasses.replace(one, **values) for values in others)], tmp_path)
+    assert row.split() == ["MRPC", "accuracy", "0.6250", "0.1768", "2", "1", "1", "3"]
+
+
+def test_the_summary_has_the_best_settings_first_with_the_interval_of_their_score(tmp_path):
+    scores = {"low": -0.5, "none": None, "high": 0.75, "cut": 0.875, "zero": 0.0}
+    one = result(planned("a"))
+    results = [
+        dataclasses.replace(
+            one,
+            name=name,
+            varying={"learning_rate": name},
+            pruned=name == "cut",
+            metrics={} if score is None else {"eval_accuracy": score},
+            error="no memory" if score is None else None,
+        )
+        for name, score in scores.items()
+    ]
+    for name, score in (("high", 0.75), ("low", 0.25)):  # the second is not the score of the sweep
+        details = {"accuracy": score, "intervals_95": {"accuracy": [0.7, 0.8]}}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "eval_results.json").write_text(json.dumps({"splits": {"dev": details}}))
+    head, *rows = table.summary(results, tmp_path)
+    assert head.split()[:6] == ["task", "settings", "metric", "mean", "95", "%"]
+    assert [row.split()[1].partition("=")[2] for row in rows] == ["high", "zero", "low", "none", "cut"]
+    assert rows[0].split()[3:7] == ["0.7500", "0.700", "to", "0.800"]
+    assert rows[2].split()[3:5] == ["-0.5000", "-"]

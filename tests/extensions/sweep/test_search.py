@@ -1,0 +1,188 @@
+"""Search for settings: what is drawn, what the study remembers, and which runs are stopped; training is a formula."""
+
+import dataclasses
+import itertools
+import math
+import sys
+
+import pytest
+
+from bert_tf.errors import BertError
+from bert_tf.estimator import evaluations
+from bert_tf.extensions.sweep import table
+from bert_tf.extensions.sweep.command import SweepSettings, run_all
+from bert_tf.extensions.sweep.leader import Leader, Slot
+from bert_tf.extensions.sweep.plan import Range, SweepFile
+from bert_tf.extensions.sweep.search import Search, pruned
+
+FILE = SweepFile(
+    ("MRPC", "RTE"),
+    (1,),
+    {"num_train_steps": 20},
+    {"train_batch_size": (8, 16)},
+    {"learning_rate": Range(1e-5, 1e-3, log=True)},
+)
+
+
+@pytest.fixture
+def begin(tmp_path, glue):
+    def of(sampler="random", trials=3, seconds=None, file=FILE):
+        (tmp_path / "sweep").mkdir(exist_ok=True)
+        return Search(file, tmp_path / "sweep", sampler=sampler, trials=trials, seconds=seconds, environment=glue)
+
+    return of
+
+
+def result(run, value, **more):
+    return table.Result(run.name, run.task, run.seed, dict(run.varying), 20, {"eval_accuracy": value}, 1.0, run.metric, **more)
+
+
+def asked(search):
+    return list(iter(search.ask, None))
+
+
+def test_each_task_has_its_runs_with_values_of_the_lists_and_ranges(begin):
+    runs = asked(begin())
+    assert sorted(run.name for run in runs) == [f"{task}-trial{n}" for task, n in itertools.product(("MRPC", "RTE"), range(3))]
+    for run in runs:
+        assert run.varying["train_batch_size"] in (8, 16)
+        assert 1e-5 <= run.varying["learning_rate"] <= 1e-3
+        assert run.config.train.learning_rate == run.varying["learning_rate"]
+        assert run.config.output.folder.name == run.name
+    assert len({run.varying["learning_rate"] for run in runs if run.task == "MRPC"}) == 3
+
+
+def test_a_command_that_continues_has_the_runs_without_a_result_and_draws_others(begin):
+    first = begin()
+    earlier = [first.ask() for _ in range(2)]
+    first.tell(result(earlier[0], 0.7))
+    second = begin()
+    assert [(run.name, run.varying) for run in second.unfinished()] == [(earlier[1].name, earlier[1].varying)]
+    new = asked(second)
+    assert len(new) == 4
+    assert not {run.varying["learning_rate"] for run in new} & {run.varying["learning_rate"] for run in earlier}
+
+
+def test_a_finished_search_that_is_repeated_has_all_results(begin, tmp_path):
+    folder = tmp_path / "sweep"
+    for run in asked(begin()):
+        table.write(folder, result(run, 0.5))
+    table.write(folder, table.Result("MRPC-trial99", "MRPC", 1, {}))  # of no trial
+    again = Leader([], folder, [Slot({})], begin(), start=lambda *_: pytest.fail("trained again")).lead()
+    assert sorted(one.name for one in again) == [f"{task}-trial{n}" for task, n in itertools.product(("MRPC", "RTE"), range(3))]
+    assert len((folder / "sweep.tsv").read_text().splitlines()) == 7
+
+
+def test_tpe_draws_near_the_best(begin):
+    """The score has its peak at a rate of 1e-4; drawn at random, half of the rates are at most a factor of 3.2 away."""
+    file = SweepFile(("MRPC",), (1,), {}, {}, {"learning_rate": Range(1e-6, 1e-2, log=True)})
+    search, distances = begin("tpe", trials=30, file=file), []
+    for run in iter(search.ask, None):
+        distances.append(abs(math.log10(run.varying["learning_rate"]) + 4))
+        search.tell(result(run, 1.0 - distances[-1] / 4))
+    assert sum(distances[15:]) / 15 < 0.7 * sum(distances[:10]) / 10
+
+
+def test_no_run_begins_after_the_budget_nor_without_the_package(begin, monkeypatch):
+    assert begin(seconds=0.0).ask() is None
+    assert begin(seconds=100.0).ask() is not None
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(BertError, match="^--search needs Optuna: pip install 'optuna"):
+        begin()
+
+
+def test_a_run_that_is_behind_at_its_step_is_stopped_and_keeps_its_last_evaluation(begin, tmp_path):
+    search = begin(trials=20, file=dataclasses.replace(FILE, fixed={"eval_every_n_steps": 5}))
+    runs = [run for run in asked(search) if run.task == "RTE"]
+    for number, run in enumerate(runs):
+        folder = tmp_path / "sweep" / run.name
+        folder.mkdir()
+        value = 0.9 - 0.02 * number  # each worse than all before
+        evaluations.write(folder, [evaluations.line(5, {"eval_accuracy": value, "eval_loss": 0.5})])
+    stopped = [number for number, run in enumerate(runs) if search.lags(run)]
+    assert stopped[-1] == 19
+    assert 0 not in stopped
+    assert not search.lags(runs[-1])  # without a new evaluation nothing is decided
+    found = pruned(runs[-1], tmp_path / "sweep")
+    assert (found.steps, found.metrics["eval_accuracy"], found.pruned) == (5, pytest.approx(0.52), True)
+    search.tell(found)
+    assert runs[-1].name not in {run.name for run in begin(trials=20).unfinished()}
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return tmp_path / "sweep" / "study.journal"
+
+
+def test_a_trial_whose_leader_was_killed_while_it_drew_gets_its_settings(begin, journal):
+    run = begin().ask()
+    lines = journal.read_bytes().splitlines(keepends=True)
+    drawn = [number for number, line in enumerate(lines) if b"param_name" in line]
+    for kept in (drawn[0], drawn[1]):  # none of its settings, one of them
+        journal.write_bytes(b"".join(lines[:kept]))
+        (again,) = begin().unfinished()
+        assert again.name == run.name
+        assert again.varying["train_batch_size"] == run.varying["train_batch_size"]
+        assert 1e-5 <= again.varying["learning_rate"] <= 1e-3
+    journal.write_bytes(b"".join(lines[: drawn[0]]))
+    assert begin().known(run.name) is None
+
+
+def test_the_rest_of_a_line_in_the_journal_is_dropped(begin, journal):
+    run = begin().ask()
+    with journal.open("ab") as file:
+        file.write(b'{"op_code": 5, "worker')
+    again = begin()
+    assert [one.name for one in again.unfinished()] == [run.name]
+    again.tell(result(run, 0.5))
+    assert list(begin().unfinished()) == []
+
+
+def test_another_list_is_refused_and_another_range_is_not(begin):
+    begin().ask()
+    begin(file=dataclasses.replace(FILE, ranges={"learning_rate": Range(1e-5, 1e-2, log=True)}))
+    with pytest.raises(BertError, match=r"^train_batch_size: was \[8, 16\] in the search of .*, now \[8, 32\]; name another"):
+        begin(file=dataclasses.replace(FILE, grid={"train_batch_size": (8, 32)}))
+
+
+def test_evaluation_at_the_end_alone_stops_no_run(begin):
+    search = begin(file=dataclasses.replace(FILE, fixed={"eval_every_n_steps": 0}))
+    assert not search.lags(search.ask())
+
+
+def test_a_failed_run_is_not_asked_for_again(begin):
+    search = begin(trials=1)
+    run = search.ask()
+    search.tell(table.failed(run, "no memory"))
+    assert list(search.unfinished()) == []
+    assert list(begin(trials=1).unfinished()) == []
+
+
+SLURM = "--launch=slurm needs --nodes; --nodes and --slurm belong to --launch=slurm"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"budget": "2h"}, "--budget belongs to --search=random or --search=tpe"),
+        ({"trials": 5}, "--trials belongs to --search=random or --search=tpe"),
+        ({"search": "tpe", "budget": "2 days"}, "--budget=2 days: write hours, minutes or seconds, as 2h, 30m or 90s"),
+        ({"hold_out": 1.0}, "--hold_out=1: must be at most 0.9"),
+        ({"with_grid": True}, "--with_grid belongs to --search=random or --search=tpe"),
+        *((of_slurm, SLURM) for of_slurm in ({"launch": "slurm"}, {"nodes": 2}, {"launch": "ray", "slurm": "--time=1:00"})),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path, settings, problem):
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC\nsettings: {learning_rate: {low: 1e-5, high: 1e-4}}")
+    with pytest.raises(BertError) as caught:
+        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path / "sweep"), **settings))
+    assert str(caught.value).startswith(problem)
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_folder_that_holds_a_run_is_not_that_of_a_sweep(tmp_path):
+    (tmp_path / "sweep.yaml").write_text("tasks: MRPC")
+    (tmp_path / "run_config.json").write_text("{}")
+    with pytest.raises(BertError, match=r"^--output_dir=.*: holds a run; name a folder for the runs"):
+        run_all(SweepSettings(str(tmp_path / "sweep.yaml"), str(tmp_path)))
+    assert len(list(tmp_path.iterdir())) == 2

@@ -1,0 +1,140 @@
+"""Sweeps on several machines: a Ray cluster of two nodes, whose node is killed; Slurm's script under a stub of sbatch."""
+
+import contextlib
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.extensions.sweep import test_sweeps
+from tests.extensions.sweep.test_sweeps import ROOT, finished, trainings, wait_for, workers
+
+pytestmark = pytest.mark.several_machines
+file, table = test_sweeps.file, test_sweeps.table  # fixtures
+NODES = "ab"
+
+
+@pytest.fixture
+def cluster():
+    """A head without CPUs, as is usual, and two nodes."""
+    from ray.cluster_utils import Cluster
+
+    small = {"object_store_memory": 80 << 20}
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+    try:
+        made.nodes = {name: made.add_node(num_cpus=1, node_name=name, **small) for name in NODES}
+        yield made
+    finally:
+        made.shutdown()
+
+
+def begin(cluster, file, folder, cwd=ROOT):
+    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=1", "--launch=ray"]
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def ended(process, seconds=300):
+    out, said = process.communicate(timeout=seconds)
+    return process.returncode, out, said
+
+
+def kill(node):
+    """Kills all processes of a node, as when its machine is gone."""
+    (raylet,) = node.all_processes["raylet"]
+    root = psutil.Process(raylet.process.pid)
+    for process in (root, *root.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def test_both_nodes_of_a_cluster_train_the_runs(cluster, file, table, tmp_path):
+    process = begin(cluster, file, tmp_path)
+    wait_for(lambda: len(workers(tmp_path)) == len(NODES))  # each leader has one slot
+    status, out, said = ended(process)
+    assert status == 0, said
+    assert len(out.splitlines()) == 3, out
+    assert trainings(tmp_path) == [1] * test_sweeps.RUNS
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+
+def test_the_runs_of_a_killed_node_are_taken_over(cluster, file, table, tmp_path):
+    process = begin(cluster, file, tmp_path)
+    wait_for(lambda: len(workers(tmp_path)) == len(NODES))
+    time.sleep(1.0)
+    kill(cluster.nodes["b"])
+    status, _, said = ended(process)
+    assert status == 0, said
+    assert len(re.findall("^.* b: lost .*; its runs are left to the other nodes$", said, re.MULTILINE)) == 1, said
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+
+def test_without_nodes_the_command_says_that_it_continues(cluster, file, table, tmp_path):
+    process = begin(cluster, file, tmp_path)
+    wait_for(lambda: len(workers(tmp_path)) == len(NODES))
+    for node in cluster.nodes.values():
+        kill(node)
+    status, _, said = ended(process)
+    assert status == os.EX_TEMPFAIL, said
+    assert said.splitlines()[-1].startswith("error: --launch=ray: 0 runs have a result, no leader has all; the same command")
+    wait_for(lambda: not workers(tmp_path))  # the raylets' processes have ended
+    assert finished(file, tmp_path) == table
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+def test_a_signal_stops_the_leaders_after_a_step_and_the_same_command_continues(cluster, file, table, tmp_path, number, status):
+    process = begin(cluster, file, tmp_path)
+    wait_for(lambda: len(workers(tmp_path)) == len(NODES))
+    time.sleep(1.0)
+    process.send_signal(number)
+    found, _, said = ended(process, 60)
+    assert found == status, said
+    if number == signal.SIGKILL:
+        wait_for(lambda: not workers(tmp_path), 30)
+    else:
+        assert said.splitlines()[-1] == "error: stopped; the same command continues"
+        assert not workers(tmp_path)
+    status, _, said = ended(begin(cluster, file, tmp_path))
+    assert status == 0, said
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+
+def test_a_folder_that_the_nodes_do_not_share_is_one_line(cluster, file, tmp_path):
+    folder = "/proc/self/cwd/sweep"  # another one in each process
+    status, _, said = ended(begin(cluster, file, folder, cwd=tmp_path), 100)
+    assert status == 2
+    assert said == f"error: --output_dir={folder}: not seen by a, b; name a folder that all nodes share\n"
+    assert list(tmp_path.glob("sweep/.*token")) == []
+
+
+SBATCH = """#!/bin/bash
+# Each element of the array is a process; its number is that of the job.
+elements=$(sed -n 's/.*--array=1-\\([0-9]*\\).*/\\1/p' "$1")
+for element in $(seq "$elements"); do
+  SLURM_JOB_ID=$element bash "$1" > "$(dirname "$1")/element$element.txt" 2>&1 &
+done
+echo "Submitted batch job 1"
+"""
+
+
+def test_slurm_s_array_trains_the_table(file, table, tmp_path):
+    stub = tmp_path / "bin" / "sbatch"
+    stub.parent.mkdir()
+    stub.write_text(SBATCH)
+    stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
+    folder = tmp_path / "sweep"
+    flags = [f"--output_dir={folder}", "--slots=1", "--launch=slurm", "--nodes=2", "--slurm=--time=10:00"]
+    environment = {**os.environ, "PATH": f"{stub.parent}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "bert_tf", "sweep", file, *flags]
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, timeout=100, check=True)
+    assert done.stdout == "Submitted batch job 1\n"
+    outputs = [folder / f"element{number}.txt" for number in (1, 2)]
+    wait_for(lambda: all(path.exists() and "MRPC  learning_rate=0.01 " in path.read_text() for path in outputs), 300)
+    assert trainings(folder) == [1] * test_sweeps.RUNS
+    assert (folder / "sweep.tsv").read_text() == table

@@ -1,0 +1,191 @@
+"""Sweeps in real processes that are killed: no run is lost, none is trained twice, the table is the same."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tiny import write_project
+
+pytestmark = pytest.mark.several_machines  # dozens of processes
+ROOT = Path(__file__).resolve().parents[3]
+RUNS = 6
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    project = write_project(folder / "project")
+    model = {name: str(getattr(project, name)) for name in ("data_dir", "vocab_file", "bert_config_file", "init_checkpoint")}
+    fixed = {"num_train_steps": 30, "save_checkpoints_steps": 7, "max_seq_length": 24, "train_batch_size": 8, **model}
+    path = folder / "sweep.json"
+    path.write_text(json.dumps({"tasks": "MRPC", "seeds": "1-3", "settings": {**fixed, "learning_rate": [1e-3, 1e-2]}}))
+    return path
+
+
+def begin(file, folder):
+    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=2"]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def finished(file, folder):
+    process = begin(file, folder)
+    _, said = process.communicate(timeout=480)
+    assert process.returncode == 0, said
+    return (folder / "sweep.tsv").read_text()
+
+
+@pytest.fixture(scope="module")
+def table(file, tmp_path_factory):
+    """Of a sweep that nobody disturbed; each run was trained once."""
+    folder = tmp_path_factory.mktemp("whole")
+    text = finished(file, folder)
+    assert len(text.splitlines()) == RUNS + 1
+    assert trainings(folder) == [1] * RUNS
+    return text
+
+
+def trainings(folder):
+    return [path.read_text().count("Running training") for path in sorted((folder / "logs").iterdir())]
+
+
+def workers(folder):
+    """Process numbers of the runs that are being trained; a killed process leaves its note."""
+    found = []
+    for path in folder.glob(".*.claim.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(json.loads(path.read_text())["pid"])
+    return [pid for pid in found if Path(f"/proc/{pid}").exists()]
+
+
+def wait_for(condition, seconds=300.0):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+def test_killed_workers_are_replaced(file, table, tmp_path):
+    process, seen = begin(file, tmp_path), set()
+    for delay in (0.0, 0.2, 0.4, 0.7, 1.0):  # seconds after a run is claimed: data, graph, steps
+        pid = wait_for(lambda: next((pid for pid in workers(tmp_path) if pid not in seen), None))
+        seen.add(pid)
+        time.sleep(delay)
+        os.kill(pid, signal.SIGKILL)
+    _, said = process.communicate(timeout=480)
+    assert process.returncode == 0, said
+    assert said.count("resuming it") == len(seen)
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+
+@pytest.mark.parametrize("delay", [0.0, 1.0, 4.0])
+def test_a_killed_leader_is_followed_by_the_next(file, table, tmp_path, delay):
+    process = begin(file, tmp_path)
+    wait_for(lambda: workers(tmp_path))
+    time.sleep(delay)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not workers(tmp_path), seconds=15.0)  # they have saved
+    assert finished(file, tmp_path) == table
+
+
+def test_two_leaders_share_the_runs_and_one_takes_over_those_of_the_other(file, table, tmp_path):
+    first, second = begin(file, tmp_path), begin(file, tmp_path)
+    for process in (first, second):
+        _, said = process.communicate(timeout=480)
+        assert process.returncode == 0, said
+    assert trainings(tmp_path) == [1] * RUNS
+    assert (tmp_path / "sweep.tsv").read_text() == table
+
+    shared = tmp_path / "again"
+    first, second = begin(file, shared), begin(file, shared)
+    wait_for(lambda: len(workers(shared)) >= 3)
+    first.kill()
+    first.communicate()
+    _, said = second.communicate(timeout=480)
+    assert second.returncode == 0, said
+    assert (shared / "sweep.tsv").read_text() == table
+
+
+def test_ctrl_c_stops_after_a_step_and_the_same_command_continues(file, table, tmp_path):
+    process = begin(file, tmp_path)
+    wait_for(lambda: workers(tmp_path))
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "error: stopped; the same command continues"
+    wait_for(lambda: not workers(tmp_path))
+    assert finished(file, tmp_path) == table
+
+
+def trained(folder, *arguments):
+    """A whole run_classifier.py; returns what it printed."""
+    command = [sys.executable, "run_classifier.py", f"--output_dir={folder}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=480)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("series", ["seed", "fold"])
+def test_seeds_and_folds_on_slots_are_those_of_one_process(series, tmp_path):
+    project = write_project(tmp_path / "project")
+    flags = [*project.flags(tmp_path, num_train_steps=5), "--seeds=2,1" if series == "seed" else "--folds=2"]
+    flags = [flag for flag in flags if not flag.startswith("--output_dir")]
+    printed = [trained(tmp_path / slots, *flags, f"--slots={slots}") for slots in "12"]
+    assert printed[0] == printed[1]
+    numbers = json.loads((tmp_path / "1" / f"{series}s.json").read_text())[f"{series}s"]
+    assert len(numbers) == 2
+    for run in (one["folder"] for one in numbers):
+        one, two = (tmp_path / slots / run / "model.ckpt-5.data-00000-of-00001" for slots in "12")
+        assert one.read_bytes() == two.read_bytes()
+    if series == "fold":
+        assert (tmp_path / "1" / "out_of_fold.tsv").read_bytes() == (tmp_path / "2" / "out_of_fold.tsv").read_bytes()
+        assert not list((tmp_path / "2" / "results").glob("*.pickle"))
+
+
+def test_a_seed_that_fails_is_named_when_the_others_have_ended(tmp_path):
+    project = write_project(tmp_path / "project")
+    (tmp_path / "out" / "seed-1").mkdir(parents=True)
+    (tmp_path / "out" / "seed-1" / "run_config.json").write_text("no record")
+    command = [sys.executable, "run_classifier.py", *project.flags(tmp_path / "out", num_train_steps=5)]
+    done = subprocess.run([*command, "--seeds=1-2", "--slots=2"], cwd=ROOT, capture_output=True, text=True, timeout=480)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: seed-1: ")
+    assert "run_config.json" in last
+    assert [row["seed"] for row in json.loads((tmp_path / "out" / "seeds.json").read_text())["seeds"]] == [2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_all_processes_saves_each_run(number, file, table, tmp_path):
+    """Ctrl-C in a terminal and a scheduler's signal reach the leader and its runs."""
+    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={tmp_path}", "--slots=2"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    training = wait_for(lambda: [path for path in (tmp_path / "logs").glob("*") if "step 8 of" in path.read_text()])
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    for path in training:
+        steps = [int(one.stem.rpartition("-")[2]) for one in (tmp_path / path.stem).glob("model.ckpt-*.index")]
+        assert max(steps) >= 8  # 7 was due
+    assert finished(file, tmp_path) == table
+
+
+def test_a_program_without_a_guard_trains_a_sweep(file, table, tmp_path):
+    """A script that multiprocessing would import again in each process."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\nprint('begun')\nimport bert_tf\n"
+        f"print(len(bert_tf.sweep({str(file)!r}, output_dir='out', slots=2).results))\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=480)
+    assert done.stdout.splitlines() == ["begun", str(RUNS)], done.stderr
+    assert (tmp_path / "out" / "sweep.tsv").read_text() == table

@@ -1,0 +1,177 @@
+"""A finished run that is trained longer."""
+
+from __future__ import annotations
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from bert_tf.errors import OutputError
+from bert_tf.estimator.progress_hook import ProgressHook
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.training.longer import _finished_at
+from tests import texts
+from tests.classifier import pretraining, run
+from tests.tiny import held, write_project
+from tests.training import reading
+
+pytestmark = pytest.mark.versions
+FIRST, LONGER, LONGEST = 4, 9, 12
+HOW = {
+    "do_train": True, "save_checkpoints_steps": 2, "log_every_n_steps": 1, "learning_rate": 0.003, "adam_bias_correction": True,
+    "ema": 0.9, "warmup_proportion": 0.25,
+}  # fmt: skip
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("extension"), layers=1)
+
+
+@pytest.fixture(scope="module")
+def train(project):
+    def train(folder, steps, **ways):
+        return run(*project.flags(folder, **{**HOW, "num_train_steps": steps, **ways}))
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def finished(train, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished") / "out"
+    assert train(folder, FIRST) == 0
+    return folder
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def longer(finished, train, tmp_path_factory):
+    folder = shutil.copytree(finished, tmp_path_factory.mktemp("longer") / "out")
+    assert train(folder, LONGER) == 0
+    return folder
+
+
+def bits(folder, step=LONGER):
+    prefixes = (folder / f"model.ckpt-{step}", folder / "ema" / f"model.ckpt-{step}")
+    return [{name: value.tobytes() for name, value in held(prefix).items()} for prefix in prefixes]
+
+
+def rates(folder):
+    lines = [line for line in reading.objects(folder / "metrics.jsonl") if "learning_rate" in line]
+    return {line["step"]: line["learning_rate"] for line in lines}
+
+
+def test_the_added_steps_have_the_schedule_of_a_run_of_so_many(longer, train, tmp_path, caplog):
+    assert train(tmp_path / "new", LONGER - FIRST) == 0
+    added = {step - FIRST: rate for step, rate in rates(longer).items() if step > FIRST}
+    assert added == rates(tmp_path / "new")
+    assert [step for step, rate in rates(longer).items() if rate == 0.0] == [1, FIRST + 1]  # warm-up
+    assert "extend" not in caplog.text
+
+
+def test_the_record_and_the_log_say_so_and_once_more(longer, train, tmp_path, caplog):
+    record = reading.record(longer)
+    assert record["training"]["extended_at"] == [FIRST]
+    assert (record["training"]["num_train_steps"], record["schedule"]["steps"]) == (LONGER, LONGER)
+    again = shutil.copytree(longer, tmp_path / "again")
+    assert train(again, LONGER) == 0  # nothing is left to do
+    assert train(again, LONGEST) == 0
+    assert reading.record(again)["training"]["extended_at"] == [FIRST, LONGER]
+    said = "extend the finished run, with a warm-up and a decay of their own and moments from zero"
+    assert f"  Steps {LONGER + 1} to {LONGEST} {said}" in caplog.messages
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_a_killed_extension_ends_in_the_same_bits(step, longer, copied, train, monkeypatch):
+    """Before its first checkpoint, and after it."""
+    after_run, calls = ProgressHook.after_run, []
+
+    def killing(*arguments):
+        calls.append(1)
+        if len(calls) == step:
+            raise Killed
+        return after_run(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressHook, "after_run", killing)
+        assert train(copied, LONGER) == 70
+    assert not (copied / f"model.ckpt-{LONGER}.index").exists()
+    assert train(copied, LONGER) == 0
+    assert bits(copied) == bits(longer)
+
+
+def test_moments_are_new_even_if_they_were_kept(longer, train, tmp_path):
+    for steps in (FIRST, LONGER):
+        assert train(tmp_path / "out", steps, keep_optimizer_slots=True) == 0
+    ours, theirs = (held(folder / f"model.ckpt-{LONGER}") for folder in (tmp_path / "out", longer))
+    assert {name: ours[name].tobytes() for name in theirs} == {name: value.tobytes() for name, value in theirs.items()}
+
+
+def refused(train, folder, steps, capsys, **ways):
+    before = (folder / "run_config.json").read_bytes()
+    assert train(folder, steps, **ways) == 2
+    assert (folder / "run_config.json").read_bytes() == before
+    (line,) = capsys.readouterr().err.strip().splitlines()[-1:]
+    return line.removeprefix(f"error: {folder}: ")
+
+
+def test_fewer_steps_are_refused_and_so_are_other_settings(longer, train, capsys):
+    said = refused(train, longer, FIRST, capsys)
+    assert said.startswith(f"holds another run (num_train_steps was {LONGER}, now {FIRST});")
+    assert "a run can be trained longer, not shorter; name another --output_dir" in said
+    assert "longer" not in refused(train, longer, LONGEST, capsys, seed=2)
+
+
+def test_a_run_that_is_not_finished_is_finished_first(copied, train, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressHook, "after_run", lambda *_: (_ for _ in ()).throw(Killed))
+        assert train(copied, LONGER) == 70
+    said = refused(train, copied, LONGEST, capsys)
+    assert said.startswith(f"only a finished run is trained longer; this one is at step {FIRST} of {LONGER}: repeat its own")
+    assert f"--init_checkpoint={copied} --output_dir=NEW" in said
+
+
+def test_without_the_checkpoint_to_go_on_from_it_is_one_line(copied, train, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        patch.setattr(ProgressHook, "after_run", lambda *_: (_ for _ in ()).throw(Killed))
+        assert train(copied, LONGER) == 70
+    for path in (*copied.glob("model.ckpt-*"), copied / "checkpoint"):
+        path.unlink()
+    assert f"a run extended at step {FIRST}, but no checkpoint of that step" in refused(train, copied, LONGER, capsys)
+
+
+def test_two_phases_share_a_schedule(finished):
+    job = SimpleNamespace(output_dir=finished, schedule=lambda rows: Schedule(rows, 8, 0.0, LONGER), phases=("first", "second"))
+    with pytest.raises(OutputError, match="this one has two phases, which share a schedule, or start a new run"):
+        _finished_at(job, reading.record(finished))
+
+
+def test_another_length_replaces_the_run_if_asked_to(copied, train):
+    assert train(copied, 2, overwrite_output_dir=True) == 0
+    assert train(copied, 3, overwrite_output_dir=True) == 0
+    assert "extended_at" not in reading.record(copied)["training"]
+
+
+def test_epochs_are_counted_in_steps(project, tmp_path):
+    flags = {"do_train": True, "num_train_epochs": 0.4}
+    assert run(*project.flags(tmp_path, **flags)) == 0
+    assert run(*project.flags(tmp_path, **{**flags, "num_train_epochs": 0.6})) == 0
+    record = reading.record(tmp_path)
+    assert (record["training"]["extended_at"], record["schedule"]["steps"]) == ([2], 3)
+
+
+def test_pre_training_is_extended_too(project, tmp_path):
+    how = {"input_file": texts.write(tmp_path / "text.txt", texts.documents(30)), "held_out_documents": 5, "do_train": True}
+    for steps in (2, 3):
+        assert pretraining(["pretrain", *texts.flags(project, tmp_path / "out", **how, num_train_steps=steps)]) == 0
+    assert reading.record(tmp_path / "out")["training"]["extended_at"] == [2]
+    assert (tmp_path / "out" / "model.ckpt-3.index").exists()
