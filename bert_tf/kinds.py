@@ -80,7 +80,9 @@ class Registry(MutableMapping[str, T]):
                 names[kind] = f"bert_tf.{_MODULES[self._column].format(module)}:{name}"
         if self._column == "family":
             added = {kind: name for one in extension.found().values() for kind, name in one.families.items()}
-            names = {**added, **names}
+            for kind in added.keys() & names.keys():
+                raise BertError(f"{added[kind]}: there is a family {kind} already; correct or uninstall its package")
+            names.update(added)
         return names
 
     def __getitem__(self, kind: str) -> T:

@@ -90,7 +90,7 @@ class FineTuneConfig:
         return {name: settings for name, settings in every.items() if self.is_own(name) or changed(settings)}
 
     def is_own(self, name: str) -> bool:
-        """Whether the command is an extension's."""
+        """Whether an extension's own command trains."""
         return self.program.name in _OF_EXTENSIONS[name].commands
 
     @property
@@ -118,9 +118,9 @@ def foreign(program: str) -> frozenset[str]:
     """Settings of extensions and of their tasks that a command does not take."""
     rows = ((row, row.programs or one.programs) for one in _OF_EXTENSIONS.values() for row in settings_of(one.settings))
     others = [row.name for row, programs in rows if programs and program not in programs]
-    commands = {name: {task.command for task in one.tasks.values()} for name, one in _OF_EXTENSIONS.items()}
-    of_others = [_OF_EXTENSIONS[name].of_tasks for name, own in commands.items() if own and own.isdisjoint(("", program))]
-    return frozenset((*others, *setting_names(*of_others)))
+    takers = {"", program}  # the first: any command on labelled data
+    tasks = [one.of_tasks for one in _OF_EXTENSIONS.values() if takers.isdisjoint(task.command for task in one.tasks.values())]
+    return frozenset((*others, *setting_names(*tasks)))
 
 
 extension.refuse_broken()

@@ -54,20 +54,10 @@ def train(
     schedule, then = job.schedule(columns.units), _then(job)
     steps = schedule.steps + sum(phase.schedule.steps for phase in then)
     if machine.is_chief:
-        counts = {"train_examples": columns.examples, "steps": schedule.steps}
-        if schedule.rows != columns.examples:
-            counts["train_rows"] = schedule.rows
-        if then:
-            counts["phase2_steps"] = steps - schedule.steps
-        run_folder.add_to_record(job.output_dir, {run_folder.SCHEDULE: counts})
+        _record_schedule(job, schedule, columns.examples, steps)
     log.info("variables: %s", plan.summary())
     log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
-    _log_plan(job, schedule, columns.examples)
-    if begin:
-        text = "  Steps %d to %d extend the finished run, with a warm-up and a decay of their own and moments from zero"
-        log.info(text, begin + 1, steps)
-    for phase in job.phases[1:]:
-        log.info("  Then %d steps of %d rows of up to %d tokens", phase.steps, phase.batch_size, phase.max_seq_length)
+    _log_plan(job, schedule, columns.examples, begin, steps)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
         forward_model(job),
@@ -133,7 +123,17 @@ def _claim(job: Job, record: Mapping[str, Any]) -> None:
         part.claimed(job)
 
 
-def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
+def _record_schedule(job: Job, schedule: Schedule, examples: int, steps: int) -> None:
+    """`steps` are those of all phases; records call the later ones phase2."""
+    counts = {"train_examples": examples, "steps": schedule.steps}
+    if schedule.rows != examples:
+        counts["train_rows"] = schedule.rows
+    if steps > schedule.steps:
+        counts["phase2_steps"] = steps - schedule.steps
+    run_folder.add_to_record(job.output_dir, {run_folder.SCHEDULE: counts})
+
+
+def _log_plan(job: Job, schedule: Schedule, examples: int, begin: int, steps: int) -> None:
     freeze = job.settings.train.freeze
     rows = f" in {schedule.rows} rows" if schedule.rows != examples else ""
     log.info("***** Running training *****")
@@ -142,6 +142,11 @@ def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
     log.info("  Num steps = %d = %.2f epochs", schedule.steps, schedule.steps * schedule.batch_size / schedule.rows)
     if freeze:
         log.info("  Frozen = %s", freeze)
+    if begin:
+        text = "  Steps %d to %d extend the finished run, with a warm-up and a decay of their own and moments from zero"
+        log.info(text, begin + 1, steps)
+    for phase in job.phases[1:]:
+        log.info("  Then %d steps of %d rows of up to %d tokens", phase.steps, phase.batch_size, phase.max_seq_length)
 
 
 def _optimization(job: Job, end: int, begin: int) -> Optimization:

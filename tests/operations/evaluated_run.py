@@ -26,3 +26,12 @@ def write(folder, project):
 
 def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def assert_refused(call, words, said, folder, **places):
+    """A command line, with places filled in, ends in one line and writes nothing into a folder."""
+    places = {"tmp": folder, "out": folder / "out", **places}
+    status, out, errors = call(*words.format(**places).split(" "))
+    assert (status, out, len(errors)) == (2, "", 1)
+    assert said.format(**places) in errors[0]
+    assert list(folder.iterdir()) == []

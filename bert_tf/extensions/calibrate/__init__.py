@@ -20,9 +20,10 @@ class RuleSettings:
     sets: float | None = setting(None, "give sets of classes that contain the true one in this share of examples, such as 0.9")
 
     def __post_init__(self) -> None:
-        from bert_tf.extensions.calibrate import rules  # NumPy
+        if (self.threshold, self.abstain, self.sets) != (None, None, None):
+            from bert_tf.extensions.calibrate import rules  # NumPy
 
-        rules.check(self.threshold, self.abstain, self.sets)
+            rules.check(self.threshold, self.abstain, self.sets)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from bert_tf.errors import CheckpointError
 from tests import huggingface
 from tests.batch.runs import changed, write_run
 from tests.operations import evaluated_run
-from tests.operations.evaluated_run import files
+from tests.operations.evaluated_run import assert_refused, files
 from tests.tiny import held
 
 
@@ -108,8 +108,4 @@ FEWER = "{run}: 3 checkpoints, fewer than --last=4; train with --save_checkpoint
     ],
 )
 def test_a_mistake_is_one_line(run, others, tmp_path, words, said, call):
-    places = {"run": run, "tmp": tmp_path, "out": tmp_path / "out", **others}
-    status, out, errors = call(*words.format(**places).split(" "))
-    assert (status, out, len(errors)) == (2, "", 1)
-    assert said.format(**places) in errors[0]
-    assert os.listdir(tmp_path) == []
+    assert_refused(call, words, said, tmp_path, run=run, **others)
