@@ -21,6 +21,9 @@ _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
 }
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
+# Devlin et al. (2018); Su et al. (2021); He et al. (2021); Raffel et al. (2020). The first and the last have a table of positions.
+ABSOLUTE, ROTARY, DISENTANGLED, BUCKETED = "absolute", "rotary", "disentangled", "bucketed"
+FIRST_TOKEN, MEAN = "cls", "mean"
 
 # Keys that only Hugging Face's configurations carry.
 _HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_version", "layer_norm_eps"})
@@ -44,8 +47,14 @@ PADDING = "pad_token_id"  # a key of Hugging Face's alone
 
 _LARGEST_NUMBER = 1e30  # fits a float32
 
-_MAY_BE_ZERO = ("type_vocab_size", "embedding_size")
-_ADDED = ("model_type", "embedding_size", "pooler_act")  # after the first version: omitted if they are BERT's
+_CHOICES = {
+    "positions": (ABSOLUTE, ROTARY, DISENTANGLED, BUCKETED),
+    "pooling": (FIRST_TOKEN, MEAN),
+    "hidden_act": ACTIVATIONS,
+    "pooler_act": ACTIVATIONS,
+}
+_SIZES_OF_OTHERS = ("position_buckets", "max_relative_positions", "attention_window", "layer_groups")
+_MAY_BE_ZERO = ("type_vocab_size", "embedding_size", *_SIZES_OF_OTHERS)
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
@@ -72,6 +81,19 @@ class BertConfig:
     model_type: str = "bert"  # key of ENCODERS
     embedding_size: int = 0  # width of the embeddings, which are projected to the hidden size; 0: the hidden size
     pooler_act: str = "tanh"  # one of ACTIVATIONS
+    positions: str = ABSOLUTE  # how tokens know their places
+    position_buckets: int = 0  # of relative positions, near ones alone; 0: each position is one
+    max_relative_positions: int = 0  # the largest distance that is told from others; 0: `max_position_embeddings`
+    rotary_base: float = 10_000.0
+    window_rotary_base: float = 10_000.0  # of layers that attend within a window
+    attention_window: int = 0  # tokens that most layers see, half of them on each side; 0: all layers see all
+    whole_attention_every: int = 1  # the first and each n-th layer see all
+    layer_groups: int = 0  # layers with weights of their own, which several layers share; 0: each layer
+    norm_first: bool = False  # LayerNorm before attention and feed-forward, and after the last layer; not before the first
+    biases: bool = True  # of dense layers and LayerNorm, but output layers
+    gated: bool = False  # the feed-forward layer's activation is multiplied by a second half
+    output_transform: bool = False  # the pooler has a LayerNorm, and is applied to each token before a head of tokens
+    pooling: str = FIRST_TOKEN  # what the pooler reads
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -80,6 +102,40 @@ class BertConfig:
             raise ConfigError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}"
             )
+        if self.layer_groups and self.num_hidden_layers % self.layer_groups:
+            raise ConfigError(f"{self.num_hidden_layers} layers cannot be divided into {self.layer_groups} groups")
+        if self.positions == ROTARY and self.head_size % 2:
+            raise ConfigError(f"rotary positions need heads of an even size, not {self.head_size}")
+        for name in ("attention_window", "position_buckets"):
+            if getattr(self, name) % 2:
+                raise ConfigError(f"{name} is {getattr(self, name)}, expected an even number")
+
+    @property
+    def has_position_table(self) -> bool:
+        return self.positions in (ABSOLUTE, BUCKETED)
+
+    @property
+    def relative_span(self) -> int:
+        """Relative positions on each side that have a vector or a number of their own."""
+        return self.position_buckets or self.farthest
+
+    @property
+    def farthest(self) -> int:
+        """The first distance that is not told from larger ones."""
+        return self.max_relative_positions or self.max_position_embeddings
+
+    @property
+    def weighted_layers(self) -> int:
+        """Layers with weights of their own."""
+        return self.layer_groups or self.num_hidden_layers
+
+    def weights_of_layer(self, layer: int) -> int:
+        """Which of the `weighted_layers` computes a layer."""
+        return layer * self.weighted_layers // self.num_hidden_layers
+
+    def window_of_layer(self, layer: int) -> int:
+        """Tokens that a layer sees, half of them on each side; 0 for all."""
+        return self.attention_window if layer % self.whole_attention_every else 0
 
     @property
     def embedding_width(self) -> int:
@@ -115,6 +171,7 @@ class BertConfig:
         kind = values.get("model_type", "bert")
         _check_type(kind)
         row = ENCODERS[kind]
+        values = row.read(values)
         missing = [row.keys.get(name, name) for name in _REQUIRED if not {name, row.keys.get(name)} & values.keys()]
         if missing:
             raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
@@ -127,12 +184,14 @@ class BertConfig:
             if values.get(key, expected) != expected:
                 raise ConfigError(f"{key} is {values[key]!r}, only {expected} can be loaded for model_type {kind}")
         ours = {theirs: name for name, theirs in row.keys.items()}
-        names = {field.name for field in dataclasses.fields(cls)}
-        chosen = {**row.fixed, **{ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in names}}
+        fields = {field.name for field in dataclasses.fields(cls)}
+        chosen = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
+        chosen = {**row.fixed, **row.defaults, **chosen}
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
-        activation = chosen.get("hidden_act", "gelu")
-        if isinstance(activation, str):
-            chosen["hidden_act"] = _ACTIVATIONS[source].get(activation, activation)
+        for field in ("hidden_act", "pooler_act"):
+            activation = chosen.get(field, "gelu" if field == "hidden_act" else None)
+            if isinstance(activation, str):
+                chosen[field] = _ACTIVATIONS[source].get(activation, activation)
         positions = chosen.get("max_position_embeddings")
         if PADDING in values and isinstance(positions, int):  # theirs includes the rows of padding, ours does not
             chosen["max_position_embeddings"] = positions - row.first_position
@@ -163,9 +222,16 @@ class BertConfig:
         return documents.to_json(self.as_dict(), indent=2, sort_keys=True) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the fields; those of BERT as runs of earlier versions have recorded them."""
+        """Returns the fields; those after the first version are omitted if they are BERT's, as earlier runs have recorded them."""
         values = dataclasses.asdict(self)
-        return {name: value for name, value in values.items() if name not in _ADDED or value != getattr(BertConfig, name)}
+        return {name: value for name, value in values.items() if name not in ADDED or value != ADDED[name]}
+
+
+_FIRST_VERSION = tuple(BertConfig.__dataclass_fields__)[: tuple(BertConfig.__dataclass_fields__).index("model_type")]
+# Fields that were added after the first version, and BERT's values.
+ADDED: Mapping[str, Any] = {
+    field.name: field.default for field in dataclasses.fields(BertConfig) if field.name not in _FIRST_VERSION
+}
 
 
 def _check_type(kind: object) -> None:
@@ -174,12 +240,17 @@ def _check_type(kind: object) -> None:
 
 
 def _check_value(name: str, value: object, kind: str) -> None:
-    if kind == "str":
-        if name == "model_type":
-            _check_type(value)
-            return
-        if value not in ACTIVATIONS:
-            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(ACTIVATIONS)} (or gelu)")
+    if name == "model_type":
+        _check_type(value)
+        return
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            more = " (or gelu)" if _CHOICES[name] == ACTIVATIONS else ""
+            raise ConfigError(f"{name} is {value!r:.80}, expected one of {', '.join(_CHOICES[name])}{more}")
+        return
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} is {value!r:.80}, expected true or false")
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (kind == "int" and not isinstance(value, int)):
         raise ConfigError(f"{name} is {value!r}, expected a number")

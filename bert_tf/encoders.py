@@ -1,16 +1,21 @@
-"""Encoders with BERT's layers, by `model_type` of Hugging Face's config.json: how each differs from BERT.
+"""Encoders, by `model_type` of Hugging Face's config.json: how each differs from BERT.
 
-All compute in one graph (`modeling.encoder`). The dense layer that their classifiers put on [CLS] is BERT's pooler with another
-activation, and their variables have BERT's published names.
+All compute in one graph (`modeling.encoder`), whose parts a configuration chooses (`config.BertConfig`). The dense layer that
+their classifiers put on [CLS] is BERT's pooler with another activation, and their variables have BERT's published names.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from bert_tf.errors import ConfigError
+
 POOLER = "pooler.dense"  # Hugging Face's name of BERT's
+
+Values = Mapping[str, Any]  # of a config.json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,21 +23,31 @@ class Encoder:
     classes: str  # prefix of transformers' class names
     prefix: str  # of the encoder's weights in a file with a head
     keys: Mapping[str, str] = dataclasses.field(default_factory=dict)  # of config.json, by field of `BertConfig`
-    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # fields of `BertConfig` that config.json does not have
-    parts: tuple[tuple[str, str], ...] = ()  # of BERT's weight names, and their replacements, in this order
-    pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless it is BERT's
+    fixed: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig` that config.json does not have
+    defaults: Values = dataclasses.field(default_factory=dict)  # fields of `BertConfig`, if config.json leaves them out
+    parts: tuple[tuple[str, str], ...] = ()  # patterns in BERT's weight names, and their replacements, in this order
+    pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless `base_pooler`
+    base_pooler: bool = False  # whether the model without a head has it
     choice_pooler: str | None = None  # that of multiple choice, if it has another name
+    pooler_norm: str | None = None  # LayerNorm after it
     classifier: str = "classifier"  # output layer of the sentence classifier
+    answers: str = "qa_outputs"  # output layer of question answering
+    masked_words: Mapping[str, str] | None = None  # weights of the masked-LM head by BERT's, if they can be read
     vocabulary: str = "vocab.txt"  # file that defines the tokenizer
+    unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
-    expected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # the only supported values of config.json
+    expected: Values = dataclasses.field(default_factory=dict)  # the only supported values of config.json
+    read: Callable[[Values], Values] = dict  # brings newer and older forms of config.json to one
+    written: Callable[[Values], Values] = lambda _: {}  # further entries of a config.json, from the others
 
     def weight(self, name: str) -> str:
         """Name of a weight, without prefix, by BERT's."""
         if name.startswith(POOLER):
             return name.replace(POOLER, self.pooler)
+        if self.pooler_norm and name.startswith("pooler.LayerNorm"):
+            return name.replace("pooler.LayerNorm", self.pooler_norm)
         for ours, theirs in self.parts:
-            name = name.replace(ours, theirs)
+            name = re.sub(ours, theirs, name)
         return name
 
 
@@ -48,8 +63,50 @@ _ROBERTA = Encoder(
     expected={"type_vocab_size": 1, "pad_token_id": 1},
 )
 
+
+def _of_modernbert(values: Values) -> Values:
+    """Since version 5 transformers writes `layer_types` and `rope_parameters` instead of three numbers."""
+    values = dict(values)
+    types = values.get("layer_types")
+    if types is not None:
+        values["global_attn_every_n_layers"] = _every(types)
+    rotary = values.get("rope_parameters")
+    for layers, key in (("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta")):
+        of_layers = rotary.get(layers) if isinstance(rotary, dict) else None
+        if not isinstance(of_layers, dict):
+            continue
+        if of_layers.get("rope_type", "default") != "default":
+            raise ConfigError(f"rope_type is {of_layers['rope_type']!r:.80}, only 'default' can be loaded")
+        if "rope_theta" in of_layers:
+            values[key] = of_layers["rope_theta"]
+    return values
+
+
+def _every(types: Any) -> int:
+    """Which layers attend to whole texts: each n-th, from the first on."""
+    whole = [kind == "full_attention" for kind in types] if isinstance(types, list) else []
+    step = next((number for number, one in enumerate(whole) if one and number), len(whole))
+    if not whole or whole != [number % step == 0 for number in range(len(whole))]:
+        raise ConfigError(f"layer_types is {types!r:.80}, expected 'full_attention' of the first and of each n-th layer")
+    return step
+
+
+def _of_deberta(values: Values) -> Values:
+    """The kinds of relative attention are a list, or names between bars; -1 stands for what is not given."""
+    if "positions" in values:  # already read
+        return values
+    values = {"relative_attention": False, "position_biased_input": True, "share_att_key": False, "norm_rel_ebd": "none", **values}
+    kinds = values.get("pos_att_type") or []
+    kinds = kinds.lower().split("|") if isinstance(kinds, str) else kinds
+    values["pos_att_type"] = sorted((str(kind).strip() for kind in kinds), reverse=True) if isinstance(kinds, list) else kinds
+    for key in ("position_buckets", "max_relative_positions"):
+        if isinstance(values.get(key), int) and values[key] < 0:
+            values[key] = 0
+    return values
+
+
 ENCODERS: Mapping[str, Encoder] = {
-    "bert": Encoder("Bert", "bert."),
+    "bert": Encoder("Bert", "bert.", base_pooler=True),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
         "Electra",
@@ -89,4 +146,132 @@ ENCODERS: Mapping[str, Encoder] = {
     "roberta": _ROBERTA,
     "xlm-roberta": dataclasses.replace(_ROBERTA, classes="XLMRoberta"),
     "camembert": dataclasses.replace(_ROBERTA, classes="Camembert"),
+    # Lan et al. (2019, arXiv 1909.11942): layers of a group share their weights.
+    "albert": Encoder(
+        "Albert",
+        "albert.",
+        keys={"layer_groups": "num_hidden_groups"},
+        defaults={"hidden_act": "gelu_new", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "layer_groups": 1}
+        | {"embedding_size": 128},
+        parts=(
+            ("embeddings_project", "encoder.embedding_hidden_mapping_in"),
+            (r"encoder\.layer\.(\d+)", r"encoder.albert_layer_groups.\1.albert_layers.0"),
+            ("attention.self", "attention"),
+            ("attention.output", "attention"),
+            ("intermediate.dense", "ffn"),
+            ("output.dense", "ffn_output"),
+            ("output.LayerNorm", "full_layer_layer_norm"),
+        ),
+        pooler="pooler",
+        base_pooler=True,
+        vocabulary="tokenizer.json",
+        expected={"inner_group_num": 1},
+    ),
+    # Song et al. (2020, arXiv 2004.09297): RoBERTa's numbers of positions, and T5's bias of attention for each head.
+    "mpnet": Encoder(
+        "MPNet",
+        "mpnet.",
+        keys={"position_buckets": "relative_attention_num_buckets"},
+        fixed={"type_vocab_size": 0, "positions": "bucketed"},
+        defaults={"position_buckets": 32},
+        parts=(
+            ("attention.self.query", "attention.attn.q"),
+            ("attention.self.key", "attention.attn.k"),
+            ("attention.self.value", "attention.attn.v"),
+            ("attention.output.dense", "attention.attn.o"),
+            ("attention.output.LayerNorm", "attention.LayerNorm"),
+            ("embeddings.position_bias", "encoder.relative_attention_bias.weight"),
+        ),
+        pooler="classifier.dense",
+        choice_pooler="mpnet.pooler.dense",
+        classifier="classifier.out_proj",
+        vocabulary="tokenizer.json",
+        first_position=2,
+        expected={"pad_token_id": 1, "relative_attention_num_buckets": 32},  # their code has 32, whatever the file says
+    ),
+    # He et al. (2021, arXiv 2111.09543).
+    "deberta-v2": Encoder(
+        "DebertaV2",
+        "deberta.",
+        keys={"pooler_act": "pooler_hidden_act"},
+        fixed={"positions": "disentangled"},
+        defaults={"layer_norm_eps": 1e-7, "type_vocab_size": 0, "pooler_act": "gelu"},
+        parts=(
+            ("attention.self.(query|key|value)", r"attention.self.\1_proj"),
+            ("embeddings.relative_embeddings", "encoder.rel_embeddings.weight"),
+            ("embeddings.relative.LayerNorm", "encoder.LayerNorm"),
+        ),
+        vocabulary="tokenizer.json",
+        unused=("embeddings.position_embeddings.weight",),
+        expected={
+            "relative_attention": True,
+            "position_biased_input": False,
+            "pos_att_type": ["p2c", "c2p"],
+            "share_att_key": True,
+            "norm_rel_ebd": "layer_norm",
+            "conv_kernel_size": 0,
+        },
+        read=_of_deberta,
+        written=lambda values: {"pooler_hidden_size": values["hidden_size"]},
+    ),
+    # Warner et al. (2024, arXiv 2412.13663): norms come first, dense layers have no biases, layers attend within a window.
+    "modernbert": Encoder(
+        "ModernBert",
+        "model.",
+        keys={
+            "hidden_act": "hidden_activation",
+            "layer_norm_eps": "norm_eps",
+            "hidden_dropout_prob": "mlp_dropout",
+            "attention_probs_dropout_prob": "attention_dropout",
+            "whole_attention_every": "global_attn_every_n_layers",
+            "attention_window": "local_attention",
+            "rotary_base": "global_rope_theta",
+            "window_rotary_base": "local_rope_theta",
+            "pooling": "classifier_pooling",
+            "pooler_act": "classifier_activation",
+        },
+        fixed={"type_vocab_size": 0, "positions": "rotary", "norm_first": True, "biases": False, "gated": True}
+        | {"output_transform": True},
+        defaults={
+            "hidden_act": "gelu",
+            "pooler_act": "gelu",
+            "layer_norm_eps": 1e-5,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "max_position_embeddings": 8192,
+            "whole_attention_every": 3,
+            "attention_window": 128,
+            "rotary_base": 160_000.0,
+            "window_rotary_base": 10_000.0,
+        },
+        parts=(
+            ("embeddings.word_embeddings", "embeddings.tok_embeddings"),
+            ("embeddings.LayerNorm", "embeddings.norm"),
+            ("encoder.LayerNorm", "final_norm"),
+            ("encoder.layer", "layers"),
+            ("attention.self.(query|key|value)", "attn.Wqkv"),
+            ("attention.output.dense", "attn.Wo"),
+            ("attention.LayerNorm", "attn_norm"),
+            ("intermediate.LayerNorm", "mlp_norm"),
+            ("intermediate.dense", "mlp.Wi"),
+            ("output.dense", "mlp.Wo"),
+        ),
+        pooler="head.dense",
+        pooler_norm="head.norm",
+        answers="classifier",
+        masked_words={
+            "cls/predictions/transform/dense/kernel": "head.dense.weight",
+            "cls/predictions/transform/LayerNorm/gamma": "head.norm.weight",
+            "cls/predictions/output_bias": "decoder.bias",
+        },
+        vocabulary="tokenizer.json",
+        expected={
+            "attention_bias": False,
+            "mlp_bias": False,
+            "norm_bias": False,
+            "classifier_bias": False,
+            "decoder_bias": True,
+        },
+        read=_of_modernbert,
+    ),
 }

@@ -20,7 +20,7 @@ from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, la
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
-from bert_tf.encoders import ENCODERS, POOLER
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
@@ -49,8 +49,12 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / WEIGHTS_NAME).is_file()
 
 
-def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
+def read_weights(
+    path: str | os.PathLike[str], config: BertConfig, *, architecture: str = ""
+) -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder, with or without its prefix, and the head of a task or of pre-training, from a safetensors file.
+
+    `architecture` is the class of transformers, if it is known: some encoders give several heads one name.
 
     Returns float32 arrays by published name, kernels [in, out]. A missing pooler (masked-LM models have none) is
     initialized; CheckpointError names all missing and misshaped encoder variables.
@@ -66,7 +70,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
             has_pooler = any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs)
             pairs = [(name, pair) for name, pair in pairs if has_pooler or not pair.published.startswith(_POOLER)]
             problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
-            pairs += [(pair.huggingface, pair) for pair in _heads(config, names)]
+            pairs += [(pair.huggingface, pair) for pair in _heads(config, names, architecture)]
             problems += _problems(file, names, pairs, config)
             refuse(path, problems)
             weights = {} if has_pooler else _new_pooler(config)
@@ -118,6 +122,7 @@ def _problems(file: Any, names: Mapping[str, str], pairs: Iterable[tuple[str, Na
         kind, shape = tensor.get_dtype(), tuple(tensor.get_shape())
         if pair.published == POSITIONS and shape:
             shape = (shape[0] - padding, *shape[1:])
+        shape = (shape[0] // pair.share[1], *shape[1:]) if shape and shape[0] % pair.share[1] == 0 else shape
         shape = shape[::-1] if pair.transposed else shape
         if kind not in _FLOATS:
             yield f"{name} is of type {kind}, not floats"
@@ -129,6 +134,7 @@ def _read(array: npt.NDArray[Any], pair: NamePair, config: BertConfig) -> npt.ND
     array = array.astype(np.float32)
     if pair.published == POSITIONS:
         array = array[ENCODERS[config.model_type].first_position :]
+    array = np.split(array, pair.share[1])[pair.share[0]]
     return np.ascontiguousarray(array.T) if pair.transposed else array
 
 
@@ -136,6 +142,7 @@ def _unread(names: Iterable[str], pairs: Sequence[tuple[str, NamePair]], config:
     """Yields what the file has of an encoder beyond the configuration."""
     row, known = ENCODERS[config.model_type], {name for name, _ in pairs}
     parts = {_part(name, row.prefix) for name in known} - {_part(row.pooler, row.prefix)}
+    known |= {f"{prefix}{name}" for name in row.unused for prefix in ("", row.prefix)}
     beyond = (name for name in names if name not in known and _part(name, row.prefix) in parts)
     others = [name for name in beyond if name.rpartition(".")[2] not in _BUFFERS]
     layers = layers_in(others)
@@ -157,18 +164,21 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
     pooler = next((name for name in (row.pooler, row.choice_pooler) if name and f"{name}.weight" in names), row.pooler)
     return [
         (pair.huggingface.replace(row.pooler, pooler), pair)
-        if row.pooler != POOLER and pair.published.startswith(_POOLER)
+        if not row.base_pooler and pair.published.startswith(_POOLER)
         else (prefix + pair.huggingface, pair)
         for pair in encoder_pairs(config)
     ]
 
 
-def _heads(config: BertConfig, names: Collection[str]) -> Iterator[NamePair]:
+def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Iterator[NamePair]:
     """Names of the heads that a file has, a task's only with both of its variables."""
-    yield from (pair for pair in PRETRAINING if pair.huggingface in names)
-    own = ENCODERS[config.model_type].classifier
-    of_sentences = {name: theirs.replace("classifier", own) for name, theirs in CLASSIFIER.items()}
-    for head in (of_sentences, CLASSIFIER, ANSWERS):
+    row = ENCODERS[config.model_type]
+    words = PRETRAINING if row.masked_words is None else [NamePair(*pair, pair[0].endswith("kernel")) for pair in row.masked_words.items()]
+    if row.masked_words is None or set(row.masked_words.values()) <= set(names):
+        yield from (pair for pair in words if pair.huggingface in names)
+    of_sentences = {name: theirs.replace("classifier", row.classifier) for name, theirs in CLASSIFIER.items()}
+    answers = {name: theirs.replace("qa_outputs", row.answers) for name, theirs in ANSWERS.items()}
+    for head in (answers,) if "QuestionAnswering" in architecture else (of_sentences, CLASSIFIER, answers):
         if set(head.values()) <= set(names):
             yield from (NamePair(*pair, False) for pair in head.items())
             return
@@ -183,12 +193,13 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         made = "; AutoTokenizer of transformers writes it (save_pretrained)" if vocabulary in TOKENIZER_FILES else ""
         raise CheckpointError(f"{source}: no {vocabulary} beside the weights{made}")
     library.read(source / vocabulary)  # raises what is wrong with it, before the weights are read
-    weights = read_weights(source / WEIGHTS_NAME, config)
+    values = documents.read_json(source / CONFIG_NAME)
+    weights = read_weights(source / WEIGHTS_NAME, config, architecture=str(values.get("architectures")))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
-        record = _record(documents.read_json(source / CONFIG_NAME), weights)
+        record = _record(values, weights)
         if record:
             record.update(_length(source, config))
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
@@ -256,7 +267,9 @@ def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Returns a pooler by published names, the same on every call."""
     d = config.hidden_size
     kernel = np.random.default_rng(0).standard_normal((d, d)).clip(-2, 2) * config.initializer_range
-    return {"bert/pooler/dense/kernel": kernel.astype(np.float32), "bert/pooler/dense/bias": np.zeros(d, np.float32)}
+    values = {"kernel": kernel.astype(np.float32), "gamma": np.ones(d, np.float32)}
+    names = (name for name in encoder_shapes(config) if name.startswith(_POOLER))
+    return {name: values.get(name.rpartition("/")[2], np.zeros(d, np.float32)) for name in names}
 
 
 def write_sums(folder: Path) -> None:

@@ -14,8 +14,8 @@ import safetensors.numpy
 from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs
-from bert_tf.config import PADDING, BertConfig
-from bert_tf.encoders import ENCODERS, POOLER
+from bert_tf.config import ADDED, BertConfig
+from bert_tf.encoders import ENCODERS
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import (
     CHOICE,
@@ -33,6 +33,7 @@ from bert_tf.io import atomic, documents
 
 # transformers' names of activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+_SIZES = ("position_buckets", "max_relative_positions")  # fields that have Hugging Face's names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Architecture:
             if self.pooler is None or not pair.published.startswith("bert/pooler/"):
                 yield pair._replace(huggingface=self.prefix + pair.huggingface)
             elif self.has_pooler:
-                yield pair._replace(huggingface=f"{self.pooler}.{pair.huggingface.rpartition('.')[2]}")
+                own = self.pooler if pair.published.startswith("bert/pooler/dense") else pair.huggingface.rpartition(".")[0]
+                yield pair._replace(huggingface=f"{own}.{pair.huggingface.rpartition('.')[2]}")
 
 
 _SEQUENCE = Architecture("BertForSequenceClassification", weights=other_names.CLASSIFIER)
@@ -80,22 +82,25 @@ CLASSES: dict[str, Architecture] = {
 def of_encoder(architecture: Architecture, config: BertConfig) -> Architecture:
     """Returns the class for another encoder than BERT, see `encoders.ENCODERS`."""
     row = ENCODERS[config.model_type]
-    if row.pooler == POOLER:
+    if config.model_type == "bert":
         return architecture
     is_choice, is_sequence = (architecture.name.endswith(end) for end in ("MultipleChoice", "SequenceClassification"))
-    if "PreTraining" in architecture.name or architecture == MASKED_WORDS:
+    is_pretraining = "PreTraining" in architecture.name or architecture == MASKED_WORDS
+    if is_pretraining and row.masked_words is None:
         raise FlagError(f"a pre-training head of {config.model_type} cannot be exported")
-    weights = architecture.weights
+    weights = {name: theirs.replace("qa_outputs", row.answers) for name, theirs in architecture.weights.items()}
     if is_sequence:
         weights = {name: theirs.replace("classifier", row.classifier) for name, theirs in weights.items()}
-    return dataclasses.replace(
-        architecture,
-        name=architecture.name.replace("Bert", row.classes, 1),
-        prefix=row.prefix if architecture.prefix else "",
-        weights=weights,
-        has_pooler=is_choice or is_sequence,
-        pooler=row.choice_pooler if is_choice and row.choice_pooler else row.pooler,
-    )
+    has_head = is_choice or is_sequence or (config.output_transform and bool(weights))
+    named = {
+        "name": architecture.name.replace("Bert", row.classes, 1),
+        "prefix": row.prefix if architecture.prefix else "",
+        "weights": weights,
+    }
+    if row.base_pooler:
+        return dataclasses.replace(architecture, **named)
+    pooler = row.choice_pooler if is_choice and row.choice_pooler else row.pooler
+    return dataclasses.replace(architecture, **named, has_pooler=has_head, pooler=pooler)
 
 
 MASKED_WORDS = Architecture("BertForMaskedLM", has_pooler=False, pipeline="fill-mask")
@@ -123,10 +128,15 @@ def write(
     """
     known = architecture or of_encoder(guessed(weights), config)
     pairs = {pair.published: pair for pair in (*other_names.HEADS, *known.encoder_names(config))}
-    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
+    of_words = ENCODERS[config.model_type].masked_words or {}
+    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **of_words, **known.weights}
     names = {name: named[name] for name in sorted(weights) if name in named}
-    transposed = {name for name in names if name in pairs and pairs[name].transposed}
-    tensors = {new: _float32(weights[name].T if name in transposed else weights[name]) for name, new in names.items()}
+    transposed = {name for name in names if name.endswith("/kernel")}
+    parts: dict[str, dict[int, npt.NDArray[Any]]] = {}  # several kernels may be one tensor
+    for name, new in names.items():
+        share = pairs[name].share[0] if name in pairs else 0
+        parts.setdefault(new, {})[share] = weights[name].T if name in transposed else weights[name]
+    tensors = {new: _float32(np.concatenate([some[n] for n in sorted(some)])) for new, some in parts.items()}
     if POSITIONS in names:
         tensors[names[POSITIONS]] = np.pad(tensors[names[POSITIONS]], [(ENCODERS[config.model_type].first_position, 0), (0, 0)])
     path = folder / WEIGHTS_NAME
@@ -169,10 +179,16 @@ def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
     values["hidden_act"] = _ACTIVATIONS.get(config.hidden_act, config.hidden_act)
     values["embedding_size"] = config.embedding_width
     values["max_position_embeddings"] += row.first_position
-    left_out = {*row.fixed, *([] if config.projects_embeddings else ["embedding_size"]), "pooler_act"}
+    values["pooler_act"] = _ACTIVATIONS.get(config.pooler_act, config.pooler_act)
+    added = {name for name in ADDED if name == "model_type" or name in row.keys or (name in _SIZES and values[name])}
+    if config.projects_embeddings:
+        added.add("embedding_size")
+    names = (name for name in values if name not in row.fixed and (name in added or name not in ADDED))
+    written = {row.keys.get(name, name): values[name] for name in names}
     return {
-        **{row.keys.get(name, name): value for name, value in values.items() if name not in left_out},
-        **({PADDING: row.expected[PADDING]} if PADDING in row.expected else {}),
+        **written,
+        **row.expected,
+        **row.written(written),
         "architectures": [architecture.name],
         **({"problem_type": architecture.problem_type} if architecture.problem_type else {}),
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bert_tf.config import BertConfig
+from bert_tf.config import BUCKETED, DISENTANGLED, BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.head_spec import VARIABLE_SCOPES
 
@@ -16,6 +17,11 @@ _LAYER = (
     *("attention/output/dense", "attention/output/LayerNorm"),
     *("intermediate/dense", "output/dense", "output/LayerNorm"),
 )
+_LAYER_NORM_FIRST = (
+    *("attention/LayerNorm", "attention/self/query", "attention/self/key", "attention/self/value", "attention/output/dense"),
+    *("intermediate/LayerNorm", "intermediate/dense", "output/dense"),
+)
+_NUMBERED = re.compile(r"layer_(\d+)")
 POSITIONS = "bert/embeddings/position_embeddings"
 # Name suffixes of both parts of a dense layer and of a LayerNorm: published, and Hugging Face's.
 _DENSE, _LAYER_NORM = (("kernel", "weight"), ("bias", "bias")), (("gamma", "weight"), ("beta", "bias"))
@@ -25,31 +31,72 @@ class NamePair(NamedTuple):
     published: str
     huggingface: str  # without the prefix `bert.` that some files have
     transposed: bool  # between layouts: PyTorch keeps kernels [out, in]
+    share: tuple[int, int] = (0, 1)  # which of how many equal parts of Hugging Face's outputs, if it joins several kernels
 
 
-def pairs_of(published: str, huggingface: str) -> list[NamePair]:
-    """Returns the names of both variables of a dense layer or a LayerNorm."""
+def pairs_of(published: str, huggingface: str, *, biases: bool = True) -> list[NamePair]:
+    """Returns the names of both variables of a dense layer or a LayerNorm; without `biases` of the first."""
     endings = _LAYER_NORM if published.endswith("LayerNorm") else _DENSE
-    return [NamePair(f"{published}/{own}", f"{huggingface}.{other}", own == "kernel") for own, other in endings]
+    return [
+        NamePair(f"{published}/{own}", f"{huggingface}.{other}", own == "kernel")
+        for own, other in endings[: 2 if biases else 1]
+    ]
 
 
 def name_pairs(num_hidden_layers: int) -> tuple[NamePair, ...]:
-    """Returns the names of every encoder variable, pooler included: 7 + 16 for each layer."""
-    embeddings = [NamePair(f"bert/embeddings/{name}", f"embeddings.{name}.weight", False) for name in _EMBEDDINGS]
-    parts = [("bert/embeddings/LayerNorm", "embeddings.LayerNorm"), ("bert/pooler/dense", "pooler.dense")]
-    for n in range(num_hidden_layers):
-        parts += [(f"bert/encoder/layer_{n}/{part}", f"encoder.layer.{n}.{part.replace('/', '.')}") for part in _LAYER]
-    return (*embeddings, *(pair for part in parts for pair in pairs_of(*part)))
+    """Returns the names of every variable of a BERT encoder, pooler included: 7 + 16 for each layer."""
+    embeddings = [_table(f"embeddings/{name}", f"embeddings.{name}.weight") for name in _EMBEDDINGS]
+    parts = ["embeddings/LayerNorm", "pooler/dense"]
+    parts += [f"encoder/layer_{n}/{part}" for n in range(num_hidden_layers) for part in _LAYER]
+    return (*embeddings, *(pair for part in parts for pair in _pairs(part)))
+
+
+def _table(published: str, huggingface: str) -> NamePair:
+    return NamePair(f"bert/{published}", huggingface, False)
+
+
+def _pairs(part: str, *, biases: bool = True) -> list[NamePair]:
+    return pairs_of(f"bert/{part}", _NUMBERED.sub(r"layer.\1", part).replace("/", "."), biases=biases)
 
 
 def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
     """Returns the names of every encoder variable of a model."""
-    row, pairs = ENCODERS[config.model_type], list(name_pairs(config.num_hidden_layers))
-    if not config.type_vocab_size:
-        pairs = [pair for pair in pairs if not pair.published.endswith("token_type_embeddings")]
+    tables = [_table(f"embeddings/{name}", f"embeddings.{name}.weight") for name in _tables(config)]
+    if config.positions == DISENTANGLED:
+        tables.append(_table("embeddings/relative_embeddings", "embeddings.relative_embeddings"))
+    if config.positions == BUCKETED:
+        tables.append(_table("embeddings/position_bias", "embeddings.position_bias"))
+    pairs = [*tables, *(pair for part in _parts(config) for pair in _pairs(part, biases=config.biases))]
+    row = ENCODERS[config.model_type]
+    named = [pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs]
+    joined = collections.Counter(pair.huggingface for pair in named)
+    seen: collections.Counter[str] = collections.Counter()
+    for number, pair in enumerate(named):
+        named[number] = pair._replace(share=(seen[pair.huggingface], joined[pair.huggingface]))
+        seen[pair.huggingface] += 1
+    return tuple(named)
+
+
+def _tables(config: BertConfig) -> Iterator[str]:
+    has = {"token_type_embeddings": bool(config.type_vocab_size), "position_embeddings": config.has_position_table}
+    return (name for name in _EMBEDDINGS if has.get(name, True))
+
+
+def _parts(config: BertConfig) -> Iterator[str]:
+    """Yields dense layers and LayerNorms."""
+    yield from ("embeddings/LayerNorm", "pooler/dense")
+    if config.output_transform:
+        yield "pooler/LayerNorm"
+    if config.positions == DISENTANGLED:
+        yield "embeddings/relative/LayerNorm"
+    if config.norm_first:
+        yield "encoder/LayerNorm"
+    for n in range(config.weighted_layers):
+        for part in _LAYER_NORM_FIRST if config.norm_first else _LAYER:
+            if not (config.norm_first and n == 0 and part == "attention/LayerNorm"):
+                yield f"encoder/layer_{n}/{part}"
     if config.projects_embeddings:
-        pairs += pairs_of("bert/embeddings_project", "embeddings_project")
-    return tuple(pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs)
+        yield "embeddings_project"
 
 
 def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
@@ -58,10 +105,12 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
         "word_embeddings": (config.vocab_size, e),
         "token_type_embeddings": (config.type_vocab_size, e),
         "position_embeddings": (config.max_position_embeddings, e),
+        "relative_embeddings": (2 * config.relative_span, d),
+        "position_bias": (config.position_buckets, config.num_attention_heads),
         "embeddings/LayerNorm/gamma": (e,),
         "embeddings/LayerNorm/beta": (e,),
         "embeddings_project/kernel": (e, d),
-        "intermediate/dense/kernel": (d, i),
+        "intermediate/dense/kernel": (d, 2 * i if config.gated else i),
         "intermediate/dense/bias": (i,),
         "attention/output/dense/kernel": (d, d),  # before "output/dense/kernel", which it ends with
         "output/dense/kernel": (i, d),
@@ -76,11 +125,11 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 def pretraining_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
     d, transform, pair = config.hidden_size, "cls/predictions/transform", "cls/seq_relationship"
+    biases = {f"{transform}/dense/bias": (d,), f"{transform}/LayerNorm/beta": (d,)} if config.biases else {}
     return {
         f"{transform}/dense/kernel": (d, d),
-        f"{transform}/dense/bias": (d,),
-        f"{transform}/LayerNorm/beta": (d,),
         f"{transform}/LayerNorm/gamma": (d,),
+        **biases,
         "cls/predictions/output_bias": (config.vocab_size,),
         f"{pair}/output_weights": (2, d),
         f"{pair}/output_bias": (2,),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.conversion.encoder import EncodedNodes, first_token
+from bert_tf.conversion.encoder import EncodedNodes, first_token, mean
 from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.fields import INPUTS
@@ -53,16 +53,16 @@ def of_options(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
 
 
 def of_tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return _scores(graph, encoded.layers[-1])  # [B, T, L]
+    return _scores(graph, encoded.transformed)  # [B, T, L]
 
 
 def of_spans(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
-    return graph.add("Where", real, _scores(graph, encoded.layers[-1], "cls/squad/"), graph.number(_PADDING))  # [B, T, 2]
+    return graph.add("Where", real, _scores(graph, encoded.transformed, "cls/squad/"), graph.number(_PADDING))  # [B, T, 2]
 
 
 def of_pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return _mean(graph, encoded.layers[-1])  # [B, D]
+    return mean(graph, encoded.layers[-1])  # [B, D]
 
 
 def of_vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
@@ -72,18 +72,10 @@ def of_vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
     return graph.add("Concat", *found, axis=-1)  # [B, W] or [B, T, W]
 
 
-def _mean(graph: OnnxGraph, tokens: str) -> str:
-    real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=1), graph.constant([2]))  # [B, T, 1], to float32
-    summed, number = (
-        graph.add("ReduceSum", x, graph.constant([1]), keepdims=0) for x in (graph.add("Mul", tokens, real), real)
-    )
-    return graph.add("Div", summed, number)
-
-
 def _max(graph: OnnxGraph, tokens: str) -> str:
     real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
     hidden = graph.add("Where", real, tokens, graph.constant(-math.inf, np.float32))
     return graph.add("ReduceMax", hidden, axes=[1], keepdims=0)
 
 
-_POOLINGS: Mapping[str, Callable[[OnnxGraph, str], str]] = {MEAN: _mean, CLS: first_token, MAX: _max}
+_POOLINGS: Mapping[str, Callable[[OnnxGraph, str], str]] = {MEAN: mean, CLS: first_token, MAX: _max}

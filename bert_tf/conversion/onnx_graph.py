@@ -5,6 +5,7 @@ Shapes: B batch, T tokens, D width of the input, E width of the output.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 _LARGEST, _ZERO = 127.0, 128  # largest int8, and the byte that stands for 0
+_SHORT = 16  # elements of a constant that is named by them
 _OPSET, _FORMAT = 17, 8  # the first opset with LayerNormalization, and its file format: older software reads them
 
 Constant = npt.NDArray[Any]
@@ -27,17 +29,22 @@ class OnnxGraph:
         self._weights, self._int8 = weights, int8
         self._integers: dict[str, tuple[str, str]] = {}  # values as integers and their scales, by name
         self._nodes: list[onnx.NodeProto] = []
+        self._named: set[str] = set()
         self._constants: dict[str, Constant] = {}
 
     def add(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
         """Adds an operation and returns its only output, by default named by kind and number."""
         output = name or f"{kind}_{len(self._nodes)}"
+        if name in self._named:  # of a layer that several share
+            output = f"{name}_{len(self._nodes)}"
+        self._named.add(output)
         self._nodes.append(helper.make_node(kind, list(inputs), [output], name=output, **attributes))
         return output
 
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike = np.int64) -> str:
         array = np.asarray(value, dtype)
-        name = f"{array.dtype.name}{array.tolist()}".replace(" ", "")
+        said = str(array.tolist()) if array.size <= _SHORT else f"/{hashlib.sha256(array.tobytes()).hexdigest()[:16]}"
+        name = f"{array.dtype.name}{said}".replace(" ", "")
         self._constants[name] = array
         return name
 
@@ -52,8 +59,10 @@ class OnnxGraph:
 
     def dense(self, x: str, scope: str, *, scale: float = 1.0) -> str:
         """Multiplies [..., D] by a kernel and adds a bias, both times `scale`: [..., E]."""
-        product = self._integer_product if self._int8 else self._product
-        return self.add("Add", product(x, scope, scale), self.weight(f"{scope}/bias", scale=scale))
+        product = (self._integer_product if self._int8 else self._product)(x, scope, scale)
+        if f"{scope}/bias" not in self._weights:
+            return product
+        return self.add("Add", product, self.weight(f"{scope}/bias", scale=scale))
 
     def _product(self, x: str, scope: str, scale: float) -> str:
         return self.add("MatMul", x, self.weight(f"{scope}/kernel", scale=scale), name=f"{scope}/MatMul")
@@ -77,8 +86,9 @@ class OnnxGraph:
         return self._integers[x]
 
     def layer_norm(self, x: str, scope: str, epsilon: float) -> str:
-        gamma, beta = (self.weight(f"{scope}/LayerNorm/{part}") for part in ("gamma", "beta"))
-        return self.add("LayerNormalization", x, gamma, beta, axis=-1, epsilon=epsilon)
+        parts = (f"{scope}/LayerNorm/{part}" for part in ("gamma", "beta"))
+        weights = [self.weight(name) for name in parts if name in self._weights]
+        return self.add("LayerNormalization", x, *weights, axis=-1, epsilon=epsilon)
 
     def model(
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto], **metadata: str

@@ -75,7 +75,7 @@ def make_model_fn(model: Model) -> ModelFn:
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
-        unread: frozenset[Part] = frozenset() if head.reads_pooled else frozenset({POOLER})  # it has no gradient
+        unread: frozenset[Part] = frozenset() if head.trains_pooler(model.config) else frozenset({POOLER})
         optimization = dataclasses.replace(model.optimization, frozen=model.optimization.frozen | unread)
         update = Update(optimization, defers=not head.reads_word_table)
 

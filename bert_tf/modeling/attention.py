@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config import BertConfig
+from bert_tf.config import ABSOLUTE, ROTARY, BertConfig
 from bert_tf.modeling import custom_gradients, layers
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Selection
+from bert_tf.modeling.positions import Positions
 from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
@@ -20,76 +21,143 @@ tf1 = tf.compat.v1
 _MASKED = -10000.0  # added to the scores of padding, as published: its softmax is 0 in float32
 
 
-def mask_bias(input_mask: tf.Tensor, layout: Layout, execution: Execution) -> tf.Tensor:
+def mask_bias(input_mask: tf.Tensor, layout: Layout, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Score bias of an input mask [B, T]: 0 for real tokens, a large negative number for padding.
 
     It is [B, 1, 1, T], or [N], one for each row, if a native kernel attends.
     """
     bias = (1.0 - tf.cast(input_mask, tf.float32)) * _MASKED  # [B, T]
-    return layout.pack(bias) if _is_native(layout, execution) else bias[:, None, None, :]
+    return layout.pack(bias) if _is_native(layout, config, execution) else bias[:, None, None, :]
 
 
-def _is_native(layout: Layout, execution: Execution) -> bool:
-    return execution.native and isinstance(layout, Packed)
+def _is_native(layout: Layout, config: BertConfig, execution: Execution) -> bool:
+    return execution.native and isinstance(layout, Packed) and config.positions in (ABSOLUTE, ROTARY)
 
 
-def attention(
-    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, execution: Execution
-) -> tf.Tensor:
-    """Attends, projects, adds and normalizes: rows [N, D], bias from `mask_bias` to [M, D]; variable scope `attention`.
-
-    `queries` selects the tokens that attend; all are attended to. `layout` locates the rows in the batch.
-    """
-    sequences = _Sequences(queries.take(rows), rows, bias, queries.layout, layout)
-    with tf1.variable_scope("attention"):
-        context = _self_attention(sequences, config, execution)
-        with tf1.variable_scope("output"):
-            return layers.add_and_norm(context, sequences.queries, config, execution)
-
-
-class _Sequences(NamedTuple):
-    """Tokens that attend, and tokens attended to."""
+class Sequences(NamedTuple):
+    """Tokens that attend, and tokens attended to, in one layer."""
 
     queries: tf.Tensor  # [M, D]
     rows: tf.Tensor  # [N, D]
     bias: tf.Tensor  # from `mask_bias`
-    of_queries: Layout
+    selection: Selection  # of the queries
     layout: Layout  # of the rows
+    positions: Positions
+    window: int  # tokens that each sees, half of them on each side; 0 for all
 
 
-def _self_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
+def self_attention(sequences: Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Attends within each sequence; returns [M, D], heads side by side; variable scope `self`."""
-    if _is_native(sequences.layout, execution):
+    if _is_native(sequences.layout, config, execution):
         return _native_attention(sequences, config, execution)
-    queries, rows, bias, of_queries, layout = sequences
-    heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
-        query = layers.dense(queries, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
+        query, key, value, projected = _projected(sequences, config, execution)
+        if sequences.window and _is_whole(sequences):
+            return _within_windows(sequences, query, key, value, config, execution)
+        heads, layout, of_queries = config.num_attention_heads, sequences.layout, sequences.selection.layout
         query = of_queries.split_heads(query, heads)  # [B, H, Q, K]
-        key, value = (
-            layout.split_heads(layers.dense(rows, config.hidden_size, config, scope=scope), heads) for scope in ("key", "value")
-        )  # [B, H, T, K] each
+        key, value = layout.split_heads(key, heads), layout.split_heads(value, heads)  # [B, H, T, K] each
         shape = tf.concat([tf.shape(query)[:3], tf.shape(key)[2:3]], axis=0)
         kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
+        added = []
+        if sequences.positions.adds_scores:
+            added = [sequences.positions.scores(query, key, projected, whole=_is_whole(sequences))]
         attend = custom_gradients.attend if execution.custom_gradients else _attend
-        context = attend(query, key, value, bias, kept)  # [B, H, Q, K]
-        return of_queries.join_heads(context)
+        return of_queries.join_heads(attend(query, key, value, sequences.bias, kept, *added))
 
 
-def _native_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """As `_self_attention`, by a native kernel that reads rows in place; variable scope `self`."""
-    queries, rows, bias, of_queries, layout = sequences
+def _is_whole(sequences: Sequences) -> bool:
+    """Whether all tokens are queries."""
+    return sequences.selection.layout is sequences.layout
+
+
+def _projected(
+    sequences: Sequences, config: BertConfig, execution: Execution
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
+    """Queries (scaled) [M, D], keys and values [N, D], and the vectors of distances as queries and as keys [S, D]."""
+    queries, rows, positions, width = sequences.queries, sequences.rows, sequences.positions, config.hidden_size
+    distances = positions.distances(execution)
+    if distances is not None:  # they have the same weights
+        queries, keys = tf.concat([queries, distances], axis=0), tf.concat([rows, distances], axis=0)
+    query = layers.dense(queries, width, config, scope="query") * (config.head_size * positions.terms) ** -0.5
+    key = layers.dense(rows if distances is None else keys, width, config, scope="key")
+    value = layers.dense(rows, width, config, scope="value")
+    projected = []
+    if distances is not None:
+        of_queries, of_keys = tf.shape(sequences.queries)[0], tf.shape(rows)[0]
+        projected = [query[of_queries:], key[of_keys:]]
+        query, key = query[:of_queries], key[:of_keys]
+    selection = None if _is_whole(sequences) else sequences.selection
+    return (
+        positions.turned(query, selection, sequences.window),
+        positions.turned(key, None, sequences.window),
+        value,
+        projected,
+    )
+
+
+def _native_attention(sequences: Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
+    """As `self_attention`, by a native kernel that reads rows in place."""
+    layout, of_queries, positions = sequences.layout, sequences.selection.layout, sequences.positions
     heads = config.num_attention_heads
     with tf1.variable_scope("self"):
-        sources = {"query": queries, "key": rows, "value": rows}
+        sources = {"query": sequences.queries, "key": sequences.rows, "value": sequences.rows}
         found = [layers.product(source, config.hidden_size, config, scope=name) for name, source in sources.items()]
-        products, biases = zip(*found)
+        (query, key, value), biases = zip(*found)
+        selection = None if _is_whole(sequences) else sequences.selection
+        query = positions.turned(query, selection, sequences.window)
+        key = positions.turned(key, None, sequences.window)
         starts = of_queries.starts(), layout.starts()
         shape = tf.stack([layout.sequences(), heads, of_queries.longest(), layout.longest()])
         mask, scale = execution.dropout.kept_weights(shape, starts, config.attention_probs_dropout_prob)
-        return native.attention(products, biases, bias, starts, mask, heads=heads, scale=scale)
+        return native.attention(
+            (query, key, value), biases, sequences.bias, starts, mask, heads=heads, scale=scale, window=sequences.window
+        )
 
 
-def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
-    weights = custom_gradients.softmax(tf.matmul(query, key, transpose_b=True), bias)
+def _attend(
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    bias: tf.Tensor,
+    kept: tf.Tensor | None,
+    added: tf.Tensor | None = None,
+) -> tf.Tensor:
+    scores = tf.matmul(query, key, transpose_b=True)
+    weights = custom_gradients.softmax(scores if added is None else scores + added, bias)
     return tf.matmul(weights if kept is None else tf.multiply(weights, kept, name="dropped"), value)
+
+
+def _within_windows(
+    sequences: Sequences, query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, config: BertConfig, execution: Execution
+) -> tf.Tensor:
+    """Attention of all tokens to those at most half a window away: rows [N, D] to [N, D].
+
+    In blocks of half a window, each of which sees itself and its neighbours: costs are in proportion to the length.
+    """
+    layout, heads, half = sequences.layout, config.num_attention_heads, sequences.window // 2
+    query, key, value = (layout.split_heads(rows, heads) for rows in (query, key, value))  # [B, H, T, K]
+    tokens = tf.shape(query)[2]
+    blocks = -(-tokens // half)
+    bias = sequences.bias[:, :, 0]  # [B, 1, T]
+    behind = blocks * half - tokens
+
+    def neighbours(values: tf.Tensor, padding: float) -> tf.Tensor:
+        """[B, H, T, ...] to [B, H, blocks, 3 half, ...]."""
+        ends = [[0, 0], [0, 0], [half, behind + half], *([[0, 0]] * (values.shape.rank - 3))]
+        padded = tf.pad(values, ends, constant_values=tf.cast(padding, values.dtype))
+        rest = [values.shape[-1]] if values.shape.rank == 4 else []
+        split = tf.reshape(padded, [*tf.unstack(tf.shape(values)[:2]), blocks + 2, half, *rest])
+        return tf.concat([split[:, :, :-2], split[:, :, 1:-1], split[:, :, 2:]], axis=3)
+
+    split = tf.reshape(tf.pad(query, [[0, 0], [0, 0], [0, behind], [0, 0]]), [*tf.unstack(tf.shape(query)[:2]), blocks, half, query.shape[-1]])
+    near = tf.range(3 * half)[None] - half - tf.range(half)[:, None]  # [half, 3 half]: of a key, from a query
+    outside = tf.where(tf.abs(near) <= half, 0.0, _MASKED)
+    hidden = neighbours(bias, _MASKED)[:, :, :, None] + outside  # [B, 1, blocks, half, 3 half]
+    shape = tf.concat([tf.shape(split)[:4], [3 * half]], axis=0)
+    kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)
+    attend = custom_gradients.attend if execution.custom_gradients else _attend
+    context = attend(split, neighbours(key, 0.0), neighbours(value, 0.0), hidden, kept)  # [B, H, blocks, half, K]
+    joined = tf.reshape(context, tf.concat([tf.shape(query)[:2], [blocks * half, query.shape[-1]]], axis=0))[:, :, :tokens]
+    joined.set_shape([None, heads, None, query.shape[-1]])
+    return layout.join_heads(joined)

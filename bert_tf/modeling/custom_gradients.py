@@ -68,29 +68,45 @@ def softmax(scores: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) + bias), scores.dtype)
 
 
-def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
+def attend(
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    bias: tf.Tensor,
+    kept: tf.Tensor | None,
+    added: tf.Tensor | None = None,
+) -> tf.Tensor:
     """Attention: query (scaled by 1 / sqrt(K)) [B, H, Q, K], key and value [B, H, T, K] to [B, H, Q, K].
 
-    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `kept` [B, H, Q, T] are dropout's factors, or None. The gradient needs
-    the product of weights and their gradient summed over keys, which equals the product of the result and its gradient summed
-    over K (Dao et al., 2022).
+    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `kept` [B, H, Q, T] are dropout's factors, or None; `added` [B or 1, H, Q, T]
+    is added to the scores. The gradient needs the product of weights and their gradient summed over keys, which equals the
+    product of the result and its gradient summed over K (Dao et al., 2022).
     """
 
     @with_gradient
-    def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-        weights = softmax(tf.matmul(query, key, transpose_b=True), bias)  # [B, H, Q, T]
+    def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, *added: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        scores = tf.matmul(query, key, transpose_b=True)
+        if added:
+            scores += added[0]
+        weights = softmax(scores, bias)  # [B, H, Q, T]
         dropped = weights if kept is None else tf.multiply(weights, kept, name="dropped")
         context = tf.matmul(dropped, value)
 
-        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             along = tf.reduce_sum(upstream * context, axis=-1, keepdims=True)  # [B, H, Q, 1]
             scores = dropped * tf.matmul(upstream, value, transpose_b=True) - weights * along
-            return (
+            return [
                 tf.matmul(scores, key),
                 tf.matmul(scores, query, transpose_a=True),
                 tf.matmul(dropped, upstream, transpose_a=True),
-            )
+                *(_like(scores, one) for one in added),
+            ]
 
         return context, gradient
 
-    return product(query, key, value)
+    return product(query, key, value, *([] if added is None else [added]))
+
+
+def _like(gradient: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
+    """The gradient [B, H, Q, T] of what was added to all sequences, or to each."""
+    return tf.reduce_sum(gradient, axis=0, keepdims=True) if added.shape[0] == 1 else gradient

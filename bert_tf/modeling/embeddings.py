@@ -49,8 +49,10 @@ def embeddings(
             # A product with one-hot rows gives two rows a dense gradient without a scatter. A single row is every token's.
             several = config.type_vocab_size > 1
             rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments) if several else segments
-        places = _table("position_embeddings", config.max_position_embeddings, config)
-        rows = layers.layer_norm(rows + tf.gather(places, positions), config, execution)
+        if config.has_position_table:
+            places = _table("position_embeddings", config.max_position_embeddings, config)
+            rows += tf.gather(places, positions)
+        rows = layers.layer_norm(rows, config, execution)
         rows = execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)
     if config.projects_embeddings:
         rows = layers.dense(rows, config.hidden_size, config, scope="embeddings_project")  # [N, D]

@@ -13,14 +13,16 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config import BertConfig
+from bert_tf.config import BUCKETED, DISENTANGLED, MEAN, BertConfig
 from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.modeling import layers
-from bert_tf.modeling.attention import attention, mask_bias
+from bert_tf.modeling.attention import mask_bias
+from bert_tf.modeling.blocks import BLOCKS, Place
 from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import (
     Layout,
+    MakeLayout,
     Packed,
     Padded,
     Places,
@@ -31,6 +33,7 @@ from bert_tf.modeling.packing import (
     last_queries,
     of_slots,
 )
+from bert_tf.modeling.positions import Positions, of_model
 
 tf1 = tf.compat.v1
 
@@ -44,6 +47,7 @@ class Encoded(NamedTuple):
     rows: tf.Tensor | None = None  # [P, D] vectors of all tokens, or of the places read, without padding
     layout: Layout | None = None  # of `rows`: [B, T] or [B, S]
     words: Words | None = None  # sample of the vocabulary that trains the head
+    transform: Callable[[tf.Tensor], tf.Tensor] = tf.identity  # before an output layer of tokens: [P, D] to [P, D]
 
     @property
     def read(self) -> tuple[tf.Tensor, Layout]:
@@ -81,19 +85,46 @@ def bert(
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
     make_layout = _make_layout(execution)
     layout = make_layout(input_mask)
-    computed = reads if execution.last_layer_cls_only else Tokens.ALL
+    computed = _computed(reads, config, execution)
     queries = last_queries(computed, layout, input_mask, make_layout)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
-        bias = mask_bias(input_mask, layout, execution)
+        bias = mask_bias(input_mask, layout, config, execution)
+        with tf1.variable_scope("embeddings"):
+            positions = of_model(config, layout, execution)
         with tf1.variable_scope("encoder"):
-            rows, states = _layers(rows, bias, layout, queries, config, execution)
-        first = queries.layout.first(rows)  # [B, D]
+            rows, states = _layers(rows, bias, layout, queries, positions, config, execution)
+        first = _mean(layout.unpack(rows), input_mask) if config.pooling == MEAN else queries.layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
-            pooled = layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense")  # [B, D]
-            pooled = layers.ACTIVATIONS[config.pooler_act](pooled)
-        return _encoded(pooled, states, rows, queries.layout, reads, execution)
+            pooled = _pool(tf.cast(first, tf.float32), config)
+        encoded = _encoded(pooled, states, rows, queries.layout, reads, make_layout, computed)
+        return encoded._replace(transform=functools.partial(_pool_again, config)) if config.output_transform else encoded
+
+
+def _computed(reads: Reads, config: BertConfig, execution: Execution) -> Reads:
+    """The tokens that the last layer computes."""
+    relative = isinstance(reads, Places) and config.positions in (BUCKETED, DISENTANGLED)
+    windowed = config.window_of_layer(config.num_hidden_layers - 1) > 0
+    spares = execution.last_layer_cls_only and not (relative or windowed or config.pooling == MEAN)
+    return reads if spares else Tokens.ALL
+
+
+def _mean(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+    """Means of real tokens, [B, T, D] to [B, D]."""
+    real = tf.cast(input_mask, tf.float32)[:, :, None]
+    return tf.reduce_sum(tf.cast(tokens, tf.float32) * real, axis=1) / tf.reduce_sum(real, axis=1)
+
+
+def _pool(rows: tf.Tensor, config: BertConfig) -> tf.Tensor:
+    """The dense layer before an output layer, [N, D] to [N, D]; variable scope `pooler`."""
+    rows = layers.ACTIVATIONS[config.pooler_act](layers.dense(rows, config.hidden_size, config, scope="dense"))
+    return layers.layer_norm(rows, config, Execution()) if config.output_transform else rows
+
+
+def _pool_again(config: BertConfig, rows: tf.Tensor) -> tf.Tensor:
+    with tf1.variable_scope("bert/pooler", reuse=True, auxiliary_name_scope=False):
+        return _pool(rows, config)
 
 
 def _make_layout(execution: Execution) -> type[Packed | Padded]:
@@ -101,7 +132,13 @@ def _make_layout(execution: Execution) -> type[Packed | Padded]:
 
 
 def _layers(
-    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, last: Selection, config: BertConfig, execution: Execution
+    rows: tf.Tensor,
+    bias: tf.Tensor,
+    layout: Layout,
+    last: Selection,
+    positions: Positions,
+    config: BertConfig,
+    execution: Execution,
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
     """Computes all layers, `last` tokens only in the last: rows [N, D] and `attention.mask_bias` to [M, D].
 
@@ -111,42 +148,47 @@ def _layers(
     states = []
     for number in range(config.num_hidden_layers):
         queries = last if number == top else all_tokens(layout)
-        layer = functools.partial(_layer, bias, layout, queries, config)
-        with tf1.variable_scope(f"layer_{number}"):
+        place = Place(number, bias, layout, queries, positions)
+        layer = functools.partial(BLOCKS[config.norm_first], place, config)
+        own = config.weights_of_layer(number)
+        shares = number > 0 and own == config.weights_of_layer(number - 1)
+        with tf1.variable_scope(f"layer_{own}", reuse=shares or None):
             # The last layer's tensors still exist when the backward pass begins.
             again = execution.recompute and number < top
-            rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
+            rows = recomputed(layer, rows, execution, positions.shared()) if again else layer(rows, execution)
         states.append(queries.layout.unpack(rows))
+    if config.norm_first:
+        rows = layers.layer_norm(rows, config, execution)
+        states[-1] = last.layout.unpack(rows)
     return rows, states
 
 
-def _layer(
-    bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, rows: tf.Tensor, execution: Execution
-) -> tf.Tensor:
-    """Attends and feeds forward, [N, D] to [M, D], in the variable scope of a layer."""
-    attended = attention(rows, bias, layout, queries, config, execution)  # [M, D]
-    with tf1.variable_scope("intermediate"):
-        wide = layers.activated(attended, config.intermediate_size, config, execution, scope="dense")
-    with tf1.variable_scope("output"):
-        return layers.add_and_norm(wide, attended, config, execution)
-
-
 def _encoded(
-    pooled: tf.Tensor, states: Sequence[tf.Tensor], rows: tf.Tensor, layout: Layout, reads: Reads, execution: Execution
+    pooled: tf.Tensor,
+    states: Sequence[tf.Tensor],
+    rows: tf.Tensor,
+    layout: Layout,
+    reads: Reads,
+    make_layout: MakeLayout,
+    computed: Reads,
 ) -> Encoded:
-    """Selects the outputs: pooled [B, D], states [B, T, D] per layer, rows [M, D] of the last layer."""
+    """Selects the outputs: pooled [B, D], states [B, T, D] per layer, rows [M, D] of the last layer, which `computed` some."""
     # States that no head reads are not computed: the graph is pruned.
     sequences = tuple(tf.cast(state, tf.float32) for state in states)
     if reads is Tokens.FIRST:
         return Encoded(pooled, None, sequences)
     if isinstance(reads, Places):
-        slots = of_slots(reads, layout, _make_layout(execution), behind_first=execution.last_layer_cls_only)
+        slots = of_slots(reads, layout, make_layout, behind_first=computed is reads)
         return Encoded(pooled, None, sequences, tf.cast(slots.take(rows), tf.float32), slots.layout)
     return Encoded(pooled, sequences[-1], sequences, tf.cast(rows, tf.float32), layout)
 
 
-def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tensor, execution: Execution) -> tf.Tensor:
+def recomputed(
+    layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tensor, execution: Execution, shared: Sequence[tf.Tensor] = ()
+) -> tf.Tensor:
     """Computes a layer, [N, D] to [M, D], keeping only its input (Chen et al., 2016); call it in the layer's variable scope.
+
+    `shared` are tensors that it reads besides, and that have a gradient.
 
     The gradient builds the layer a second time, from the same weights and random numbers, so it is identical to the last bit.
     The layer must create its variables by `get_variable`.
@@ -167,16 +209,16 @@ def recomputed(layer: Callable[[tf.Tensor, Execution], tf.Tensor], rows: tf.Tens
         result = layer(rows, execution)  # [M, D]
 
     @with_gradient
-    def keep(rows: tf.Tensor, *weights: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+    def keep(rows: tf.Tensor, *others: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:  # [M, D]
             # Otherwise, operations independent of the gradient would run at once, or be merged with the forward pass.
             with tf.control_dependencies([upstream]):
                 again = tf.identity(rows)
             way = dataclasses.replace(execution, dropout=dropout.after(upstream))
             with tf1.variable_scope(scope, custom_getter=recall, auxiliary_name_scope=False):
-                inputs = [again, *weights]
+                inputs = [again, *others]
                 return tf.gradients(layer(again, way), inputs, upstream, stop_gradients=inputs)  # `upstream` has the same
 
         return tf.identity(result), gradient
 
-    return keep(rows, *weights.values())
+    return keep(rows, *weights.values(), *shared)

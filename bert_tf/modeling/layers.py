@@ -65,20 +65,21 @@ def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tupl
     """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel, bias = _kernel_and_bias(x, width, config)
-        return native.product(x, kernel), bias
+        return native.product(x, kernel), tf.zeros([width]) if bias is None else bias
 
 
 def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
     """Multiplies rows by a kernel and adds a bias: [N, D] to [N, E]; variable scope `scope`."""
     with tf1.variable_scope(scope):
         kernel, bias = _kernel_and_bias(x, width, config)
-        return tf.nn.bias_add(tf.matmul(x, tf.cast(kernel, x.dtype)), tf.cast(bias, x.dtype))  # [N, E]
+        product = tf.matmul(x, tf.cast(kernel, x.dtype))
+        return product if bias is None else tf.nn.bias_add(product, tf.cast(bias, x.dtype))  # [N, E]
 
 
-def _kernel_and_bias(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor]:
-    """Kernel [D, E] and bias [E] of the current scope."""
+def _kernel_and_bias(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """Kernel [D, E] and bias [E] of the current scope, which a model may not have."""
     kernel = read_weight("kernel", [x.shape[-1], width], initializer(config))
-    return kernel, read_weight("bias", [width], tf1.zeros_initializer())
+    return kernel, read_weight("bias", [width], tf1.zeros_initializer()) if config.biases else None
 
 
 def read_weight(name: str, shape: Sequence[int], initializer: Callable[..., tf.Tensor]) -> tf.Tensor:
@@ -88,6 +89,17 @@ def read_weight(name: str, shape: Sequence[int], initializer: Callable[..., tf.T
         return variable
     with tf1.name_scope(f"{name}_read"):
         return variable.value()
+
+
+def gated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
+    """The activation of half of a dense layer, times the other half (Shazeer, 2020): [N, D] to [N, E]."""
+    multiplied = native.product if execution.native else tf.matmul
+    with tf1.variable_scope(scope):
+        kernel = read_weight("kernel", [x.shape[-1], 2 * width], initializer(config))
+        wide, gate = tf.split(multiplied(x, tf.cast(kernel, x.dtype)), 2, axis=-1)
+    if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
+        return native.gelu(wide, tf.zeros([width]), exact=_NATIVE_ACTIVATIONS[config.hidden_act]) * gate
+    return activation(wide, config, execution) * gate
 
 
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
@@ -108,15 +120,22 @@ def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, executio
     return _native_norm(multiplied, config, native.Added(bias, mask, scale, residual))
 
 
+def add(x: tf.Tensor, residual: tf.Tensor, rate: float, config: BertConfig, execution: Execution) -> tf.Tensor:
+    """Dense layer, dropout, sum with the residual [N, D]: [N, E] to [N, D]."""
+    projected = dense(x, residual.shape[-1], config, scope="dense")
+    return execution.dropout(projected, rate) + residual
+
+
 def _native_norm(x: tf.Tensor, config: BertConfig, added: native.Added | None = None) -> tf.Tensor:
     with tf1.variable_scope("LayerNorm"):
-        gamma, beta = _norm_weights(x)
+        gamma, beta = _norm_weights(x, config)
         return native.norm(x, gamma, beta, config.layer_norm_eps, added)
 
 
-def _norm_weights(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    beta = read_weight("beta", [x.shape[-1]], tf1.zeros_initializer())
-    return read_weight("gamma", [x.shape[-1]], tf1.ones_initializer()), beta
+def _norm_weights(x: tf.Tensor, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor]:
+    shape = [x.shape[-1]]
+    beta = read_weight("beta", shape, tf1.zeros_initializer()) if config.biases else tf.zeros(shape)
+    return read_weight("gamma", shape, tf1.ones_initializer()), beta
 
 
 def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
@@ -124,7 +143,7 @@ def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Ten
     if execution.native:
         return _native_norm(x, config)
     with tf1.variable_scope("LayerNorm"):
-        gamma, beta = _norm_weights(x)
+        gamma, beta = _norm_weights(x, config)
         normalize = custom_gradients.layer_norm if execution.custom_gradients else _layer_norm
         return tf.cast(normalize(tf.cast(x, tf.float32), gamma, beta, config.layer_norm_eps), x.dtype)
 

@@ -30,6 +30,7 @@ _TOLERANCE = {tf.float32: 2e-5, tf.bfloat16: 2e-2}
 _TOKENS = (17, 64, 1, 33, 70)  # of each sequence: B = 5
 _HEADS, _HEAD = 3, 20
 _WIDTH = _HEADS * _HEAD
+_WINDOW = 24  # tokens
 _DROPPED = 6554
 _SCALE = 65536 / (65536 - _DROPPED)
 _EPSILON = 1e-12
@@ -141,11 +142,16 @@ def _plain_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tf.Tensor:
 
 def _attention(random: np.random.Generator) -> Iterator[_Case]:
     ones = (1,) * len(_TOKENS)
-    for name, queries, drops in (("attention with dropout", _TOKENS, True), ("attention of one query", ones, False)):
+    cases = (
+        ("attention with dropout", _TOKENS, True, 0),
+        ("attention of one query", ones, False, 0),
+        ("attention within a window", _TOKENS, True, _WINDOW),
+    )
+    for name, queries, drops, window in cases:
         kept = _kept(random, [len(_TOKENS), _HEADS, max(queries), max(_TOKENS)]) if drops else None
         hidden = np.where(random.random(sum(_TOKENS)) < 0.1, -10000.0, 0.0)
         rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, _TOKENS, _TOKENS)]
-        sequences = _Sequences(queries, hidden, kept)
+        sequences = _Sequences(queries, hidden, kept, window)
         yield _Case(name, [*rows, *random.normal(size=(3, _WIDTH))], 3, sequences.own, sequences.reference)
 
 
@@ -155,11 +161,12 @@ class _Sequences(NamedTuple):
     queries: tuple[int, ...]  # of each sequence
     hidden: _Array  # [N], added to the scores of a key
     kept: tf.Tensor | None  # [B, H, Q, T] weights that dropout keeps, or None
+    window: int
 
     def own(self, *inputs: tf.Tensor) -> tf.Tensor:
         starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.queries, _TOKENS)]
         hidden, scale = tf.constant(self.hidden, tf.float32), 1.0 if self.kept is None else _SCALE
-        return ops.attention(inputs[:3], inputs[3:], hidden, starts, self.kept, heads=_HEADS, scale=scale)
+        return ops.attention(inputs[:3], inputs[3:], hidden, starts, self.kept, heads=_HEADS, scale=scale, window=self.window)
 
     def reference(self, *inputs: tf.Tensor) -> tf.Tensor:
         rows = [x + bias for x, bias in zip(inputs[:3], inputs[3:])]
@@ -168,7 +175,9 @@ class _Sequences(NamedTuple):
             own = slice(first_key, first_key + keys)
             parts = rows[0][first_query : first_query + queries], rows[1][own], rows[2][own]
             kept = None if self.kept is None else self.kept[number, :, :queries, :keys]
-            contexts.append(_attend([_in_heads(part) for part in parts], self.hidden[own], kept))
+            far = np.abs(np.arange(queries)[:, None] - np.arange(keys)) > self.window / 2 if self.window else False
+            hidden = np.where(far, -10000.0, self.hidden[own]) if self.window else self.hidden[own]
+            contexts.append(_attend([_in_heads(part) for part in parts], hidden, kept))
             first_query, first_key = first_query + queries, first_key + keys
         return tf.concat(contexts, axis=0)
 

@@ -99,19 +99,21 @@ def attention(
     *,
     heads: int,
     scale: float,
+    window: int = 0,
 ) -> tf.Tensor:
     """Attention of packed sequences: queries [M, D], keys and values [N, D] to [M, D], heads side by side.
 
     Rows come before biases ([D] each) and scaling. `hidden` [N] float32 is added to the scores of a key; `starts` are [B + 1]
     int32 first rows of each sequence and the number of rows, for queries and for keys; `mask` is [B, H, Q, T] uint8 from
-    `kept_weights`, or None; `scale` multiplies kept weights.
+    `kept_weights`, or None; `scale` multiplies kept weights. With a `window`, whose tokens are queries and keys alike, each
+    query attends to keys at most half a window away.
     """
     names = ("query", "key", "value")
     given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
     mask = tf.zeros([0, 0, 0, 0], tf.uint8) if mask is None else mask
     query_starts, key_starts = starts
     found = _library().bert_tf_attention(
-        **given, hidden=hidden, query_starts=query_starts, key_starts=key_starts, kept=mask, heads=heads, scale=scale
+        **given, hidden=hidden, query_starts=query_starts, key_starts=key_starts, kept=mask, heads=heads, scale=scale, window=window
     )
     return found.context
 
@@ -202,6 +204,7 @@ def _register_gradients(library: Any) -> None:
             normalizers=op.outputs[1],
             heads=op.get_attr("heads"),
             scale=op.get_attr("scale"),
+            window=op.get_attr("window"),
         )
         return (*found, None, None, None, None)
 

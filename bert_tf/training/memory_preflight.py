@@ -144,7 +144,7 @@ def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> Comput
         options,
         head=tuple(head.variables(config).values()),
         head_memory=head.memory,
-        frozen=options.frozen if head.reads_pooled else options.frozen | {POOLER},
+        frozen=options.frozen if head.trains_pooler(config) else options.frozen | {POOLER},
         last_layer_cls_only=options.last_layer_cls_only and not head.reads_tokens,
         places=options.places if head.reads_places else 0,
         tied_words=head.reads_word_table,

@@ -1,4 +1,4 @@
-"""Writes encoders_oracle.npz: outputs of transformers' ELECTRA, DistilBERT and RoBERTa for made-up weights and a made-up batch.
+"""Writes encoders_oracle.npz: outputs of transformers' encoders other than BERT for made-up weights and a made-up batch.
 
 Run by hand, in an environment with benchmarks/peers/transformers.txt:
 `.peers/transformers/bin/python tests/modeling/write_encoders_oracle.py`.
@@ -41,8 +41,65 @@ CONFIGS = {
         type_vocab_size=1,
         layer_norm_eps=1e-5,
     ),
+    # Two groups of two layers.
+    "albert": transformers.AlbertConfig(
+        vocab_size=VOCABULARY,
+        embedding_size=8,
+        hidden_size=12,
+        num_hidden_layers=4,
+        num_hidden_groups=2,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=10,
+    ),
+    "mpnet": transformers.MPNetConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=12,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=12,
+    ),
+    # Distances of more than 2 tokens share buckets, those of more than 5 one of them.
+    "deberta-v2": transformers.DebertaV2Config(
+        vocab_size=VOCABULARY,
+        hidden_size=12,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=20,
+        max_position_embeddings=10,
+        relative_attention=True,
+        position_buckets=4,
+        max_relative_positions=7,
+        position_biased_input=False,
+        pos_att_type="p2c|c2p",
+        share_att_key=True,
+        norm_rel_ebd="layer_norm",
+    ),
+    # One layer of three attends within a window of 4.
+    "modernbert": transformers.ModernBertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=12,
+        num_hidden_layers=4,
+        num_attention_heads=3,
+        intermediate_size=10,
+        max_position_embeddings=10,
+        local_attention=4,
+        pad_token_id=0,
+        classifier_pooling="mean",
+        attn_implementation="eager",
+    ),
 }
-CLASSES = {"electra": "Electra", "distilbert": "DistilBert", "roberta": "Roberta"}
+CLASSES = {
+    "electra": "Electra",
+    "distilbert": "DistilBert",
+    "roberta": "Roberta",
+    "albert": "Albert",
+    "mpnet": "MPNet",
+    "deberta-v2": "DebertaV2",
+    "modernbert": "ModernBert",
+}
+NORMS = ("LayerNorm.weight", "layer_norm.weight", "norm.weight")
 HEADS = ("SequenceClassification", "TokenClassification", "QuestionAnswering", "MultipleChoice")
 LABELS = ("no", "maybe", "yes")
 TRUE_LABELS, STEPS, WARMUP, PEAK = [2, 0, 1], 40, 4, 1e-3
@@ -62,7 +119,7 @@ def logits(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> torch.Tenso
     """Returns the logits of a batch; of multiple choice, the batch is one question."""
     ids, mask, segments = (torch.tensor(array) for array in inputs.values())
     given = {"input_ids": ids, "attention_mask": mask}
-    if model.config.model_type == "electra":
+    if model.config.model_type in ("electra", "albert"):
         given["token_type_ids"] = segments
     if type(model).__name__.endswith("MultipleChoice"):
         given = {name: value[None] for name, value in given.items()}
@@ -74,7 +131,7 @@ def losses(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
     """Trains by AdamW and the published schedule; dropout is off."""
     whole = {False: [], True: []}
     for name, parameter in model.named_parameters():
-        whole["bias" in name or "LayerNorm" in name or "layer_norm" in name].append(parameter)
+        whole["bias" in name.rpartition(".")[2] or "norm" in name.lower()].append(parameter)
     groups = [{"params": some, "weight_decay": 0.0 if spared else 0.01} for spared, some in whole.items()]
     optimizer, found = torch.optim.AdamW(groups, eps=1e-6), []
     for step in range(STEPS):
@@ -98,7 +155,7 @@ def main() -> None:
             config.id2label = dict(enumerate(LABELS if "Classification" in head else LABELS[:2]))
             model = getattr(transformers, f"{CLASSES[kind]}For{head}")(config).eval()
             for name, parameter in model.named_parameters():
-                center = 1.0 if name.endswith(("LayerNorm.weight", "layer_norm.weight")) else 0.0
+                center = 1.0 if name.endswith(NORMS) else 0.0
                 parameter.data.copy_(torch.tensor(random.normal(center, 0.3, parameter.shape).round(1), dtype=torch.float32))
                 arrays[f"{kind}/{head}/weight/{name}"] = parameter.detach().numpy().copy()
             found = logits(model, inputs)

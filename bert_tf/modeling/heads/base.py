@@ -68,6 +68,15 @@ class Head:
         return False
 
     @property
+    def transforms_tokens(self) -> bool:
+        """Whether `Encoded.transform` is applied to tokens."""
+        return False
+
+    def trains_pooler(self, config: BertConfig) -> bool:
+        """Whether the pooler has a gradient."""
+        return self.reads_pooled or (self.transforms_tokens and config.output_transform)
+
+    @property
     def reads_places(self) -> str | None:
         """Name of the [B, S] feature with the places read besides the first tokens; None if there are none."""
         return None
@@ -145,7 +154,7 @@ def _inner(name: str) -> property:
     return property(lambda self: getattr(self.head, name))
 
 
-_READS = ("inputs", "targets", "reads_pooled", "reads_tokens", "reads_places", "reads_word_table")
+_READS = ("inputs", "targets", "reads_pooled", "reads_tokens", "transforms_tokens", "reads_places", "reads_word_table")
 for _name in ("outputs", *_READS, "fewest_examples", "memory", "loss_options"):
     setattr(Around, _name, _inner(_name))
 

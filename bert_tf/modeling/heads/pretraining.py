@@ -88,10 +88,10 @@ class PretrainingHead(Head):
         of_words: dict[str, tuple[int, ...]] = {
             _WORD_BIAS: (config.vocab_size,),
             f"{_TRANSFORM}/dense/kernel": (width, width),
-            f"{_TRANSFORM}/dense/bias": (width,),
-            f"{_TRANSFORM}/LayerNorm/beta": (width,),
             f"{_TRANSFORM}/LayerNorm/gamma": (width,),
         }
+        if config.biases:
+            of_words |= {f"{_TRANSFORM}/dense/bias": (width,), f"{_TRANSFORM}/LayerNorm/beta": (width,)}
         of_pairs = {_NEXT_WEIGHTS: (self.num_labels, width), _NEXT_BIAS: (self.num_labels,)}
         return {**of_words, **of_pairs} if self.next_sentence else of_words
 

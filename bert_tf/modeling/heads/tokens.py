@@ -39,7 +39,7 @@ class TagHead(Head):
     temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
 
     targets = (_TAGS,)
-    reads_tokens = True
+    reads_tokens = transforms_tokens = True
     loss_options = frozenset({"class_weights", "label_smoothing"})
 
     @property
@@ -64,7 +64,7 @@ class TagHead(Head):
             score = layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels, self.temperatures)
 
             def scores(rows: tf.Tensor) -> tf.Tensor:
-                return score(execution.dropout(rows, config.hidden_dropout_prob))
+                return score(execution.dropout(encoded.transform(rows), config.hidden_dropout_prob))
 
             return {_LOGITS: encoded.of_tokens(scores)}
 
@@ -92,7 +92,7 @@ class SpanHead(Head):
     num_labels: int = 2
 
     targets = (*_POSITIONS, _COUNTED)
-    reads_tokens = True
+    reads_tokens = transforms_tokens = True
     memory = HeadMemory(Sizes(numbers=6), Sizes(numbers=4), Sizes(tokens=1, numbers=4))
 
     @property
@@ -105,7 +105,8 @@ class SpanHead(Head):
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del execution
         with tf1.name_scope(SCOPE):
-            logits = encoded.of_tokens(layers.scorer(config, _SPAN_WEIGHTS, _SPAN_BIAS, self.num_labels))  # [B, T, 2]
+            score = layers.scorer(config, _SPAN_WEIGHTS, _SPAN_BIAS, self.num_labels)
+            logits = encoded.of_tokens(lambda rows: score(encoded.transform(rows)))  # [B, T, 2]
             return {_SPAN_LOGITS: tf.where(tf.cast(features["input_mask"], tf.bool)[:, :, None], logits, _PADDING)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:

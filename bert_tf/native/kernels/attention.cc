@@ -3,6 +3,9 @@
 // One sequence and head at a time: products of its own tokens alone, in the cache of a core. Weights are not kept: the gradient
 // computes them again from their logarithmic normalizer (Dao et al., 2022). An empty `kept` stands for no dropout.
 //
+// Within a window, queries and keys are the same tokens, and each sees those at most half a window away: blocks of queries compute
+// the keys that one of them sees, so that the cost is in proportion to the length.
+//
 // Shapes: M rows of queries, N of keys and values, D width, H heads, K = D / H; Q and T tokens of one sequence.
 
 #include "ops.h"
@@ -15,11 +18,12 @@ constexpr int kQueries = 64;  // of a sequence that are computed at a time
 // Inputs of both operations, in this order.
 template <typename T>
 struct Inputs {
-  explicit Inputs(OpKernelContext* c, int heads)
+  Inputs(OpKernelContext* c, int heads, int window)
       : query(read<T>(c->input(0))), key(read<T>(c->input(1))), value(read<T>(c->input(2))),
         of_query(floats(c, 3)), of_key(floats(c, 4)), of_value(floats(c, 5)), hidden(floats(c, 6)),
         query_starts(read<int32_t>(c->input(7))), key_starts(read<int32_t>(c->input(8))), kept(mask_of(c->input(9))),
         batch(c->input(7).NumElements() - 1), width(c->input(0).dim_size(1)), heads(heads), head(width / heads),
+        half(window / 2),
         most_queries(kept ? c->input(9).dim_size(2) : 0), most_keys(kept ? c->input(9).dim_size(3) : 0),
         root(1.0f / std::sqrt(static_cast<float>(head))) {}
 
@@ -28,12 +32,14 @@ struct Inputs {
   const float* hidden;                             // [N] added to the scores of a key
   const int32_t *query_starts, *key_starts;        // [B + 1]
   const uint8_t* kept;                             // [B, H, longest Q, longest T], undefined after each sequence
-  int64_t batch, width, heads, head, most_queries, most_keys;
+  int64_t batch, width, heads, head;
+  int64_t half;                                    // of the window; 0 for none
+  int64_t most_queries, most_keys;
   float root;
 };
 
 // InvalidArgument unless the inputs are what `Inputs` says.
-inline tensorflow::Status suited(OpKernelContext* c, int heads) {
+inline tensorflow::Status suited(OpKernelContext* c, int heads, int window) {
   for (int rows : {0, 1, 2}) TF_RETURN_IF_ERROR(ranked(c, rows, 2));
   const int64_t queries = c->input(0).dim_size(0), keys = c->input(1).dim_size(0), width = c->input(0).dim_size(1);
   if (width % heads) return tensorflow::errors::InvalidArgument("a width of ", width, " for ", heads, " heads");
@@ -50,7 +56,10 @@ inline tensorflow::Status suited(OpKernelContext* c, int heads) {
     longest[0] = kept.dim_size(2), longest[1] = kept.dim_size(3);
   }
   TF_RETURN_IF_ERROR(starts_of_all(c, 7, batch, queries, longest[0]));
-  return starts_of_all(c, 8, batch, keys, longest[1]);
+  TF_RETURN_IF_ERROR(starts_of_all(c, 8, batch, keys, longest[1]));
+  if (window && !std::equal(read<int32_t>(c->input(7)), read<int32_t>(c->input(7)) + batch + 1, read<int32_t>(c->input(8))))
+    return tensorflow::errors::InvalidArgument("a window needs queries and keys of the same tokens");
+  return tensorflow::OkStatus();
 }
 
 // Rows of one head in float32 with their bias, [padded(count), padded(K)], zero where padded.
@@ -103,11 +112,19 @@ class Scratch {
 // What both operations are told.
 class Scaled : public OpKernel {
  public:
-  explicit Scaled(Construction* c) : OpKernel(c), heads_(attribute<int>(c, "heads")), scale_(attribute<float>(c, "scale")) {}
+  explicit Scaled(Construction* c)
+      : OpKernel(c), heads_(attribute<int>(c, "heads")), window_(attribute<int>(c, "window")), scale_(attribute<float>(c, "scale")) {}
 
  protected:
-  int heads_;
+  int heads_, window_;
   float scale_;  // of weights that dropout keeps
+  // Keys that a query computes, about.
+  int64_t near(int64_t tokens) const { return window_ ? std::min<int64_t>(tokens, window_ + kQueries) : tokens; }
+};
+
+// Keys that a block of queries sees.
+struct Seen {
+  int64_t first, count, across;  // across: of the scores of a query, with padding
 };
 
 // One head of one sequence.
@@ -124,12 +141,28 @@ struct Head {
     std::fill(to + keys, to + across, -INFINITY);
     return to;
   }
-  // The query's row of the mask, readable up to `across`; a copy if the mask ends before.
-  const uint8_t* kept(int64_t query, int64_t across, uint8_t* copy) const {
-    const int64_t from = ((sequence * all.heads + number) * all.most_queries + query) * all.most_keys;
-    if (from + across <= all.batch * all.heads * all.most_queries * all.most_keys) return all.kept + from;
-    std::copy(all.kept + from, all.kept + from + keys, copy);
+  // The query's row of the mask from the first key that is seen, readable up to `across`; a copy if the mask ends before.
+  const uint8_t* kept(int64_t query, const Seen& seen, uint8_t* copy) const {
+    const int64_t from = ((sequence * all.heads + number) * all.most_queries + query) * all.most_keys + seen.first;
+    if (from + seen.across <= all.batch * all.heads * all.most_queries * all.most_keys) return all.kept + from;
+    std::copy(all.kept + from, all.kept + from + seen.count, copy);
     return copy;
+  }
+  Seen seen(int64_t begin, int64_t count) const {
+    if (!all.half) return {0, keys, padded(keys)};
+    const int64_t first = std::max<int64_t>(0, begin - all.half) / kLanes * kLanes, last = std::min(keys, begin + count + all.half);
+    return {first, last - first, padded(last - first)};
+  }
+  // The largest `across` of a block.
+  int64_t widest() const {
+    return all.half ? std::min<int64_t>(padded(keys), padded(kQueries + 2 * all.half + kLanes)) : padded(keys);
+  }
+  // Hides what the query is too far from.
+  void hide(int64_t query, const Seen& seen, float* scores) const {
+    if (!all.half) return;
+    const int64_t before = std::max<int64_t>(0, query - all.half - seen.first), behind = std::min(seen.across, query + all.half + 1 - seen.first);
+    std::fill(scores, scores + before, -INFINITY);
+    std::fill(scores + behind, scores + seen.across, -INFINITY);
   }
   int64_t query_at(int64_t query) const { return (first_query + query) * all.width + column; }
   int64_t key_at() const { return first_key * all.width + column; }
@@ -143,14 +176,14 @@ class Attention : public Scaled {
  public:
   using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
-    OP_REQUIRES_OK(context, suited(context, heads_));
-    const Inputs<T> all(context, heads_);
+    OP_REQUIRES_OK(context, suited(context, heads_, window_));
+    const Inputs<T> all(context, heads_, window_);
     ALLOCATE(context, 0, context->input(0).shape(), output);
     ALLOCATE(context, 1, TensorShape({context->input(0).dim_size(0), heads_}), normalizers);
     auto* result = write<T>(output);
     float* logarithms = write<float>(normalizers);
     const int64_t tokens = all.batch ? context->input(1).dim_size(0) / all.batch : 0;
-    parallel(context, all.batch * heads_, tokens * tokens * (all.head + 8) / 8, [&](int64_t first, int64_t last) {
+    parallel(context, all.batch * heads_, tokens * near(tokens) * (all.head + 8) / 8, [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) attend(Head<T>(all, unit), result, logarithms);
     });
   }
@@ -158,27 +191,29 @@ class Attention : public Scaled {
  private:
   void attend(const Head<T>& at, T* result, float* logarithms) {
     const Inputs<T>& all = at.all;
-    const int64_t wide = padded(all.head), across = padded(at.keys);
-    Scratch scratch(3 * across * wide + kQueries * (2 * wide + across) + 2 * across);
+    const int64_t wide = padded(all.head), across = padded(at.keys), widest = at.widest();
+    Scratch scratch(3 * across * wide + kQueries * (2 * wide + widest) + across + widest);
     float *key = scratch.take(across * wide), *value = scratch.take(across * wide), *keys = scratch.take(across * wide);
-    float *query = scratch.take(kQueries * wide), *context = scratch.take(kQueries * wide), *weights = scratch.take(kQueries * across);
+    float *query = scratch.take(kQueries * wide), *context = scratch.take(kQueries * wide), *weights = scratch.take(kQueries * widest);
     const float* hidden = at.hidden(scratch.take(across), across);
-    uint8_t* copy = reinterpret_cast<uint8_t*>(scratch.take(across));
+    uint8_t* copy = reinterpret_cast<uint8_t*>(scratch.take(widest));
     load(all.key + at.key_at(), all.of_key + at.column, at.keys, all.width, all.head, 1.0f, key);
     load(all.value + at.key_at(), all.of_value + at.column, at.keys, all.width, all.head, 1.0f, value);
     transpose(key, across, wide, keys);
     for (int64_t begin = 0; begin < at.queries; begin += kQueries) {
       const int64_t count = std::min<int64_t>(kQueries, at.queries - begin);
+      const Seen seen = at.seen(begin, count);
       load(all.query + at.query_at(begin), all.of_query + at.column, count, all.width, all.head, all.root, query);
-      product({query, wide, 1}, keys, across, count, all.head, across, weights, across, false);
+      product({query, wide, 1}, keys + seen.first, across, count, all.head, seen.across, weights, seen.across, false);
       float shares[kQueries];
       for (int64_t i = 0; i < count; ++i) {
-        const uint8_t* kept = all.kept ? at.kept(begin + i, across, copy) : nullptr;
-        const auto [most, sum] = exponentials(weights + i * across, hidden, kept, across);
+        const uint8_t* kept = all.kept ? at.kept(begin + i, seen, copy) : nullptr;
+        at.hide(begin + i, seen, weights + i * seen.across);
+        const auto [most, sum] = exponentials(weights + i * seen.across, hidden + seen.first, kept, seen.across);
         logarithms[(at.first_query + begin + i) * all.heads + at.number] = most + std::log(sum);
         shares[i] = (kept ? scale_ : 1.0f) / sum;
       }
-      product({weights, across, 1}, value, wide, count, at.keys, wide, context, wide, false);
+      product({weights, seen.across, 1}, value + seen.first * wide, wide, count, seen.count, wide, context, wide, false);
       for (int64_t i = 0; i < count; ++i) EACH(k, wide) context[i * wide + k] *= shares[i];
       unload(context, count, all.width, all.head, 1.0f, result + at.query_at(begin));
     }
@@ -208,10 +243,10 @@ class AttentionGradient : public Scaled {
  public:
   using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
-    OP_REQUIRES_OK(context, suited(context, heads_));
+    OP_REQUIRES_OK(context, suited(context, heads_, window_));
     const int64_t rows = context->input(0).dim_size(0);
     OP_REQUIRES_OK(context, counted(context, {{10, context->input(0).NumElements()}, {11, rows * heads_}}));
-    const Inputs<T> all(context, heads_);
+    const Inputs<T> all(context, heads_, window_);
     const T* upstream = read<T>(context->input(10));
     const float* logarithms = floats(context, 11);
     T* gradients[3];
@@ -221,7 +256,7 @@ class AttentionGradient : public Scaled {
     }
     std::vector<float> partial(all.batch * 3 * all.width);  // of the biases, by sequence
     const int64_t tokens = all.batch ? context->input(1).dim_size(0) / all.batch : 0;
-    parallel(context, all.batch * heads_, tokens * tokens * (all.head + 8) / 3, [&](int64_t first, int64_t last) {
+    parallel(context, all.batch * heads_, tokens * near(tokens) * (all.head + 8) / 3, [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) {
         const Head<T> at(all, unit);
         differentiate(at, upstream, logarithms, gradients, partial.data() + at.sequence * 3 * all.width + at.column);
@@ -236,14 +271,14 @@ class AttentionGradient : public Scaled {
  private:
   void differentiate(const Head<T>& at, const T* upstream, const float* logarithms, T* const* gradients, float* sums) {
     const Inputs<T>& all = at.all;
-    const int64_t wide = padded(all.head), across = padded(at.keys), rows = across * wide, block = kQueries * across;
-    Scratch scratch(6 * rows + 3 * kQueries * wide + 3 * block + 2 * across);
+    const int64_t wide = padded(all.head), across = padded(at.keys), widest = at.widest(), rows = across * wide, block = kQueries * widest;
+    Scratch scratch(6 * rows + 3 * kQueries * wide + 3 * block + across + widest);
     float *key = scratch.take(rows), *value = scratch.take(rows), *of_key = scratch.take(rows), *of_value = scratch.take(rows);
     float *keys = scratch.take(rows), *values = scratch.take(rows);
     float *query = scratch.take(kQueries * wide), *of_query = scratch.take(kQueries * wide), *up = scratch.take(kQueries * wide);
     float *weights = scratch.take(block), *dropped = scratch.take(block), *scores = scratch.take(block);
     const float* hidden = at.hidden(scratch.take(across), across);
-    uint8_t* copy = reinterpret_cast<uint8_t*>(scratch.take(across));
+    uint8_t* copy = reinterpret_cast<uint8_t*>(scratch.take(widest));
     load(all.key + at.key_at(), all.of_key + at.column, at.keys, all.width, all.head, 1.0f, key);
     load(all.value + at.key_at(), all.of_value + at.column, at.keys, all.width, all.head, 1.0f, value);
     transpose(key, across, wide, keys);
@@ -252,18 +287,22 @@ class AttentionGradient : public Scaled {
     std::fill(of_value, of_value + rows, 0.0f);
     for (int64_t begin = 0; begin < at.queries; begin += kQueries) {
       const int64_t count = std::min<int64_t>(kQueries, at.queries - begin);
+      const Seen seen = at.seen(begin, count);
       load(all.query + at.query_at(begin), all.of_query + at.column, count, all.width, all.head, all.root, query);
       load(upstream + at.query_at(begin), static_cast<const float*>(nullptr), count, all.width, all.head, 1.0f, up);
-      product({query, wide, 1}, keys, across, count, all.head, across, weights, across, false);
-      product({up, wide, 1}, values, across, count, all.head, across, scores, across, false);
+      product({query, wide, 1}, keys + seen.first, across, count, all.head, seen.across, weights, seen.across, false);
+      product({up, wide, 1}, values + seen.first, across, count, all.head, seen.across, scores, seen.across, false);
       for (int64_t i = 0; i < count; ++i) {
         const float logarithm = logarithms[(at.first_query + begin + i) * all.heads + at.number];
-        const uint8_t* kept = all.kept ? at.kept(begin + i, across, copy) : nullptr;
-        by_scores(weights + i * across, dropped + i * across, scores + i * across, hidden, logarithm, kept, across);
+        const uint8_t* kept = all.kept ? at.kept(begin + i, seen, copy) : nullptr;
+        const int64_t row = i * seen.across;
+        at.hide(begin + i, seen, weights + row);
+        by_scores(weights + row, dropped + row, scores + row, hidden + seen.first, logarithm, kept, seen.across);
       }
-      product({scores, across, 1}, key, wide, count, at.keys, wide, of_query, wide, false);
-      product({scores, 1, across}, query, wide, at.keys, count, wide, of_key, wide, true);
-      product({dropped, 1, across}, up, wide, at.keys, count, wide, of_value, wide, true);
+      const int64_t from = seen.first * wide;
+      product({scores, seen.across, 1}, key + from, wide, count, seen.count, wide, of_query, wide, false);
+      product({scores, 1, seen.across}, query, wide, seen.count, count, wide, of_key + from, wide, true);
+      product({dropped, 1, seen.across}, up, wide, seen.count, count, wide, of_value + from, wide, true);
       unload(of_query, count, all.width, all.head, all.root, gradients[0] + at.query_at(begin));
       add_rows(of_query, count, all.head, all.root, sums);
     }
@@ -289,7 +328,7 @@ class AttentionGradient : public Scaled {
 #define INPUTS                                                                                                       \
   Input("query: T").Input("key: T").Input("value: T").Input("of_query: float").Input("of_key: float")                 \
       .Input("of_value: float").Input("hidden: float").Input("query_starts: int32").Input("key_starts: int32")        \
-      .Input("kept: uint8").Attr("heads: int >= 1").Attr("scale: float").Attr("T: {float, bfloat16}")
+      .Input("kept: uint8").Attr("heads: int >= 1").Attr("window: int >= 0 = 0").Attr("scale: float").Attr("T: {float, bfloat16}")
 
 REGISTER_OP("BertTfAttention").INPUTS.Output("context: T").Output("normalizers: float").SetShapeFn(shaped_as({0, -1}));
 REGISTER_OP("BertTfAttentionGrad").INPUTS.Input("upstream: T").Input("normalizers: float")
