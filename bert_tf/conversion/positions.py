@@ -57,17 +57,16 @@ class PositionNodes:
         behind = self._graph.add("Add", self._graph.constant([middle]), self._tokens)
         return self._graph.add("Slice", self._graph.constant(known), first, behind)
 
-    def _aligned(self, rows: str, leading: list[int]) -> str:
-        """As `modeling.positions.aligned`; `leading` are the sizes of the leading axes, as in Reshape."""
+    def _aligned(self, rows: str) -> str:
+        """As `modeling.positions.aligned`: [B, H, T, S] to [B, H, T, T]."""
         graph, one, tokens = self._graph, self._graph.constant([1]), self._tokens
         length = graph.add("Max", graph.add("Sub", graph.add("Add", tokens, tokens), graph.constant([2])), one)
-        flat = graph.add("Reshape", rows, graph.constant([*leading, -1]))
+        flat = graph.add("Reshape", rows, graph.constant([0, 0, -1]))
         first = graph.add("Sub", tokens, one)
         behind = graph.add("Add", first, graph.add("Mul", tokens, length))
-        axis = graph.constant([len(leading)])
-        wanted = graph.add("Slice", flat, first, behind, axis)
-        split = graph.add("Reshape", wanted, graph.add("Concat", graph.constant(leading), tokens, length, axis=0))
-        return graph.add("Slice", split, graph.constant([0]), tokens, graph.constant([len(leading) + 1]))
+        wanted = graph.add("Slice", flat, first, behind, graph.constant([2]))
+        split = graph.add("Reshape", wanted, graph.add("Concat", graph.constant([0, 0]), tokens, length, axis=0))
+        return graph.add("Slice", split, graph.constant([0]), tokens, graph.constant([3]))
 
 
 class _Rotary(PositionNodes):
@@ -107,7 +106,7 @@ class _Bucketed(PositionNodes):
         numbers = graph.add("Gather", graph.weight("bert/embeddings/position_bias", transposed=True), self._of_length(buckets), axis=1)
         rows = graph.add("Unsqueeze", numbers, graph.constant([0, 2]))  # [1, H, 1, S]
         shape = graph.add("Concat", graph.constant([1, 1]), self._tokens, graph.constant([1]), axis=0)
-        self._scores = self._aligned(graph.add("Expand", rows, shape), [1, config.num_attention_heads])
+        self._scores = self._aligned(graph.add("Expand", rows, shape))
 
     def scores(self, query: str, key: str, scope: str) -> str:
         del query, key, scope
@@ -131,9 +130,8 @@ class _Disentangled(PositionNodes):
         as_queries = self._by_head(graph.dense(self._vectors, f"{scope}/query", scale=scale))  # [H, K, S]
         as_keys = self._by_head(graph.dense(self._vectors, f"{scope}/key"))
         backwards = [graph.constant([number]) for number in (-1, -(1 << 31), 2, -1)]
-        leading = [-1, config.num_attention_heads]
-        by_query = self._aligned(graph.add("MatMul", query, graph.add("Slice", as_keys, *backwards)), leading)
-        by_key = self._aligned(graph.add("MatMul", key, as_queries), leading)  # [B, H, T, Q]
+        by_query = self._aligned(graph.add("MatMul", query, graph.add("Slice", as_keys, *backwards)))
+        by_key = self._aligned(graph.add("MatMul", key, as_queries))  # [B, H, T, Q]
         return graph.add("Add", by_query, graph.add("Transpose", by_key, perm=[0, 1, 3, 2]))
 
     def _by_head(self, vectors: str) -> str:
