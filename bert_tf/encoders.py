@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 POOLER = "pooler.dense"  # Hugging Face's name of BERT's
+_WORD_PIECES = "vocab.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Encoder:
     pooler: str = POOLER  # dense layer of the sentence classifier, without `prefix` unless it is BERT's
     choice_pooler: str | None = None  # that of multiple choice, if it has another name
     classifier: str = "classifier"  # output layer of the sentence classifier
-    vocabulary: str = "vocab.txt"  # file that defines the tokenizer
+    vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
     expected: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # the only supported values of config.json
 
@@ -43,13 +44,12 @@ _ROBERTA = Encoder(
     pooler="classifier.dense",
     choice_pooler="roberta.pooler.dense",
     classifier="classifier.out_proj",
-    vocabulary="tokenizer.json",
     first_position=2,
     expected={"type_vocab_size": 1, "pad_token_id": 1},
 )
 
 ENCODERS: Mapping[str, Encoder] = {
-    "bert": Encoder("Bert", "bert."),
+    "bert": Encoder("Bert", "bert.", vocabulary=_WORD_PIECES),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
         "Electra",
@@ -58,6 +58,7 @@ ENCODERS: Mapping[str, Encoder] = {
         pooler="classifier.dense",
         choice_pooler="sequence_summary.summary",
         classifier="classifier.out_proj",
+        vocabulary=_WORD_PIECES,
     ),
     # Sanh et al. (2019): no segments.
     "distilbert": Encoder(
@@ -85,6 +86,7 @@ ENCODERS: Mapping[str, Encoder] = {
             ("output.LayerNorm", "output_layer_norm"),
         ),
         pooler="pre_classifier",
+        vocabulary=_WORD_PIECES,
     ),
     "roberta": _ROBERTA,
     "xlm-roberta": dataclasses.replace(_ROBERTA, classes="XLMRoberta"),
