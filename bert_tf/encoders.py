@@ -14,6 +14,7 @@ from typing import Any
 from bert_tf.errors import ConfigError
 
 POOLER = "pooler.dense"  # Hugging Face's name of BERT's
+_WORD_PIECES = "vocab.txt"
 
 Values = Mapping[str, Any]  # of a config.json
 
@@ -33,7 +34,7 @@ class Encoder:
     classifier: str = "classifier"  # output layer of the sentence classifier
     answers: str = "qa_outputs"  # output layer of question answering
     masked_words: Mapping[str, str] | None = None  # weights of the masked-LM head by BERT's, if they can be read
-    vocabulary: str = "vocab.txt"  # file that defines the tokenizer
+    vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
     unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
     expected: Values = dataclasses.field(default_factory=dict)  # the only supported values of config.json
@@ -58,7 +59,6 @@ _ROBERTA = Encoder(
     pooler="classifier.dense",
     choice_pooler="roberta.pooler.dense",
     classifier="classifier.out_proj",
-    vocabulary="tokenizer.json",
     first_position=2,
     expected={"type_vocab_size": 1, "pad_token_id": 1},
 )
@@ -106,7 +106,7 @@ def _of_deberta(values: Values) -> Values:
 
 
 ENCODERS: Mapping[str, Encoder] = {
-    "bert": Encoder("Bert", "bert.", base_pooler=True),
+    "bert": Encoder("Bert", "bert.", base_pooler=True, vocabulary=_WORD_PIECES),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
         "Electra",
@@ -115,6 +115,7 @@ ENCODERS: Mapping[str, Encoder] = {
         pooler="classifier.dense",
         choice_pooler="sequence_summary.summary",
         classifier="classifier.out_proj",
+        vocabulary=_WORD_PIECES,
     ),
     # Sanh et al. (2019): no segments.
     "distilbert": Encoder(
@@ -142,6 +143,7 @@ ENCODERS: Mapping[str, Encoder] = {
             ("output.LayerNorm", "output_layer_norm"),
         ),
         pooler="pre_classifier",
+        vocabulary=_WORD_PIECES,
     ),
     "roberta": _ROBERTA,
     "xlm-roberta": dataclasses.replace(_ROBERTA, classes="XLMRoberta"),
@@ -164,7 +166,6 @@ ENCODERS: Mapping[str, Encoder] = {
         ),
         pooler="pooler",
         base_pooler=True,
-        vocabulary="tokenizer.json",
         expected={"inner_group_num": 1},
     ),
     # Song et al. (2020, arXiv 2004.09297): RoBERTa's numbers of positions, and T5's bias of attention for each head.
@@ -185,7 +186,6 @@ ENCODERS: Mapping[str, Encoder] = {
         pooler="classifier.dense",
         choice_pooler="mpnet.pooler.dense",
         classifier="classifier.out_proj",
-        vocabulary="tokenizer.json",
         first_position=2,
         expected={"pad_token_id": 1, "relative_attention_num_buckets": 32},  # their code has 32, whatever the file says
     ),
@@ -201,7 +201,6 @@ ENCODERS: Mapping[str, Encoder] = {
             ("embeddings.relative_embeddings", "encoder.rel_embeddings.weight"),
             ("embeddings.relative.LayerNorm", "encoder.LayerNorm"),
         ),
-        vocabulary="tokenizer.json",
         unused=("embeddings.position_embeddings.weight",),
         expected={
             "relative_attention": True,
@@ -264,7 +263,6 @@ ENCODERS: Mapping[str, Encoder] = {
             "cls/predictions/transform/LayerNorm/gamma": "head.norm.weight",
             "cls/predictions/output_bias": "decoder.bias",
         },
-        vocabulary="tokenizer.json",
         expected={
             "attention_bias": False,
             "mlp_bias": False,

@@ -25,7 +25,7 @@ from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.io import atomic, documents, files, lock, progress
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import library, text_rules
+from bert_tf.tokenization import library, roles, text_rules, unigram
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
@@ -188,11 +188,12 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
     """Writes bert_model.ckpt, bert_config.json, the vocabulary and the text settings into a new folder, atomically."""
     source = Path(folder)
     config = BertConfig.from_json_file(source / CONFIG_NAME)
-    vocabulary = ENCODERS[config.model_type].vocabulary
-    if not (source / vocabulary).is_file():
-        made = "; AutoTokenizer of transformers writes it (save_pretrained)" if vocabulary in TOKENIZER_FILES else ""
-        raise CheckpointError(f"{source}: no {vocabulary} beside the weights{made}")
-    library.read(source / vocabulary)  # raises what is wrong with it, before the weights are read
+    usual = ENCODERS[config.model_type].vocabulary
+    tokenizer = library.file_in(source, usual)
+    if tokenizer is None:
+        made = "; AutoTokenizer of transformers writes it (save_pretrained)" if usual in TOKENIZER_FILES else ""
+        raise CheckpointError(f"{source}: no {usual} beside the weights{made}")
+    vocabulary = library.read(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
     weights = read_weights(source / WEIGHTS_NAME, config, architecture=str(values.get("architectures")))
     with atomic.replacing(target) as temporary:
@@ -204,9 +205,11 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
             record.update(_length(source, config))
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
-        for name in {vocabulary, *TOKENIZER_FILES}:
+        for name in {tokenizer.name, *TOKENIZER_FILES} - set(unigram.FILES):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
+        for name, text in vocabulary.files().items() if vocabulary.own_rules else ():
+            (temporary / name).write_text(text, encoding="utf-8")
         write_sums(temporary)
 
 
@@ -238,7 +241,7 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
     """Returns the cached TensorFlow checkpoint of a Hugging Face folder, see `unchanged`."""
     source = Path(folder).resolve()
     digest = hashlib.sha256()
-    for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME, *TOKENIZER_FILES):
+    for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *unigram.FILES):
         if (source / name).is_file():
             content = (source / name).read_bytes()
             digest.update(content)

@@ -23,13 +23,19 @@ _ROUNDED_TO = (8, 16, 32, 64, 128)  # word table rows, for the hardware; 30522 p
 _CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "off", "drop --nodo_lower_case")}
 
 
+_SPARE = 100  # rows without a piece may be this part of the pieces: DeBERTa-v3 has 128,001 pieces and 128,100 rows
+
+
 def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: int) -> list[str]:
     """Returns one line per mismatch of configuration, vocabulary and sequence length (in word pieces)."""
     problems = []
     if config.vocab_size != len(vocabulary):
         multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
         said = f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size}"
-        if multiple is None:
+        spare = config.vocab_size - len(vocabulary)
+        if multiple is None and 0 < spare <= len(vocabulary) // _SPARE:
+            log.warning("%s: the last %d have no piece", said, spare)
+        elif multiple is None:
             problems.append(f"{said}; take {vocabulary.file} and the configuration from one folder")
         else:
             log.warning("%s: treated as padding to a multiple of %d", said, multiple)

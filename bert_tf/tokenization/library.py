@@ -1,46 +1,50 @@
-"""Tokenizers of a tokenizer.json, by the library `tokenizers`: byte-level BPE (RoBERTa), Unigram (XLM-RoBERTa, CamemBERT).
+"""Tokenizers of a tokenizer.json, by the library `tokenizers`: byte-level BPE, Unigram, WordPiece, of any pipeline.
 
-The file sets all rules: letters keep their case unless it lowers them; a special token written in a text is that token.
+The file sets all rules: letters keep their case unless it lowers them; a special token written in a text is that token. A
+SentencePiece model without such a file gets one (`unigram`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bert_tf import extras
-from bert_tf.errors import FlagError, VocabularyError
+from bert_tf.errors import BertError, FlagError, VocabularyError
 from bert_tf.io import documents, files
+from bert_tf.tokenization import roles, text_rules, unigram
 from bert_tf.tokenization.characters import is_punctuation
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer, WordTokenizer
 from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-PAD, UNK, CLS, SEP, MASK = "<pad>", "<unk>", "<s>", "</s>", "<mask>"
-SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
-_AROUND = (2, 4)  # special tokens of one text, <s> A </s>, and of two, <s> A </s></s> B </s>
 _MOST_GAPS = 100_000  # ids without a piece
+_NO_ID = -1  # of the unknown token, if all characters are known
+_FOUND = (roles.PAD, roles.UNK, roles.MASK)  # by name; the others by their places
+_UNNAMED: Mapping[str, str] = {}
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can escape them, UTF-8 has none
 
 
 class LibraryVocabulary(Vocabulary):
     """The pieces of a tokenizer.json, and its rules in `library`."""
 
-    file = "tokenizer.json"
-    separators = 2
-    special = SPECIAL_TOKENS
+    file = text_rules.PIPELINE
     own_rules = True
 
-    def __init__(self, text: str, *, path: object = "tokenizer.json") -> None:
-        """Raises VocabularyError unless special tokens and their places are RoBERTa's, FlagError without the library."""
+    def __init__(self, text: str, *, path: object = text_rules.PIPELINE, named_tokens: Mapping[str, str] = _UNNAMED) -> None:
+        """`named_tokens`: special tokens by role, as files beside it say.
+
+        Raises VocabularyError for a file without padding or of an unknown template, FlagError without the library.
+        """
         self._text, self.text_rules = text, PUBLISHED
         self.library = _library(text, path)
         self._ids = self.library.get_vocab(with_added_tokens=True)
@@ -49,19 +53,33 @@ class LibraryVocabulary(Vocabulary):
             token = named[max(named)]
             raise VocabularyError(f"{token!r:.80} has the id {max(named)}, but there are {len(named)} pieces", path)
         self.tokens = tuple(named.get(number, f"[{number}]") for number in range(max(named, default=0) + 1))
-        missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
-        if missing:
-            raise VocabularyError(f"{', '.join(missing)} missing; is this a tokenizer of RoBERTa's kind?", path)
-        around = tuple(self.library.num_special_tokens_to_add(is_pair) for is_pair in (False, True))
-        if around != _AROUND:
-            said = "%d special tokens around a text and %d around a pair" % around
-            raise VocabularyError(f"puts {said}; only <s> A </s></s> B </s> is known, with 2 and 4", path)
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids(SPECIAL_TOKENS)
+        with _readable(path):
+            template = roles.template(self.library, path)
+        self.cls_id, self.sep_id, self.separators = template
+        own = getattr(self.library.model, "unk_token", None)  # of all but Unigram
+        pad, unk, mask = (roles.found(role, self._ids, named_tokens, own=own if role == roles.UNK else None) for role in _FOUND)
+        if not pad:
+            raise VocabularyError(
+                f"<pad> missing; is this a tokenizer of an encoder? {text_rules.CONFIG} may name another", path
+            )
+        self.pad_id, self.unk_id, self._mask_id = self._ids[pad], self._ids.get(unk, _NO_ID), self._ids.get(mask)
+        self.special = (pad, unk, self.tokens[self.cls_id], self.tokens[self.sep_id], mask)
+        self._named = {
+            role: token
+            for role, token in zip(_FOUND, (pad, unk, mask))
+            if token != roles.found(role, self._ids, {}, own=own if role == roles.UNK else None)
+        }
         self.folder: Path | None = None
-        self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
+        beside = [documents.to_json(self._named, sort_keys=True)] if self._named else []
+        self.fingerprint = hashlib.sha256("\n".join([text, *beside]).encode()).hexdigest()
 
     def to_text(self) -> str:
         return self._text
+
+    def files(self) -> dict[str, str]:
+        """A second file says which tokens are special, if their names do not."""
+        beside = {text_rules.CONFIG: documents.to_json(self._named, indent=2) + "\n"} if self._named else {}
+        return {self.file: self._text, **beside}
 
     def to_text_of_words(self) -> str:
         """Each word has a blank before it, the first too: RoBERTa knows words so."""
@@ -82,11 +100,11 @@ class LibraryTokenizer:
         self._library = vocabulary.library
 
     def ids(self, text: str) -> list[int]:
-        found: list[int] = self._library.encode(_valid(text), add_special_tokens=False).ids
-        return found
+        ids: list[int] = self._encoded(self._library, _valid(text)).ids
+        return ids
 
     def of_words(self, words: Sequence[str]) -> list[list[int]]:
-        found = self._of_words.encode(list(map(_valid, words)), is_pretokenized=True, add_special_tokens=False)
+        found = self._encoded(self._of_words, list(map(_valid, words)), is_pretokenized=True)
         ids: list[list[int]] = [[] for _ in words]
         for number, word in zip(found.ids, found.word_ids):
             ids[word].append(number)
@@ -94,12 +112,16 @@ class LibraryTokenizer:
 
     def pieces(self, text: str) -> Pieces:
         """A blank before a piece is not in its range, whether or not it is in the piece."""
-        found = self._library.encode(_valid(text), add_special_tokens=False)
+        found = self._encoded(self._library, _valid(text))
         ranges = np.array([_trimmed(text, *offsets) for offsets in found.offsets], np.int32).reshape(-1, 2)
         return Pieces(np.array(found.ids, np.int32), *np.maximum.accumulate(ranges, axis=0).T)
 
     def begins(self, text: str, pieces: Pieces) -> list[bool]:
         return [_divided(text, end, start) for end, start in zip([0, *pieces.ends[:-1].tolist()], pieces.starts.tolist())]
+
+    def _encoded(self, library: Any, text: str | list[str], **options: bool) -> Any:
+        with _readable(self.vocabulary.folder or self.vocabulary.file):
+            return library.encode(text, add_special_tokens=False, **options)
 
     @functools.cached_property
     def _of_words(self) -> Any:
@@ -108,18 +130,52 @@ class LibraryTokenizer:
 
 
 def read(path: str | os.PathLike[str]) -> Vocabulary:
-    """Reads a vocab.txt or a tokenizer.json, by the name's ending."""
-    if Path(path).suffix != ".json":
-        return Vocabulary.from_file(path)
+    """Reads a vocab.txt, a tokenizer.json or a SentencePiece model, by the name's ending."""
+    source = Path(path)
+    if source.suffix not in _READERS:
+        return Vocabulary.from_file(source)
+    named = roles.named_in(source.parent)
+    vocabulary = LibraryVocabulary(_READERS[source.suffix](source), path=source, named_tokens=named)
+    text = _with_added(vocabulary, source)
+    if text is not None:
+        vocabulary = LibraryVocabulary(text, path=source, named_tokens=named)
+    vocabulary.folder = source.absolute().parent
+    return vocabulary
+
+
+def file_in(folder: Path, usual: str) -> Path | None:
+    """Returns the file that defines the tokenizer of a folder in Hugging Face's layout: `usual`, else another one."""
+    names = (usual, text_rules.PIPELINE, *unigram.FILES)
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _with_added(vocabulary: LibraryVocabulary, path: Path) -> str | None:
+    """Returns the file with the tokens that only other files add; None if there are none, as usual."""
+    entries = [one for one in text_rules.added_beside(path.parent) if one["content"] not in vocabulary]
+    for number, one in enumerate(entries, start=len(vocabulary)):
+        if one["id"] != number:
+            said = f"the added token {one['content']!r:.80} has the id {one['id']}, but the tokenizer ends at {number - 1}"
+            raise VocabularyError(f"{said}; take the files from one folder", path)
+    if not entries:
+        return None
+    from tokenizers import AddedToken
+
+    made = _library(vocabulary.to_text(), path)
+    made.add_tokens([AddedToken(**{name: value for name, value in one.items() if name != "id"}) for one in entries])
+    text: str = made.to_str()
+    return text
+
+
+def _text(path: Path) -> str:
     try:
-        text = files.read_bytes(path).decode()
+        return files.read_bytes(path).decode()
     except OSError as error:
         raise VocabularyError(f"cannot read the tokenizer: {files.reason(error)}", path) from error
     except UnicodeDecodeError as error:
         raise VocabularyError(f"not UTF-8 at byte {error.start}", path) from error
-    vocabulary = LibraryVocabulary(text, path=path)
-    vocabulary.folder = Path(path).absolute().parent
-    return vocabulary
+
+
+_READERS = {".json": _text, ".model": unigram.content}
 
 
 def tokenizer_of(vocabulary: Vocabulary, *, lower_case: bool) -> WordTokenizer:
@@ -140,13 +196,22 @@ def _library(text: str, path: object = "tokenizer.json") -> Any:
         raise FlagError(f"{path} needs tokenizers: {extras.install('vocabulary')}")
     from tokenizers import Tokenizer
 
-    try:
+    with _readable(path):
         made = Tokenizer.from_str(text)
-    except Exception as error:  # the library has no class of its own
-        raise VocabularyError(f"not a tokenizer that `tokenizers` reads: {error}", path) from error
     made.no_padding()
     made.no_truncation()
     return made
+
+
+@contextlib.contextmanager
+def _readable(path: object) -> Iterator[None]:
+    """The library has no class of errors, and an error in its own code derives from BaseException."""
+    try:
+        yield
+    except (BertError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise VocabularyError(f"not a tokenizer that `tokenizers` reads: {error}", path) from error
 
 
 def _steps(step: Any) -> Iterator[dict[str, Any]]:

@@ -72,7 +72,7 @@ _SWITCHES = (
 
 def read(folder: Path) -> TextRules:
     """Reads the files that are there, the first one that sets a value; VocabularyError for values that none can have."""
-    config, pipeline, added = (_content(folder / name) for name in FILES)
+    config, pipeline, added = (content(folder / name) for name in FILES)
     normalizer = pipeline.get("normalizer")
     places = (folder / CONFIG, config), (folder / PIPELINE, normalizer if isinstance(normalizer, dict) else {})
     switches = {}
@@ -103,7 +103,22 @@ def read(folder: Path) -> TextRules:
     return TextRules(**switches, added=tuple(sorted(tokens.values(), key=lambda one: one.id)))
 
 
-def _content(path: Path) -> Mapping[str, Any]:
+def added_beside(folder: Path) -> list[dict[str, Any]]:
+    """Returns what other files than a tokenizer.json say of added tokens, by rising id: content, id, and any switches."""
+    path = folder / CONFIG
+    listed = content(path).get(_DECODER) or {}
+    tokens = {one.content: {**one.entry(), "id": one.id} for one in _of_entries(listed, path)}
+    for entry in listed.values() if isinstance(listed, dict) else listed:
+        sides = {side: entry.get(side) is True for side in ("lstrip", "rstrip")}
+        tokens[entry["content"]].update(sides)
+    for token, number in content(folder / ADDED).items():
+        one = _added({"content": token, "id": number}, folder / ADDED)
+        tokens.setdefault(one.content, {"content": one.content, "id": one.id})
+    return sorted(tokens.values(), key=lambda one: int(one["id"]))
+
+
+def content(path: Path) -> Mapping[str, Any]:
+    """Returns the object in a JSON file, empty if there is no file; VocabularyError for anything else."""
     try:
         value = documents.json_value(documents.read_text(path))
     except FileNotFoundError:

@@ -27,18 +27,19 @@ class Vocabulary:
     """An ordered list of word pieces; a piece's position is its id.
 
     `fingerprint` is the SHA-256 of the pieces in order, `folder` that of the source file or None; `pad_id`, `unk_id`,
-    `cls_id`, `sep_id` and `mask_id` are the special tokens.
+    `cls_id`, `sep_id` and `mask_id` are the special tokens; `unk_id` is -1 if all characters are known.
     """
 
     file = "vocab.txt"  # its name beside a model
     separators = 1  # [SEP] between two texts
-    special = SPECIAL_TOKENS
+    special: tuple[str, ...] = SPECIAL_TOKENS  # an empty one is missing
     own_rules = False  # whether the file also sets splitting and lower-casing
 
     def __init__(self, tokens: Sequence[str], *, rules: TextRules = PUBLISHED, path: object = "vocabulary") -> None:
         """Raises VocabularyError for blank or repeated pieces, NUL, missing special tokens, or no other pieces."""
         self.tokens, self.text_rules = tuple(tokens), rules
         self._ids: dict[str, int] = {}
+        self._mask_id: int | None
         for line, token in enumerate(self.tokens, start=1):
             if not token.strip(_BLANKS):
                 raise VocabularyError("blank line in the vocabulary; remove it only if the ids of the model allow", path, line)
@@ -52,7 +53,7 @@ class Vocabulary:
             raise VocabularyError(f"{', '.join(missing)} missing; is this a BERT vocabulary, one piece a line?", path)
         if all(token in SPECIAL_TOKENS or UNUSED.fullmatch(token) for token in self.tokens):
             raise VocabularyError("only special and unused pieces, so every word would be [UNK]; take another vocabulary", path)
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids(SPECIAL_TOKENS)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self._mask_id = self.ids(SPECIAL_TOKENS)
         self.folder: Path | None = None
         own = [rules.to_text()] if rules != PUBLISHED else []
         self.fingerprint = hashlib.sha256("\n".join([*self.tokens, *own]).encode()).hexdigest()
@@ -84,6 +85,15 @@ class Vocabulary:
         vocabulary = cls(tokens, rules=rules._replace(added=tuple(added)), path=path)
         vocabulary.folder = folder
         return vocabulary
+
+    @property
+    def mask_id(self) -> int:
+        """Raises VocabularyError if there is no mask token."""
+        if self._mask_id is None:
+            raise VocabularyError(
+                "has no mask token, and masks are needed here; take a model that was trained with one", self.file
+            )
+        return self._mask_id
 
     def __len__(self) -> int:
         return len(self.tokens)

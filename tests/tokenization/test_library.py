@@ -93,7 +93,7 @@ def test_special_tokens_are_found_by_name(tmp_path):
         (b"{", "not a tokenizer that `tokenizers` reads"),
         (b"\xff", "not UTF-8 at byte 0"),
         (tokenizer_files.byte_level(special=("<s>", "</s>", "<unk>", "<mask>")).encode(), "<pad> missing; is this a tokenizer"),
-        (tokenizer_files.byte_level(special=("<unk>",)).encode(), "<pad>, <s>, </s>, <mask> missing"),
+        (tokenizer_files.byte_level(special=("<unk>",)).encode(), "puts 0 special tokens around a text"),
         (tokenizer_files.byte_level(around=False).encode(), "puts 0 special tokens around a text and 0 around a pair"),
     ],
 )

@@ -60,7 +60,7 @@ def write(exported: Exported, folder: Path) -> None:
 
 
 def _tokenizer_files(trained: Trained) -> dict[str, dict[str, Any]]:
-    tokens = dict(zip(_TOKENS, trained.vocabulary.special))
+    tokens = {name: token for name, token in zip(_TOKENS, trained.vocabulary.special) if token}
     segments = ["token_type_ids"] if trained.config.type_vocab_size > 1 else []
     of_word_pieces = {
         "split_special_tokens": tokenizer_json.splits_special(trained),
