@@ -271,5 +271,6 @@ ENCODERS: Mapping[str, Encoder] = {
             "decoder_bias": True,
         },
         read=_of_modernbert,
+        written=lambda _: {"classifier_dropout": 0.0},  # it cannot be null
     ),
 }

@@ -146,6 +146,7 @@ def write(
         safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
         path.chmod(mode)
     values = {**_config(config, known), **_labelled(known, tensors, labels), **(facts or {})}
+    values |= ENCODERS[config.model_type].written(values)
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
     return names
@@ -188,7 +189,6 @@ def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
     return {
         **written,
         **row.expected,
-        **row.written(written),
         "architectures": [architecture.name],
         **({"problem_type": architecture.problem_type} if architecture.problem_type else {}),
     }
