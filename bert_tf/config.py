@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf import position_kinds
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
+from bert_tf.position_kinds import ABSOLUTE, ROTARY, PositionKind
 
 # "gelu" is written in both kinds of configuration and means two functions: Google's code computes the tanh
 # approximation (google-research/bert modeling.py), Hugging Face's the exact form with erf (activations.py).
@@ -21,8 +23,6 @@ _ACTIVATIONS = {
     "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
 }
 ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
-# Devlin et al. (2018); Su et al. (2021); He et al. (2021); Raffel et al. (2020). The first and the last have a table of positions.
-ABSOLUTE, ROTARY, DISENTANGLED, BUCKETED = "absolute", "rotary", "disentangled", "bucketed"
 FIRST_TOKEN, MEAN = "cls", "mean"
 
 # Keys that only Hugging Face's configurations carry.
@@ -47,8 +47,8 @@ PADDING = "pad_token_id"  # a key of Hugging Face's alone
 
 _LARGEST_NUMBER = 1e30  # fits a float32
 
-_CHOICES = {
-    "positions": (ABSOLUTE, ROTARY, DISENTANGLED, BUCKETED),
+_CHOICES: Mapping[str, Collection[str]] = {
+    "positions": position_kinds.KINDS,
     "pooling": (FIRST_TOKEN, MEAN),
     "hidden_act": ACTIVATIONS,
     "pooler_act": ACTIVATIONS,
@@ -111,8 +111,8 @@ class BertConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected an even number")
 
     @property
-    def has_position_table(self) -> bool:
-        return self.positions in (ABSOLUTE, BUCKETED)
+    def position_kind(self) -> PositionKind:
+        return position_kinds.KINDS[self.positions]
 
     @property
     def relative_span(self) -> int:

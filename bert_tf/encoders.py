@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bert_tf import position_kinds
 from bert_tf.errors import ConfigError
 
 POOLER = "pooler.dense"  # Hugging Face's name of BERT's
@@ -105,7 +106,7 @@ def _of_deberta(values: Values) -> Values:
     return values
 
 
-ENCODERS: Mapping[str, Encoder] = {
+ENCODERS: dict[str, Encoder] = {
     "bert": Encoder("Bert", "bert.", base_pooler=True, vocabulary=_WORD_PIECES),
     # Clark et al. (2020): the discriminator. The small models have narrower embeddings and a projection.
     "electra": Encoder(
@@ -173,7 +174,7 @@ ENCODERS: Mapping[str, Encoder] = {
         "MPNet",
         "mpnet.",
         keys={"position_buckets": "relative_attention_num_buckets"},
-        fixed={"type_vocab_size": 0, "positions": "bucketed"},
+        fixed={"type_vocab_size": 0, "positions": position_kinds.BUCKETED},
         defaults={"position_buckets": 32},
         parts=(
             ("attention.self.query", "attention.attn.q"),
@@ -194,7 +195,7 @@ ENCODERS: Mapping[str, Encoder] = {
         "DebertaV2",
         "deberta.",
         keys={"pooler_act": "pooler_hidden_act"},
-        fixed={"positions": "disentangled"},
+        fixed={"positions": position_kinds.DISENTANGLED},
         defaults={"layer_norm_eps": 1e-7, "type_vocab_size": 0, "pooler_act": "gelu"},
         parts=(
             ("attention.self.(query|key|value)", r"attention.self.\1_proj"),
@@ -229,7 +230,7 @@ ENCODERS: Mapping[str, Encoder] = {
             "pooling": "classifier_pooling",
             "pooler_act": "classifier_activation",
         },
-        fixed={"type_vocab_size": 0, "positions": "rotary", "norm_first": True, "biases": False, "gated": True}
+        fixed={"type_vocab_size": 0, "positions": position_kinds.ROTARY, "norm_first": True, "biases": False, "gated": True}
         | {"output_transform": True},
         defaults={
             "hidden_act": "gelu",
@@ -274,3 +275,10 @@ ENCODERS: Mapping[str, Encoder] = {
         written=lambda _: {"classifier_dropout": 0.0},  # it cannot be null
     ),
 }
+
+
+def register(model_type: str, encoder: Encoder) -> None:
+    """Adds an encoder, where an extension is imported (docs/extensions.md); ValueError if the name is taken."""
+    if model_type in ENCODERS:
+        raise ValueError(f"there is an encoder {model_type} already")
+    ENCODERS[model_type] = encoder

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bert_tf.config import BUCKETED, DISENTANGLED, BertConfig
+from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.head_spec import VARIABLE_SCOPES
 
@@ -62,10 +62,7 @@ def _pairs(part: str, *, biases: bool = True) -> list[NamePair]:
 def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
     """Returns the names of every encoder variable of a model."""
     tables = [_table(f"embeddings/{name}", f"embeddings.{name}.weight") for name in _tables(config)]
-    if config.positions == DISENTANGLED:
-        tables.append(_table("embeddings/relative_embeddings", "embeddings.relative_embeddings"))
-    if config.positions == BUCKETED:
-        tables.append(_table("embeddings/position_bias", "embeddings.position_bias"))
+    tables += [_table(f"embeddings/{name}", f"embeddings.{name}") for name in config.position_kind.tables(config)]
     pairs = [*tables, *(pair for part in _parts(config) for pair in _pairs(part, biases=config.biases))]
     row = ENCODERS[config.model_type]
     named = [pair._replace(huggingface=row.weight(pair.huggingface)) for pair in pairs]
@@ -78,7 +75,7 @@ def encoder_pairs(config: BertConfig) -> tuple[NamePair, ...]:
 
 
 def _tables(config: BertConfig) -> Iterator[str]:
-    has = {"token_type_embeddings": bool(config.type_vocab_size), "position_embeddings": config.has_position_table}
+    has = {"token_type_embeddings": bool(config.type_vocab_size), "position_embeddings": config.position_kind.has_table}
     return (name for name in _EMBEDDINGS if has.get(name, True))
 
 
@@ -87,8 +84,7 @@ def _parts(config: BertConfig) -> Iterator[str]:
     yield from ("embeddings/LayerNorm", "pooler/dense")
     if config.output_transform:
         yield "pooler/LayerNorm"
-    if config.positions == DISENTANGLED:
-        yield "embeddings/relative/LayerNorm"
+    yield from (f"embeddings/{name}/LayerNorm" for name in config.position_kind.norms)
     if config.norm_first:
         yield "encoder/LayerNorm"
     for n in range(config.weighted_layers):
@@ -105,8 +101,7 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
         "word_embeddings": (config.vocab_size, e),
         "token_type_embeddings": (config.type_vocab_size, e),
         "position_embeddings": (config.max_position_embeddings, e),
-        "relative_embeddings": (2 * config.relative_span, d),
-        "position_bias": (config.position_buckets, config.num_attention_heads),
+        **config.position_kind.tables(config),
         "embeddings/LayerNorm/gamma": (e,),
         "embeddings/LayerNorm/beta": (e,),
         "embeddings_project/kernel": (e, d),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.config import ABSOLUTE, FIRST_TOKEN, MEAN, ROTARY, BertConfig
+from bert_tf.config import MEAN, BertConfig
 from bert_tf.conversion import positions
 from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.fields import INPUTS
@@ -35,10 +35,9 @@ class EncodedNodes(NamedTuple):
 def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool) -> EncodedNodes:
     """Adds the encoder to a graph with inputs `fields.INPUTS`; `first_only` limits the last layer to [CLS]."""
     top = config.num_hidden_layers - 1
-    first_only = first_only and config.positions in (ABSOLUTE, ROTARY) and config.pooling == FIRST_TOKEN
-    first_only = first_only and not config.window_of_layer(top)
     bias = _bias(graph)  # [B, 1, 1, T]
     places = positions.of_model(graph, config)
+    first_only = first_only and not (places.adds_scores or config.pooling == MEAN or config.window_of_layer(top))
     rows = _embeddings(graph, config)  # [B, T, D]
     layers = []
     for number in range(config.num_hidden_layers):
@@ -84,7 +83,7 @@ def _embeddings(graph: OnnxGraph, config: BertConfig) -> str:
         segments = graph.weight("bert/embeddings/token_type_embeddings")
         by_segment = graph.add("Gather", segments, _SEGMENTS) if config.type_vocab_size > 1 else segments  # [B, T, E] or [1, E]
         total = graph.add("Add", total, by_segment)
-    if config.has_position_table:
+    if config.position_kind.has_table:
         table = graph.weight("bert/embeddings/position_embeddings")
         tokens = graph.add("Slice", graph.add("Shape", _IDS), graph.constant([1]), graph.constant([2]))
         total = graph.add("Add", total, graph.add("Slice", table, graph.constant([0]), tokens, graph.constant([0])))  # [T, E]

@@ -5,12 +5,12 @@ Shapes: B batch, T tokens, D hidden size, H heads, K = D // H; Q queries: T, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
-from bert_tf.config import ABSOLUTE, BUCKETED, DISENTANGLED, ROTARY, BertConfig
+from bert_tf import extension
+from bert_tf.config import BertConfig
 from bert_tf.conversion.onnx_graph import OnnxGraph
+from bert_tf.errors import FlagError
 from bert_tf.fields import INPUTS
 from bert_tf.modeling import positions
 
@@ -22,7 +22,7 @@ class PositionNodes:
     """Adds nothing, see `modeling.positions.Positions`."""
 
     terms = 1
-    reads_heads = False  # whether `turned` or `scores` do something
+    reads_heads = adds_scores = False  # whether `turned` or `scores` do something; whether the latter does
 
     def __init__(self, graph: OnnxGraph, config: BertConfig) -> None:
         self._graph, self._config = graph, config
@@ -69,7 +69,7 @@ class PositionNodes:
         return graph.add("Slice", split, graph.constant([0]), tokens, graph.constant([3]))
 
 
-class _Rotary(PositionNodes):
+class Rotary(PositionNodes):
     reads_heads = True
 
     def __init__(self, graph: OnnxGraph, config: BertConfig) -> None:
@@ -96,8 +96,8 @@ class _Rotary(PositionNodes):
         )
 
 
-class _Bucketed(PositionNodes):
-    reads_heads = True
+class Bucketed(PositionNodes):
+    reads_heads = adds_scores = True
 
     def __init__(self, graph: OnnxGraph, config: BertConfig) -> None:
         super().__init__(graph, config)
@@ -113,8 +113,8 @@ class _Bucketed(PositionNodes):
         return self._scores
 
 
-class _Disentangled(PositionNodes):
-    terms, reads_heads = 3, True
+class Disentangled(PositionNodes):
+    terms, reads_heads, adds_scores = 3, True, True
 
     def __init__(self, graph: OnnxGraph, config: BertConfig) -> None:
         super().__init__(graph, config)
@@ -139,13 +139,9 @@ class _Disentangled(PositionNodes):
         return self._graph.add("Transpose", self._graph.add("Reshape", vectors, shape), perm=[1, 2, 0])
 
 
-_KINDS: Mapping[str, Callable[[OnnxGraph, BertConfig], PositionNodes]] = {
-    ABSOLUTE: PositionNodes,
-    ROTARY: _Rotary,
-    BUCKETED: _Bucketed,
-    DISENTANGLED: _Disentangled,
-}
-
-
 def of_model(graph: OnnxGraph, config: BertConfig) -> PositionNodes:
-    return _KINDS[config.positions](graph, config)
+    """Raises FlagError if there are no nodes for the positions of the model."""
+    if not config.position_kind.nodes:
+        raise FlagError(f"{config.positions} positions have no ONNX nodes (position_kinds.register); take --format=saved_model")
+    made: PositionNodes = extension.load(config.position_kind.nodes)(graph, config)
+    return made

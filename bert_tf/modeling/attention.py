@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config import ABSOLUTE, ROTARY, BertConfig
+from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients, layers
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Selection
@@ -21,17 +21,17 @@ tf1 = tf.compat.v1
 _MASKED = -10000.0  # added to the scores of padding, as published: its softmax is 0 in float32
 
 
-def mask_bias(input_mask: tf.Tensor, layout: Layout, config: BertConfig, execution: Execution) -> tf.Tensor:
+def mask_bias(input_mask: tf.Tensor, layout: Layout, positions: Positions, execution: Execution) -> tf.Tensor:
     """Score bias of an input mask [B, T]: 0 for real tokens, a large negative number for padding.
 
     It is [B, 1, 1, T], or [N], one for each row, if a native kernel attends.
     """
     bias = (1.0 - tf.cast(input_mask, tf.float32)) * _MASKED  # [B, T]
-    return layout.pack(bias) if _is_native(layout, config, execution) else bias[:, None, None, :]
+    return layout.pack(bias) if _is_native(layout, positions, execution) else bias[:, None, None, :]
 
 
-def _is_native(layout: Layout, config: BertConfig, execution: Execution) -> bool:
-    return execution.native and isinstance(layout, Packed) and config.positions in (ABSOLUTE, ROTARY)
+def _is_native(layout: Layout, positions: Positions, execution: Execution) -> bool:
+    return execution.native and isinstance(layout, Packed) and not positions.adds_scores
 
 
 class Sequences(NamedTuple):
@@ -48,7 +48,7 @@ class Sequences(NamedTuple):
 
 def self_attention(sequences: Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Attends within each sequence; returns [M, D], heads side by side; variable scope `self`."""
-    if _is_native(sequences.layout, config, execution):
+    if _is_native(sequences.layout, sequences.positions, execution):
         return _native_attention(sequences, config, execution)
     with tf1.variable_scope("self"):
         query, key, value, projected = _projected(sequences, config, execution)

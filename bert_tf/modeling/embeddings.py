@@ -49,7 +49,7 @@ def embeddings(
             # A product with one-hot rows gives two rows a dense gradient without a scatter. A single row is every token's.
             several = config.type_vocab_size > 1
             rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments) if several else segments
-        if config.has_position_table:
+        if config.position_kind.has_table:
             places = _table("position_embeddings", config.max_position_embeddings, config)
             rows += tf.gather(places, positions)
         rows = layers.layer_norm(rows, config, execution)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from bert_tf.config import BUCKETED, DISENTANGLED, MEAN, BertConfig
+from bert_tf.config import MEAN, BertConfig
 from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.attention import mask_bias
@@ -85,14 +85,14 @@ def bert(
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
     make_layout = _make_layout(execution)
     layout = make_layout(input_mask)
-    computed = _computed(reads, config, execution)
-    queries = last_queries(computed, layout, input_mask, make_layout)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
-        bias = mask_bias(input_mask, layout, config, execution)
         with tf1.variable_scope("embeddings"):
             positions = of_model(config, layout, execution)
+        computed = _computed(reads, positions, config, execution)
+        queries = last_queries(computed, layout, input_mask, make_layout)
+        bias = mask_bias(input_mask, layout, positions, execution)
         with tf1.variable_scope("encoder"):
             rows, states = _layers(rows, bias, layout, queries, positions, config, execution)
         first = _mean(layout.unpack(rows), input_mask) if config.pooling == MEAN else queries.layout.first(rows)  # [B, D]
@@ -102,9 +102,9 @@ def bert(
         return encoded._replace(transform=functools.partial(_pool_again, config)) if config.output_transform else encoded
 
 
-def _computed(reads: Reads, config: BertConfig, execution: Execution) -> Reads:
+def _computed(reads: Reads, positions: Positions, config: BertConfig, execution: Execution) -> Reads:
     """The tokens that the last layer computes."""
-    relative = isinstance(reads, Places) and config.positions in (BUCKETED, DISENTANGLED)
+    relative = isinstance(reads, Places) and positions.adds_scores
     windowed = config.window_of_layer(config.num_hidden_layers - 1) > 0
     spares = execution.last_layer_cls_only and not (relative or windowed or config.pooling == MEAN)
     return reads if spares else Tokens.ALL

@@ -1,4 +1,4 @@
-"""How attention knows the places of tokens: a class for each kind of positions of a configuration.
+"""How attention knows the places of tokens: a class for each of `position_kinds.KINDS`.
 
 Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H; Q queries of each sequence: T, or only the first;
 S = 2 T - 1 distances of a query from a key, from -(T - 1) on; P positions of the model.
@@ -7,13 +7,14 @@ S = 2 T - 1 distances of a query from a key, from -(T - 1) on; P positions of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.config import ABSOLUTE, BUCKETED, DISENTANGLED, ROTARY, BertConfig
+from bert_tf import extension
+from bert_tf.config import BertConfig
 from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.execution import Execution
@@ -30,6 +31,9 @@ class Positions:
 
     adds_scores = False  # whether `scores` returns some: queries are then all tokens, or the first of each sequence
     terms = 1  # products of which a score is the sum
+
+    def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
+        """Makes what all layers share; `layout` is that of all tokens."""
 
     def turned(self, rows: tf.Tensor, queries: Selection | None, window: int) -> tf.Tensor:
         """Changes keys, or queries if a selection is given, [N, D], by their places, in a layer with this window."""
@@ -57,10 +61,11 @@ class Positions:
         raise NotImplementedError
 
 
-class _Rotary(Positions):
+class Rotary(Positions):
     """Turns pairs of elements of queries and keys by angles in proportion to their places (Su et al., 2021)."""
 
-    def __init__(self, config: BertConfig, layout: Layout) -> None:
+    def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
+        super().__init__(config, layout, execution)
         self._heads, places = config.num_attention_heads, tf.cast(layout.positions(), tf.float32)
         bases = {config.attention_window: config.window_rotary_base, 0: config.rotary_base}
         with tf1.name_scope("rotary"):
@@ -96,12 +101,13 @@ def turned(rows: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, heads: int) -> tf.Te
     return compute(rows)
 
 
-class _Bucketed(Positions):
+class Bucketed(Positions):
     """A number for each head and bucket of distances, the same in all layers (Raffel et al., 2020; Song et al., 2020)."""
 
     adds_scores = True
 
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
+        super().__init__(config, layout, execution)
         shape = [config.position_buckets, config.num_attention_heads]
         table = layers.read_weight("position_bias", shape, layers.initializer(config))
         with tf1.name_scope("distances"):
@@ -117,13 +123,14 @@ class _Bucketed(Positions):
         return self._scores if whole else self._scores[:, :, :1]
 
 
-class _Disentangled(Positions):
+class Disentangled(Positions):
     """Products of queries with the distances to keys, and of keys with those to queries (He et al., 2021)."""
 
     adds_scores = True
     terms = 3
 
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
+        super().__init__(config, layout, execution)
         span = config.relative_span
         table = layers.read_weight("relative_embeddings", [2 * span, config.hidden_size], layers.initializer(config))
         with tf1.variable_scope("relative"):
@@ -204,14 +211,7 @@ def t5_buckets(distances: Distances, buckets: int) -> Distances:
     return (np.where(distances < 0, half, 0) + np.where(single, np.abs(distances), np.minimum(joined, half - 1))).astype(np.int32)
 
 
-_KINDS: Mapping[str, Callable[[BertConfig, Layout, Execution], Positions]] = {
-    ABSOLUTE: lambda *_: Positions(),
-    ROTARY: lambda config, layout, _: _Rotary(config, layout),
-    BUCKETED: _Bucketed,
-    DISENTANGLED: _Disentangled,
-}
-
-
 def of_model(config: BertConfig, layout: Layout, execution: Execution) -> Positions:
     """Makes what all layers share, in the current variable scope; `layout` is that of all tokens."""
-    return _KINDS[config.positions](config, layout, execution)
+    made: Positions = extension.load(config.position_kind.graph)(config, layout, execution)
+    return made

@@ -11,10 +11,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bert_tf.config import ABSOLUTE, BUCKETED, DISENTANGLED, ROTARY, BertConfig
+from bert_tf.config import BertConfig
 from bert_tf.head_spec import Sizes
 from bert_tf.profiling.forecast.activations import (
     FLOAT,
@@ -98,22 +98,17 @@ def _shapes(config: BertConfig, head: _Shapes) -> dict[Part | None, _Shapes]:
     projection: _Shapes = [(e, d), (d,)] if config.projects_embeddings else []
     vectors = [*[(d,)] * 9, (i,)] if config.biases else [(d,)] * 2
     layer: _Shapes = [*[(d, d)] * 4, (d, 2 * i if config.gated else i), (i, d), *vectors]
-    tables = [(config.type_vocab_size, e), *([(config.max_position_embeddings, e)] if config.has_position_table else [])]
+    kind = config.position_kind
+    tables = [(config.type_vocab_size, e), *([(config.max_position_embeddings, e)] if kind.has_table else [])]
+    tables += kind.tables(config).values()
+    norms = [*[(e,)] * (1 + config.biases), *[(d,)] * (len(kind.norms) * (1 + config.biases))]
     return {
-        EMBEDDINGS: [*tables, *_RELATIVE[config.positions](config), *[(e,)] * (1 + config.biases), *projection],
+        EMBEDDINGS: [*tables, *norms, *projection],
         **{number: layer if number < config.weighted_layers else [] for number in range(config.num_hidden_layers)},
         0: layer[:-1] if config.norm_first else layer,  # it has one LayerNorm
         POOLER: [(d, d), *[(d,)] * (config.biases + config.output_transform)],
         None: [*head, *([(d,)] if config.norm_first else [])],
     }
-
-
-_RELATIVE: Mapping[str, Callable[[BertConfig], _Shapes]] = {
-    ABSOLUTE: lambda _: [],
-    ROTARY: lambda _: [],
-    BUCKETED: lambda config: [(config.position_buckets, config.num_attention_heads)],
-    DISENTANGLED: lambda config: [(2 * config.relative_span, config.hidden_size), *[(config.hidden_size,)] * 2],
-}
 
 
 def _matrix_sizes(shapes: _Shapes) -> list[int]:
