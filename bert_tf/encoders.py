@@ -96,7 +96,13 @@ def _of_deberta(values: Values) -> Values:
     """The kinds of relative attention are a list, or names between bars; -1 stands for what is not given."""
     if "positions" in values:  # already read
         return values
-    values = {"relative_attention": False, "position_biased_input": True, "share_att_key": False, "norm_rel_ebd": "none", **values}
+    values = {
+        "relative_attention": False,
+        "position_biased_input": True,
+        "share_att_key": False,
+        "norm_rel_ebd": "none",
+        **values,
+    }
     kinds = values.get("pos_att_type") or []
     kinds = kinds.lower().split("|") if isinstance(kinds, str) else kinds
     values["pos_att_type"] = sorted((str(kind).strip() for kind in kinds), reverse=True) if isinstance(kinds, list) else kinds

@@ -16,7 +16,7 @@ PEERS = BENCHMARKS / "peers"  # scripts that run in other environments, without 
 # Rooms from the bottom up. A room imports from rows above it in this table; rooms of one row do not see each other.
 # Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
 LAYERS = (
-    ("errors", "versions"),
+    ("errors", "position_kinds", "versions"),
     ("encoders", "extension", "extras"),
     ("io",),
     ("config", "fields", "head_spec", "home", "host", "run_layout", "seeds", "settings"),

@@ -80,7 +80,8 @@ ACTIVATIONS_KNOWN = "gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
         (
             "model_type",
             "gpt2",
-            "model_type is 'gpt2', only bert, electra, distilbert, roberta, xlm-roberta, camembert, albert, mpnet, deberta-v2, modernbert can be loaded",
+            "model_type is 'gpt2', only bert, electra, distilbert, roberta, xlm-roberta, camembert, albert, mpnet, deberta-v2,"
+            " modernbert can be loaded",
         ),
         ("vocab_size", 0, "vocab_size is 0, expected at least 1"),
         ("num_hidden_layers", 10**9, "num_hidden_layers is too large, expected at most 1000"),

@@ -21,6 +21,7 @@ EXTENDED = {
     "tasks/families.py": {"register"},
     "tasks/rows_task.py": {"RowsTask"},
     "modeling/heads/base.py": {"Head"},
+    "modeling/positions.py": {"Positions", "scores"},
     "modeling/heads/registry.py": {"register"},
 }
 SECTION = re.compile(r"^\s*(Args|Returns|Yields|Raises|Attributes):$", re.MULTILINE)

@@ -49,9 +49,7 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / WEIGHTS_NAME).is_file()
 
 
-def read_weights(
-    path: str | os.PathLike[str], config: BertConfig, *, architecture: str = ""
-) -> dict[str, npt.NDArray[Any]]:
+def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architecture: str = "") -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder, with or without its prefix, and the head of a task or of pre-training, from a safetensors file.
 
     `architecture` is the class of transformers, if it is known: some encoders give several heads one name.
@@ -173,7 +171,11 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
 def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Iterator[NamePair]:
     """Names of the heads that a file has, a task's only with both of its variables."""
     row = ENCODERS[config.model_type]
-    words = PRETRAINING if row.masked_words is None else [NamePair(*pair, pair[0].endswith("kernel")) for pair in row.masked_words.items()]
+    words = (
+        PRETRAINING
+        if row.masked_words is None
+        else [NamePair(*pair, pair[0].endswith("kernel")) for pair in row.masked_words.items()]
+    )
     if row.masked_words is None or set(row.masked_words.values()) <= set(names):
         yield from (pair for pair in words if pair.huggingface in names)
     of_sentences = {name: theirs.replace("classifier", row.classifier) for name, theirs in CLASSIFIER.items()}

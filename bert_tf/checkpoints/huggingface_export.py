@@ -92,15 +92,12 @@ def of_encoder(architecture: Architecture, config: BertConfig) -> Architecture:
     if is_sequence:
         weights = {name: theirs.replace("classifier", row.classifier) for name, theirs in weights.items()}
     has_head = is_choice or is_sequence or (config.output_transform and bool(weights))
-    named = {
-        "name": architecture.name.replace("Bert", row.classes, 1),
-        "prefix": row.prefix if architecture.prefix else "",
-        "weights": weights,
-    }
+    name, prefix = architecture.name.replace("Bert", row.classes, 1), row.prefix if architecture.prefix else ""
+    of_row = dataclasses.replace(architecture, name=name, prefix=prefix, weights=weights)
     if row.base_pooler:
-        return dataclasses.replace(architecture, **named)
+        return of_row
     pooler = row.choice_pooler if is_choice and row.choice_pooler else row.pooler
-    return dataclasses.replace(architecture, **named, has_pooler=has_head, pooler=pooler)
+    return dataclasses.replace(of_row, has_pooler=has_head, pooler=pooler)
 
 
 MASKED_WORDS = Architecture("BertForMaskedLM", has_pooler=False, pipeline="fill-mask")

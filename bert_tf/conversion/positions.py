@@ -40,9 +40,14 @@ class PositionNodes:
         graph = self._graph
         places = graph.add("Range", graph.constant(0), graph.add("Squeeze", self._tokens), graph.constant(1))  # [T]
         far = graph.add(
-            "Abs", graph.add("Sub", graph.add("Unsqueeze", places, graph.constant([1])), graph.add("Unsqueeze", places, graph.constant([0])))
+            "Abs",
+            graph.add(
+                "Sub", graph.add("Unsqueeze", places, graph.constant([1])), graph.add("Unsqueeze", places, graph.constant([0]))
+            ),
         )
-        outside = graph.add("Where", graph.add("Greater", far, graph.constant(window // 2)), graph.number(_MASKED), graph.number(0.0))
+        outside = graph.add(
+            "Where", graph.add("Greater", far, graph.constant(window // 2)), graph.number(_MASKED), graph.number(0.0)
+        )
         return graph.add("Add", bias, outside)
 
     def scores(self, query: str, key: str, scope: str) -> str | None:
@@ -103,7 +108,9 @@ class Bucketed(PositionNodes):
         super().__init__(graph, config)
         distances = np.arange(-config.max_position_embeddings + 1, config.max_position_embeddings, dtype=np.int32)
         buckets = positions.t5_buckets(distances, config.position_buckets)[::-1]  # of keys from a query
-        numbers = graph.add("Gather", graph.weight("bert/embeddings/position_bias", transposed=True), self._of_length(buckets), axis=1)
+        numbers = graph.add(
+            "Gather", graph.weight("bert/embeddings/position_bias", transposed=True), self._of_length(buckets), axis=1
+        )
         rows = graph.add("Unsqueeze", numbers, graph.constant([0, 2]))  # [1, H, 1, S]
         shape = graph.add("Concat", graph.constant([1, 1]), self._tokens, graph.constant([1]), axis=0)
         self._scores = self._aligned(graph.add("Expand", rows, shape))
@@ -121,7 +128,9 @@ class Disentangled(PositionNodes):
         span = config.relative_span
         distances = np.arange(-config.max_position_embeddings + 1, config.max_position_embeddings, dtype=np.int32)
         rows = np.clip(positions.log_buckets(distances, config.position_buckets, config.farthest) + span, 0, 2 * span - 1)
-        table = graph.layer_norm(graph.weight("bert/embeddings/relative_embeddings"), "bert/embeddings/relative", config.layer_norm_eps)
+        table = graph.layer_norm(
+            graph.weight("bert/embeddings/relative_embeddings"), "bert/embeddings/relative", config.layer_norm_eps
+        )
         self._vectors = graph.add("Gather", table, self._of_length(rows))  # [S, D]
 
     def scores(self, query: str, key: str, scope: str) -> str:

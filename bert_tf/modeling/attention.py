@@ -133,31 +133,27 @@ def _within_windows(
 ) -> tf.Tensor:
     """Attention of all tokens to those at most half a window away: rows [N, D] to [N, D].
 
-    In blocks of half a window, each of which sees itself and its neighbours: costs are in proportion to the length.
+    In C blocks of half a window, W, each of which sees itself and its neighbours: costs are in proportion to the length.
     """
     layout, heads, half = sequences.layout, config.num_attention_heads, sequences.window // 2
     query, key, value = (layout.split_heads(rows, heads) for rows in (query, key, value))  # [B, H, T, K]
-    tokens = tf.shape(query)[2]
-    blocks = -(-tokens // half)
-    bias = sequences.bias[:, :, 0]  # [B, 1, T]
+    batch, _, tokens, _ = tf.unstack(tf.shape(query))
+    size, blocks = query.shape[-1], -(-tokens // half)
     behind = blocks * half - tokens
 
-    def neighbours(values: tf.Tensor, padding: float) -> tf.Tensor:
-        """[B, H, T, ...] to [B, H, blocks, 3 half, ...]."""
-        ends = [[0, 0], [0, 0], [half, behind + half], *([[0, 0]] * (values.shape.rank - 3))]
-        padded = tf.pad(values, ends, constant_values=tf.cast(padding, values.dtype))
-        rest = [values.shape[-1]] if values.shape.rank == 4 else []
-        split = tf.reshape(padded, [*tf.unstack(tf.shape(values)[:2]), blocks + 2, half, *rest])
+    def near(rows: tf.Tensor) -> tf.Tensor:
+        """[B, H, T, K] to [B, H, C, 3 W, K]."""
+        padded = tf.pad(rows, [[0, 0], [0, 0], [half, behind + half], [0, 0]])
+        split = tf.reshape(padded, [batch, -1, blocks + 2, half, rows.shape[-1]])
         return tf.concat([split[:, :, :-2], split[:, :, 1:-1], split[:, :, 2:]], axis=3)
 
-    split = tf.reshape(tf.pad(query, [[0, 0], [0, 0], [0, behind], [0, 0]]), [*tf.unstack(tf.shape(query)[:2]), blocks, half, query.shape[-1]])
-    near = tf.range(3 * half)[None] - half - tf.range(half)[:, None]  # [half, 3 half]: of a key, from a query
-    outside = tf.where(tf.abs(near) <= half, 0.0, _MASKED)
-    hidden = neighbours(bias, _MASKED)[:, :, :, None] + outside  # [B, 1, blocks, half, 3 half]
-    shape = tf.concat([tf.shape(split)[:4], [3 * half]], axis=0)
+    split = tf.reshape(tf.pad(query, [[0, 0], [0, 0], [0, behind], [0, 0]]), [batch, heads, blocks, half, size])
+    distances = tf.range(3 * half)[None] - half - tf.range(half)[:, None]  # [W, 3 W], of a key from a query
+    outside = tf.where(tf.abs(distances) <= half, 0.0, _MASKED)
+    real = near(sequences.bias[:, :, 0, :, None] - _MASKED)[..., 0]  # [B, 1, C, 3 W], 0 outside the sequence
+    hidden = (real + _MASKED)[:, :, :, None] + outside  # [B, 1, C, W, 3 W]
+    shape = tf.stack([batch, heads, blocks, half, 3 * half])
     kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)
     attend = custom_gradients.attend if execution.custom_gradients else _attend
-    context = attend(split, neighbours(key, 0.0), neighbours(value, 0.0), hidden, kept)  # [B, H, blocks, half, K]
-    joined = tf.reshape(context, tf.concat([tf.shape(query)[:2], [blocks * half, query.shape[-1]]], axis=0))[:, :, :tokens]
-    joined.set_shape([None, heads, None, query.shape[-1]])
-    return layout.join_heads(joined)
+    context = attend(split, near(key), near(value), hidden, kept)  # [B, H, C, W, K]
+    return layout.join_heads(tf.ensure_shape(tf.reshape(context, [batch, heads, -1, size])[:, :, :tokens], query.shape))

@@ -78,9 +78,9 @@ def attend(
 ) -> tf.Tensor:
     """Attention: query (scaled by 1 / sqrt(K)) [B, H, Q, K], key and value [B, H, T, K] to [B, H, Q, K].
 
-    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `kept` [B, H, Q, T] are dropout's factors, or None; `added` [B or 1, H, Q, T]
-    is added to the scores. The gradient needs the product of weights and their gradient summed over keys, which equals the
-    product of the result and its gradient summed over K (Dao et al., 2022).
+    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `kept` [B, H, Q, T] are dropout's factors, or None; `added` [B, H, Q, T],
+    or 1 along some axes, is added to the scores. The gradient needs the product of weights and their gradient summed over
+    keys, which equals the product of the result and its gradient summed over K (Dao et al., 2022).
     """
 
     @with_gradient
@@ -108,5 +108,6 @@ def attend(
 
 
 def _like(gradient: tf.Tensor, added: tf.Tensor) -> tf.Tensor:
-    """The gradient [B, H, Q, T] of what was added to all sequences, or to each."""
-    return tf.reduce_sum(gradient, axis=0, keepdims=True) if added.shape[0] == 1 else gradient
+    """The gradient [B, H, Q, T] of what was added, which may be the same along some axes."""
+    same = [axis for axis, size in enumerate(added.shape) if size == 1]
+    return tf.reduce_sum(gradient, axis=same, keepdims=True) if same else gradient

@@ -1,7 +1,7 @@
 """How attention knows the places of tokens: a class for each of `position_kinds.KINDS`.
 
-Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H; Q queries of each sequence: T, or only the first;
-S = 2 T - 1 distances of a query from a key, from -(T - 1) on; P positions of the model.
+Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H; Q queries of each sequence: T, or the first
+alone; S = 2 T - 1 distances of a query from a key, from -(T - 1) on; P positions of the model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Positions:
         return None
 
     def scores(self, query: tf.Tensor, key: tf.Tensor, projected: Sequence[tf.Tensor], *, whole: bool) -> tf.Tensor:
-        """Returns what is added to the scores, [B or 1, H, Q, T].
+        """Returns what is added to the scores, [B, H, Q, T], or 1 along some axes.
 
         Args:
           query: [B, H, Q, K], scaled.
@@ -167,9 +167,23 @@ def aligned(rows: tf.Tensor) -> tf.Tensor:
     shape = tf.shape(rows)
     leading, tokens = shape[:-2], shape[-2]
     length = tf.maximum(2 * tokens - 2, 1)  # from row to row
-    flat = tf.reshape(rows, tf.concat([leading, [tokens * (2 * tokens - 1)]], axis=0))
-    wanted = flat[..., tokens - 1 : tokens - 1 + tokens * length]
-    return tf.reshape(wanted, tf.concat([leading, [tokens, length]], axis=0))[..., :tokens]
+    still = [[0, 0]] * (len(rows.shape) - 2)
+
+    @with_gradient
+    def move(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        flat = tf.reshape(rows, tf.concat([leading, [-1]], axis=0))
+        wanted = flat[..., tokens - 1 : tokens - 1 + tokens * length]
+        moved = tf.reshape(wanted, tf.concat([leading, [tokens, length]], axis=0))[..., :tokens]
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:  # by padding: that of a slice makes zeros and indices first
+            wide = tf.pad(upstream, [*still, [0, 0], [0, length - tokens]])
+            flat = tf.reshape(wide, tf.concat([leading, [-1]], axis=0))
+            behind = tokens * (2 * tokens - 1) - (tokens - 1) - tokens * length
+            return tf.reshape(tf.pad(flat, [*still, [tokens - 1, behind]]), shape)
+
+        return moved, gradient
+
+    return move(rows)
 
 
 def _distances(config: BertConfig) -> Distances:
@@ -208,7 +222,9 @@ def t5_buckets(distances: Distances, buckets: int) -> Distances:
     far = np.maximum(np.abs(distances), exact).astype(np.float32) / np.float32(exact)
     joined = exact + (np.log(far) / np.float32(math.log(_FARTHEST / exact)) * np.float32(half - exact)).astype(np.int32)
     single = np.abs(distances) < exact
-    return (np.where(distances < 0, half, 0) + np.where(single, np.abs(distances), np.minimum(joined, half - 1))).astype(np.int32)
+    return (np.where(distances < 0, half, 0) + np.where(single, np.abs(distances), np.minimum(joined, half - 1))).astype(
+        np.int32
+    )
 
 
 def of_model(config: BertConfig, layout: Layout, execution: Execution) -> Positions:

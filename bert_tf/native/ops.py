@@ -113,7 +113,14 @@ def attention(
     mask = tf.zeros([0, 0, 0, 0], tf.uint8) if mask is None else mask
     query_starts, key_starts = starts
     found = _library().bert_tf_attention(
-        **given, hidden=hidden, query_starts=query_starts, key_starts=key_starts, kept=mask, heads=heads, scale=scale, window=window
+        **given,
+        hidden=hidden,
+        query_starts=query_starts,
+        key_starts=key_starts,
+        kept=mask,
+        heads=heads,
+        scale=scale,
+        window=window,
     )
     return found.context
 

@@ -99,9 +99,9 @@ def _shapes(config: BertConfig, head: _Shapes) -> dict[Part | None, _Shapes]:
     vectors = [*[(d,)] * 9, (i,)] if config.biases else [(d,)] * 2
     layer: _Shapes = [*[(d, d)] * 4, (d, 2 * i if config.gated else i), (i, d), *vectors]
     kind = config.position_kind
-    tables = [(config.type_vocab_size, e), *([(config.max_position_embeddings, e)] if kind.has_table else [])]
-    tables += kind.tables(config).values()
-    norms = [*[(e,)] * (1 + config.biases), *[(d,)] * (len(kind.norms) * (1 + config.biases))]
+    of_positions: _Shapes = [*([(config.max_position_embeddings, e)] if kind.has_table else []), *kind.tables(config).values()]
+    tables: _Shapes = [(config.type_vocab_size, e), *of_positions]
+    norms: _Shapes = [*[(e,)] * (1 + config.biases), *[(d,)] * (len(kind.norms) * (1 + config.biases))]
     return {
         EMBEDDINGS: [*tables, *norms, *projection],
         **{number: layer if number < config.weighted_layers else [] for number in range(config.num_hidden_layers)},
