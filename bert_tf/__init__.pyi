@@ -10,6 +10,11 @@ from bert_tf.extensions.average.command import average_checkpoints as average_ch
 from bert_tf.extensions.calibrate.command import calibrate as calibrate
 from bert_tf.extensions.calibrate.fit import Calibrated as Calibrated
 from bert_tf.extensions.card.command import write_card as write_card
+from bert_tf.extensions.checkpoint.diff import diff_checkpoints as diff_checkpoints
+from bert_tf.extensions.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint
+from bert_tf.extensions.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
+from bert_tf.extensions.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
+from bert_tf.extensions.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
 from bert_tf.extensions.cluster.frames import evaluate_frame as evaluate_frame
 from bert_tf.extensions.cluster.frames import predict_frame as predict_frame
 from bert_tf.extensions.distill.command import distill as distill
@@ -44,11 +49,6 @@ from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabular
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
-from bert_tf.operations.checkpoint.diff import diff_checkpoints as diff_checkpoints
-from bert_tf.operations.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint
-from bert_tf.operations.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
-from bert_tf.operations.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
-from bert_tf.operations.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
 from bert_tf.operations.data.check import check_data as check_data
 from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices

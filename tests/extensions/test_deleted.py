@@ -61,12 +61,27 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "command"), [("series", "reproduce gtx1060"), ("pretrain", "vocabulary show x"), ("pretrain", "vocabulary --help")]
+    ("name", "command"),
+    [
+        ("series", "reproduce gtx1060"),
+        ("pretrain", "vocabulary show x"),
+        ("pretrain", "vocabulary --help"),
+        ("checkpoint", "vocabulary extend --output=x --from=x"),
+    ],
 )
 def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     done = copies.run(copied(tmp_path, name), *command.split())
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert f"error: {command.split()[0]} needs the extension {name}" in done.stderr
+    said = command if name == "checkpoint" else command.split()[0]
+    assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
+
+
+def test_an_action_of_a_missing_command_is_one_line(tmp_path):
+    done = copies.run(copied(tmp_path, "checkpoint"), "checkpoint", "average", "x", "--output=y")
+    assert (done.returncode, done.stderr.partition(",")[0]) == (
+        2,
+        "error: checkpoint average: the command checkpoint is missing",
+    )
 
 
 def test_without_cluster_there_is_no_beam(tmp_path):

@@ -15,8 +15,8 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError
 from tests import huggingface
 from tests.batch.runs import changed, write_run
-from tests.operations import evaluated_run
-from tests.operations.evaluated_run import assert_refused, files
+from tests.extensions import evaluated_run
+from tests.extensions.evaluated_run import assert_refused, files
 from tests.tiny import held
 
 
@@ -144,7 +144,7 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(run
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bert_tf.operations.checkpoint.models.note", interrupted)  # all else is written by then
+    monkeypatch.setattr("bert_tf.extensions.checkpoint.models.note", interrupted)  # all else is written by then
     with pytest.raises(KeyboardInterrupt):
         ACTIONS[action](run, output=tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import statistics
-from bert_tf.checkpoints.statistics import Distance
+from bert_tf.extensions.checkpoint import statistics
+from bert_tf.extensions.checkpoint.statistics import Distance
 
 
 def test_by_hand():

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import other_names
 from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
+from bert_tf.extensions.checkpoint import renaming
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
@@ -23,7 +23,7 @@ from bert_tf.settings import read, same, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.checkpoints.tensors import Tensors
-    from bert_tf.operations.checkpoint.models import PublishedModel
+    from bert_tf.extensions.checkpoint.models import PublishedModel
 
 LAYOUTS = TF1, TF2, HF = ("tf1", "tf2-names", "hf")
 _ARROW = "=>"
@@ -91,7 +91,7 @@ def strip_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wri
 
 
 def strip(settings: StripSettings) -> Written:
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     found = models.opened_by_name(settings.checkpoint)
     kept = {entry: entry for entry in found.entries if not is_training_only(entry)}
@@ -105,7 +105,7 @@ def strip(settings: StripSettings) -> Written:
 def _write(settings: Any, action: str, found: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
     """Writes the named entries under their new names."""
     from bert_tf.checkpoints import values
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     with models.folder(settings.output, overwrite=settings.overwrite) as folder:
         entries = {name: found.read(name) for name in names}
@@ -131,7 +131,7 @@ def rename_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Wr
 
 def rename(settings: RenameSettings) -> Written:
     """Renames entries, or only lists the changes; BertError if two entries get one name."""
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     found, rules = models.opened_by_name(settings.checkpoint), _rules(settings.map)
     names = {entry: _renamed(entry, rules) for entry in found.entries}
@@ -198,7 +198,7 @@ def convert_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> W
 
 
 def convert(settings: ConvertSettings) -> Written:
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     found = models.opened(settings.checkpoint)
     model = models.PublishedModel(found, settings.bert_config_file, settings.vocab_file)
@@ -213,7 +213,7 @@ def convert(settings: ConvertSettings) -> Written:
 
 
 def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     models.write_model(folder, model.entries, beside=model.found.folder)
     if model.config_file is not None:
@@ -223,10 +223,10 @@ def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
 
 def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.checkpoints.tensors import STEP
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     config = model.config
-    renamed = other_names.model_garden(config.num_hidden_layers, config.num_attention_heads)
+    renamed = renaming.model_garden(config.num_hidden_layers, config.num_attention_heads)
     names = {name: renamed[name].name for name in model.entries if name in renamed}
     entries = {new: renamed[name].there(model.entries[name]) for name, new in names.items()}
     if STEP in model.entries:

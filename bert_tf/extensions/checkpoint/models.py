@@ -22,6 +22,7 @@ from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlo
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import kept, run_folder
+from bert_tf.extensions.checkpoint import renaming
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
@@ -72,7 +73,7 @@ class PublishedModel:
         self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
         self.vocabulary_file = self._file("vocab_file", vocabulary_file, run_layout.VOCABULARY, run_layout.TOKENIZER)
         numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
-        published = other_names.published(numbers)
+        published = renaming.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
         _refuse_ambiguous(found, {key: name for key, (name, _) in published.items()}, self.keys)
         if not any(name.startswith("bert/") for name in self.keys):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bert_tf.checkpoints import other_names, statistics
 from bert_tf.checkpoints.names import group_of, group_order
-from bert_tf.checkpoints.other_names import Change
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.checkpoints.statistics import Distance
+from bert_tf.extensions.checkpoint import renaming, statistics
+from bert_tf.extensions.checkpoint.inspect import FORMAT, JSON
+from bert_tf.extensions.checkpoint.renaming import Change
+from bert_tf.extensions.checkpoint.statistics import Distance
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
-from bert_tf.operations.checkpoint.inspect import FORMAT, JSON
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
 
@@ -71,7 +71,7 @@ def _published(found: Tensors) -> dict[str, tuple[str, Change]]:
     keys = [name for name, entry in found.entries.items() if entry.bytes]
     if found.layout != HUGGINGFACE and any(name.startswith("bert/") for name in keys):
         return {name: (name, np.asarray) for name in keys}
-    return {name: (key, change) for key, (name, change) in other_names.published(keys).items()}
+    return {name: (key, change) for key, (name, change) in renaming.published(keys).items()}
 
 
 @takes(DiffSettings)
@@ -91,7 +91,7 @@ def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **set
 
 def diff(settings: DiffSettings) -> Difference:
     """Compares two checkpoints of any layout, holding one tensor of each at a time."""
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     a, b = (models.opened(name) for name in (settings.a, settings.b))
     in_a, in_b = _published(a), _published(b)

@@ -1,6 +1,6 @@
 """Checkpoints: inspected, compared, rewritten."""
 
-from bert_tf.operations.checkpoint import diff, inspect, rewrite
+from bert_tf.extensions.checkpoint import diff, inspect, rewrite
 from bert_tf.operations.command import Actions
 
 COMMAND = Actions(

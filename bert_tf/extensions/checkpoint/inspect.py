@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.checkpoints import statistics
 from bert_tf.checkpoints.names import group_of, group_order
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.checkpoints.statistics import Statistics
+from bert_tf.extensions.checkpoint import statistics
+from bert_tf.extensions.checkpoint.statistics import Statistics
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
@@ -96,7 +96,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
 
 def inspect(settings: InspectSettings) -> Inspected:
     from bert_tf.checkpoints import tensors
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     found = models.opened(settings.checkpoint)
     variables = tuple(_variable(found, name) for name in found.entries)
