@@ -17,6 +17,8 @@ from bert_tf.extensions.checkpoint.rewrite import rename_checkpoint as rename_ch
 from bert_tf.extensions.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
 from bert_tf.extensions.cluster.frames import evaluate_frame as evaluate_frame
 from bert_tf.extensions.cluster.frames import predict_frame as predict_frame
+from bert_tf.extensions.data.check import check_data as check_data
+from bert_tf.extensions.data.fetch import fetch_data as fetch_data
 from bert_tf.extensions.distill.command import distill as distill
 from bert_tf.extensions.explain.command import explain as explain
 from bert_tf.extensions.explain.explanation import Explanation as Explanation
@@ -49,8 +51,6 @@ from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabular
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
-from bert_tf.operations.data.check import check_data as check_data
-from bert_tf.operations.data.fetch import fetch_data as fetch_data
 from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate

@@ -29,7 +29,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
     },
     "Data and machine": {
-        "data": "downloads published data sets; checks your own data",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
         "memory": "forecasts the memory of training (memory plan)",
     },

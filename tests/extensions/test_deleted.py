@@ -76,12 +76,12 @@ def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
 
 
-def test_an_action_of_a_missing_command_is_one_line(tmp_path):
-    done = copies.run(copied(tmp_path, "checkpoint"), "checkpoint", "average", "x", "--output=y")
-    assert (done.returncode, done.stderr.partition(",")[0]) == (
-        2,
-        "error: checkpoint average: the command checkpoint is missing",
-    )
+@pytest.mark.parametrize("action", ["checkpoint average", "data audit"])
+def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
+    command = action.partition(" ")[0]
+    done = copies.run(copied(tmp_path, command), *action.split(), "x", "--output=y")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith(f"error: {action}: the command {command} is missing")
 
 
 def test_without_cluster_there_is_no_beam(tmp_path):

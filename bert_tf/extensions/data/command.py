@@ -1,7 +1,7 @@
 """Downloads published data sets; checks any data."""
 
+from bert_tf.extensions.data import check, fetch
 from bert_tf.operations.command import Actions
-from bert_tf.operations.data import check, fetch
 
 COMMAND = Actions(
     "Downloads published data sets, checks data (docs/tasks.md).",

@@ -9,11 +9,11 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints import default as default_checkpoint
 from bert_tf.checkpoints import huggingface
-from bert_tf.operations.data import check
+from bert_tf.extensions.data import check
 from tests.profiling.excerpt import TRACE
 from tests.report import example
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)

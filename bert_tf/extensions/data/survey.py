@@ -14,7 +14,6 @@ import numpy as np
 
 from bert_tf.tasks.base import Example
 
-MANY_TRUNCATED = 0.2  # share of rows from which a limit is hardly meant
 LIMITS = (64, 128, 256, 512)  # usual training lengths
 
 # Controls of Latin-1 where Windows has quotes, the replacement character, and UTF-8 read as Windows-1252.

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 import bert_tf
-from bert_tf.operations.data import fetch
-from bert_tf.tasks import mrpc
+from bert_tf.extensions.data import fetch, mrpc
 from bert_tf.tasks.glue import TASKS
-from tests.tasks.test_glue import MRPC_HEADER, MRPC_TEST, MRPC_TRAIN
+from tests.extensions.data.test_mrpc import MRPC_HEADER, MRPC_TEST, MRPC_TRAIN
 
 COLA = {"train.tsv": b"own\t1\t\tOne.\n", "dev.tsv": b"own\t0\t*\tTwo the.\n", "test.tsv": b"index\tsentence\n0\tThree.\n"}
 COLA_ZIP = "glue/data/CoLA.zip"

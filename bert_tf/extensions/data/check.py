@@ -15,6 +15,8 @@ import numpy as np
 
 from bert_tf import home, tasks
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
+from bert_tf.extensions.data.survey import LIMITS, Survey, survey
+from bert_tf.features.columns import MANY_TRUNCATED
 from bert_tf.fields import ROW
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.io import files
@@ -27,7 +29,6 @@ from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
 from bert_tf.tasks.settings import PATHS, TaskSettings
-from bert_tf.tasks.survey import LIMITS, MANY_TRUNCATED, Survey, survey
 from bert_tf.tokenization import casing, library
 
 _BAR = 40  # characters of a full bar

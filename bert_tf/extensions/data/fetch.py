@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 from bert_tf import home
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.data import mrpc
 from bert_tf.io import atomic, files, progress
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import read, setting
-from bert_tf.tasks import mrpc
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, folder_name
 
