@@ -25,6 +25,7 @@ from bert_tf.extensions.explain.explanation import Explanation as Explanation
 from bert_tf.extensions.fill_mask.command import fill_mask as fill_mask
 from bert_tf.extensions.fill_mask.command import word_filler as word_filler
 from bert_tf.extensions.fill_mask.filler import WordFiller as WordFiller
+from bert_tf.extensions.memory_plan.command import memory_plan as memory_plan
 from bert_tf.extensions.memory_trace.command import memory_diff as memory_diff
 from bert_tf.extensions.memory_trace.command import memory_peak as memory_peak
 from bert_tf.extensions.memory_trace.command import memory_report as memory_report
@@ -55,7 +56,6 @@ from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
-from bert_tf.operations.memory.plan import memory_plan as memory_plan
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.report import Page as Page
 from bert_tf.operations.report import write_report as write_report

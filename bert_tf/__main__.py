@@ -30,7 +30,6 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
     },
     "Data and machine": {
         "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
-        "memory": "forecasts the memory of training (memory plan)",
     },
     "Look at runs": {
         "report": "writes the HTML report of a run, or of several side by side",

@@ -95,6 +95,7 @@ class Extension:
     decides: bool = False  # its part fits the decision rule of the model; left out for folds and held-out rows
     times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # parts of it: name, part before it
     drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
+    remedies: str = ""  # module:name of a function of a forecast `Step` and bytes to the flags that make it fit, in words
     # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
     of_tasks: type = Settings  # dataclass of their settings, in `TaskSettings.extensions` by the extension's name
@@ -164,7 +165,12 @@ def refuse_broken() -> None:
 
 
 def commands() -> dict[str, NewCommand]:
-    return {name: command for one in found().values() for name, command in one.commands.items()}
+    """Commands and actions by name. Several of ours may declare the command whose actions they are; the first counts."""
+    every: dict[str, NewCommand] = {}
+    for one in found().values():
+        for name, command in one.commands.items():
+            every.setdefault(name, command)
+    return every
 
 
 def pipelines() -> dict[str, str]:

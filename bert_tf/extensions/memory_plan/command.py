@@ -8,22 +8,25 @@ from typing import Any
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
+from bert_tf.extensions.memory_plan import levers, search
+from bert_tf.extensions.memory_plan.levers import Bought
+from bert_tf.extensions.memory_plan.search import Combination
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.io import documents
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
-from bert_tf.operations.command import Call, Command
+from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.optimization import parts
-from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.compute_options import ComputeOptions, Step
-from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
-from bert_tf.profiling.forecast.search import Combination
+from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, read, same, setting
 from bert_tf.tasks.registry import get_task
 from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
+_LENGTHS = (64, 128, 256, 320, 384, 512)
 _PARTS = ("weights", "slots", "gradients", "activations", "workspace")
 _PLACES = 20  # default masked words per sequence in `pretrain`
 
@@ -96,14 +99,14 @@ def memory_plan(**settings: Any) -> Plan:
 def make_plan(settings: PlanSettings) -> Plan:
     step, memory = _step(settings), settings.gpu_memory_mb * MEBIBYTE
     fits = fitting.fits(step, memory)
-    lengths = [length for length in fitting.LENGTHS if length <= step.config.max_position_embeddings]
+    lengths = [length for length in _LENGTHS if length <= step.config.max_position_embeddings]
     return Plan(
         step,
         memory,
         forecast(*step),
         fits,
         {length: fitting.largest_batch(step._replace(tokens=length), memory) for length in lengths},
-        fitting.bought(step, memory),
+        levers.bought(step, memory),
         [] if fits else search.cheapest(step, memory),
     )
 
@@ -231,7 +234,8 @@ def _print(call: Call) -> int:
     return 0 if plan.fits else 1
 
 
-COMMAND = Command(
+MEMORY = Actions("Shows or forecasts what uses the memory of a training step (docs/memory.md).", {})  # what extensions add
+PLAN = Command(
     "forecasts whether training fits; exit status 0 if it fits, 1 if not",
     PlanSettings,
     _print,

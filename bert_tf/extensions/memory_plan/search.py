@@ -11,15 +11,20 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from bert_tf.config import BertConfig
+from bert_tf.extensions.memory_plan import levers
 from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.activations import FLOAT
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, Step
-from bert_tf.profiling.forecast.fitting import fits, slowdown
+from bert_tf.profiling.forecast.fitting import fits
 from bert_tf.profiling.forecast.step_peak import forecast
 
 _LAYOUT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam")  # faster and smaller, and the same result
 _LENGTHS_APART = 32
 _SHARES = 32  # steps from the mildest changes to the harshest
+# Assumed cost of each part of a batch after the first: gradients are summed, and small batches use a device less well.
+# A GPU that small parts leave idle loses more.
+_PER_PART = 0.01
 
 
 class Combination(NamedTuple):
@@ -38,6 +43,11 @@ _Levels = Sequence[tuple[str, Callable[[Step], Step]]]
 def cheapest(asked: Step, memory: int) -> list[Combination]:
     """Returns combinations that fit into `memory` bytes, the cheapest first; each needs all of its flags."""
     return _exact(asked, memory) or _changed(asked, memory) or _hosted(asked, memory)
+
+
+def remedies(asked: Step, memory: int) -> list[str]:
+    """Flags of each of these combinations, and their effects on the result."""
+    return [" ".join(one.flags) + (f" ({'; '.join(one.changes)})" if one.changes else "") for one in cheapest(asked, memory)]
 
 
 def _exact(asked: Step, memory: int) -> list[Combination]:
@@ -67,7 +77,7 @@ def _hosted(asked: Step, memory: int) -> list[Combination]:
     if asked.options.host_embeddings or asked.options.replicas > 1:
         return []
     found = cheapest(asked.having(host_embeddings=True), memory)
-    return [combination._replace(flags=(fitting.HOSTED, *combination.flags)) for combination in found]
+    return [combination._replace(flags=(levers.HOSTED, *combination.flags)) for combination in found]
 
 
 def _exact_for(step: Step, asked: Step, memory: int) -> Iterator[Combination]:
@@ -158,7 +168,7 @@ def _frozen(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
     for count in range(asked.config.num_hidden_layers + 1):
         parts = before | {EMBEDDINGS, *range(count)}
         if parts != before:
-            yield f"--freeze={fitting.written(parts)}", functools.partial(Step.having, frozen=parts)
+            yield f"--freeze={levers.written(parts)}", functools.partial(Step.having, frozen=parts)
 
 
 def _lengths(asked: Step) -> Iterator[tuple[str, Callable[[Step], Step]]]:
@@ -183,3 +193,25 @@ def _kinds(combination: Combination) -> frozenset[str]:
 
 def _cost(combination: Combination) -> tuple[float, int]:
     return combination.slowdown, len(combination.flags)
+
+
+def slowdown(asked: Step, other: Step) -> float:
+    """Time per example of `other` relative to `asked`; half precision counts as no faster (device-dependent)."""
+    return _multiplications(other) / _multiplications(asked)
+
+
+def _multiplications(step: Step) -> float:
+    """Returns the encoder's multiplications per example: one pass for the output, one more for each gradient."""
+    frozen, last = step.options.frozen, step.config.num_hidden_layers - 1
+    trained = [number for number in range(last + 1) if number not in frozen]
+    lowest = 0 if EMBEDDINGS not in frozen else min(trained, default=last + 1)  # down to where gradients are needed
+    passes = 0
+    for number in range(last + 1):
+        again = step.options.recompute and lowest <= number < last
+        passes += 1 + (number >= lowest) + (number not in frozen) + again
+    return passes * _of_layer(step.config, step.tokens) * (1.0 + _PER_PART * (step.options.micro_batches - 1))
+
+
+def _of_layer(config: BertConfig, tokens: int) -> int:
+    dense = 4 * config.hidden_size**2 + 2 * config.hidden_size * config.intermediate_size
+    return tokens * (dense + 2 * tokens * config.hidden_size)
