@@ -19,6 +19,7 @@ from bert_tf.extensions.cluster.frames import evaluate_frame as evaluate_frame
 from bert_tf.extensions.cluster.frames import predict_frame as predict_frame
 from bert_tf.extensions.data.check import check_data as check_data
 from bert_tf.extensions.data.fetch import fetch_data as fetch_data
+from bert_tf.extensions.devices.command import devices as devices
 from bert_tf.extensions.distill.command import distill as distill
 from bert_tf.extensions.explain.command import explain as explain
 from bert_tf.extensions.explain.explanation import Explanation as Explanation
@@ -32,6 +33,8 @@ from bert_tf.extensions.memory_trace.command import memory_report as memory_repo
 from bert_tf.extensions.pretrain.command import pretrain as pretrain
 from bert_tf.extensions.pretrain.data_command import make_pretraining_data as make_pretraining_data
 from bert_tf.extensions.profile.command import profile as profile
+from bert_tf.extensions.report.command import Page as Page
+from bert_tf.extensions.report.command import write_report as write_report
 from bert_tf.extensions.reproduce.command import Reproduction as Reproduction
 from bert_tf.extensions.reproduce.command import reproduce as reproduce
 from bert_tf.extensions.scikit_learn.estimators import BertClassifier as BertClassifier
@@ -52,13 +55,10 @@ from bert_tf.extensions.vocabulary.show import show_vocabulary as show_vocabular
 from bert_tf.library.loading import load as load
 from bert_tf.library.model import Model as Model
 from bert_tf.library.result import Result as Result
-from bert_tf.operations.devices import devices as devices
 from bert_tf.operations.evaluate import Table as Table
 from bert_tf.operations.evaluate import evaluate as evaluate
 from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.predict import predict_files as predict_files
-from bert_tf.operations.report import Page as Page
-from bert_tf.operations.report import write_report as write_report
 from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.base import Task as _Task
 from bert_tf.tasks.in_memory import ChoiceTask as ChoiceTask

@@ -28,12 +28,8 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
     },
-    "Data and machine": {
-        "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
-    },
-    "Look at runs": {
-        "report": "writes the HTML report of a run, or of several side by side",
-    },
+    "Data and machine": {},  # all extensions', as those of the next group
+    "Look at runs": {},
     "Compare": {
         "benchmark": "compares speed and memory with other libraries",
     },
@@ -47,13 +43,14 @@ _FIRST = {
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset({"fine-tune", "evaluate", "predict", "export"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
-GROUPS: Mapping[str, Mapping[str, str]] = {
+_EVERY: Mapping[str, Mapping[str, str]] = {
     group: {
         **_OF_CORE.get(group, {}),
         **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
     }
     for group in dict.fromkeys((*_OF_CORE, *(command.group for command in _OF_EXTENSIONS.values() if command.group)))
 }
+GROUPS = {group: commands for group, commands in _EVERY.items() if commands}
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that set, or may set, what is printed

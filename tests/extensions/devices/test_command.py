@@ -7,7 +7,7 @@ import os
 import pytest
 
 from bert_tf.errors import DeviceError
-from bert_tf.operations.devices import Choice, Report, as_json
+from bert_tf.extensions.devices.command import Choice, Report, as_json
 from bert_tf.runtime import inventory, machine, nvidia
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.diagnosis import Cause
