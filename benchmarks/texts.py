@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.pretrain import TASK as PRETRAINING_TASK
 from bert_tf.extensions.pretrain.rows import RANDOM, PretrainingExample
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
-from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.names import STS_B_VECTORS
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample

@@ -15,6 +15,7 @@ from bert_tf.extensions.checkpoint.inspect import inspect_checkpoint as inspect_
 from bert_tf.extensions.checkpoint.rewrite import convert_checkpoint as convert_checkpoint
 from bert_tf.extensions.checkpoint.rewrite import rename_checkpoint as rename_checkpoint
 from bert_tf.extensions.checkpoint.rewrite import strip_checkpoint as strip_checkpoint
+from bert_tf.extensions.choice.in_memory import ChoiceTask as ChoiceTask
 from bert_tf.extensions.cluster.frames import evaluate_frame as evaluate_frame
 from bert_tf.extensions.cluster.frames import predict_frame as predict_frame
 from bert_tf.extensions.data.check import check_data as check_data
@@ -61,7 +62,6 @@ from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.base import Task as _Task
-from bert_tf.tasks.in_memory import ChoiceTask as ChoiceTask
 from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask

@@ -23,7 +23,7 @@ _NAMED = {
     "commands": "command",
     "drivers": "driver",
     "tasks": "task",
-    "families": "family",
+    "kinds": "kind",
     "pipelines": "pipeline",
     "times": "part of the wall time",
 }  # fields by name, and what a name is of
@@ -43,6 +43,21 @@ class NewTask(NamedTuple):
 
     make: str  # module:name of a function from the name, `TaskSettings` and labels (None if unknown) to the task
     command: str = ""  # which alone trains it; empty if it has labels
+    takes: tuple[str, ...] = ()  # settings of the core that it takes, besides those of the extension
+
+
+class NewKind(NamedTuple):
+    """A kind of tasks: module:name of its object in each layer, which may be empty except the family's."""
+
+    family: str  # a `tasks.base.Family`
+    head: str = ""  # a `modeling.heads.base.Head`
+    nodes: str = ""  # its head as ONNX nodes, a `conversion.heads.HeadNodes`
+    client: str = ""  # how clients of a SavedModel send raw text, an `export.saved_model.signatures.Client`
+    prediction: str = ""  # class of the objects that `Family.listed` returns
+    form: str = ""  # request and response of the service, a `service.forms.Form`
+    row: str = ""  # function from an example to a row as `Model.predict` takes it
+    usage: str = ""  # code of a card, a `card.usage.Usage`
+    problem: NewTask | None = None  # custom data of it, by --problem
 
 
 class Driver(NamedTuple):
@@ -99,7 +114,7 @@ class Extension:
     # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
     of_tasks: type = Settings  # dataclass of their settings, in `TaskSettings.extensions` by the extension's name
-    families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
+    kinds: Mapping[str, NewKind] = dataclasses.field(default_factory=dict)
     # Of the command line.
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
     pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a function of a job and a `Beam`
@@ -171,6 +186,10 @@ def commands() -> dict[str, NewCommand]:
         for name, command in one.commands.items():
             every.setdefault(name, command)
     return every
+
+
+def kinds() -> dict[str, NewKind]:
+    return {name: kind for one in found().values() for name, kind in one.kinds.items()}
 
 
 def pipelines() -> dict[str, str]:

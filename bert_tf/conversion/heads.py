@@ -48,10 +48,6 @@ def of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return _scores(graph, encoded.pooled)  # [B, L]
 
 
-def of_options(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return graph.add("Squeeze", _scores(graph, encoded.pooled), graph.constant([1]))  # [B]
-
-
 def of_tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return _scores(graph, encoded.layers[-1])  # [B, T, L]
 

@@ -12,7 +12,6 @@ from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
-from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.sentence import mistaken
@@ -203,31 +202,6 @@ class SpanTask(RowsTask):
         """
         known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
         super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)
-
-
-class ChoiceTask(RowsTask):
-    """Multiple choice from rows in memory: questions with options, one of them right.
-
-    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its index from 0, letter or
-    text.
-
-        task = ChoiceTask(train=[{"context": "It rains.", "question": "", "options": ["We stay in.", "We swim."], "answer": 0}])
-    """
-
-    def __init__(
-        self, train: Iterable[Any] | None = None, dev: Iterable[Any] | None = None, test: Iterable[Any] | None = None
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict, without answers.
-
-        Raises:
-          DataError: a row has another format; names split and row.
-        """
-        super().__init__(ChoiceFamily(), train, dev, test)
 
 
 class SimilarityTask(RowsTask):

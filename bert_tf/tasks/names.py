@@ -7,7 +7,6 @@ XNLI = "XNLI"
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")  # of XNLI
 SQUAD, SQUAD2 = "SQuAD", "SQuAD2"
 CONLL2003 = "CoNLL2003"
-SWAG = "SWAG"
 STS_B_VECTORS = "STS-B-vectors"
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)  # of sentences and pairs
 

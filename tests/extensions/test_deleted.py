@@ -11,6 +11,7 @@ import pytest
 from bert_tf import extension
 from bert_tf.settings import settings_of
 from tests import tiny
+from tests.batch.runs import write_run
 from tests.extensions import copies
 
 PACKAGE = copies.ROOT / "bert_tf"
@@ -82,6 +83,19 @@ def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
     done = copies.run(copied(tmp_path, command), *action.split(), "x", "--output=y")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert done.stderr.startswith(f"error: {action}: the command {command} is missing")
+
+
+OF_FAMILIES = {"choice": {"task_name": "SWAG", "kind": "choice", "labels": []}}  # a record, by extension
+
+
+@pytest.mark.parametrize("name", OF_FAMILIES)
+def test_a_model_of_a_family_that_is_missing_is_one_line(name, project, tmp_path):
+    record = OF_FAMILIES[name]
+    run, package = write_run(tmp_path / "run", project, record=record), copied(tmp_path / "package", name)
+    done = copies.run(package, "predict", f"--checkpoint={run}", f"--input={run / 'run_config.json'}", "--output=x.tsv")
+    assert (done.returncode, done.stderr.partition(": no family of the kind")[2][:9]) == (2, f" '{record['kind']}'"[:9])
+    done = copies.run(package, "fine-tune", f"--task_name={record['task_name']}")
+    assert (done.returncode, done.stderr.partition(" (")[0]) == (2, f"error: --task_name: unknown task '{record['task_name']}'")
 
 
 def test_without_cluster_there_is_no_beam(tmp_path):

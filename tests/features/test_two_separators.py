@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bert_tf.features import choices, sentences, spans, tags
+from bert_tf.extensions.choice import features as choices
+from bert_tf.features import sentences, spans, tags
 from bert_tf.tokenization.library import LibraryVocabulary, tokenizer_of
 from tests import tokenizer_files
 from tests.features.test_sentences import rows

@@ -17,7 +17,6 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import base, registry
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.modeling.heads.sentence import choice_loss
 from bert_tf.modeling.heads.tokens import SpanHead, TagHead
 from bert_tf.modeling.packing import Packed
 from bert_tf.tasks.sentence import scores
@@ -103,36 +102,6 @@ def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
 def test_a_head_that_is_not_registered_is_one_line():
     with pytest.raises(FlagError, match="unknown kind of head 'tagz'; did you mean tags.*; register it"):
         registry.of(HeadSpec(2, "tagz"))
-
-
-GROUPS = [0, 0, 0, 1, 1]
-ANSWERS = [0.0, 1.0, 0.0, 1.0, 0.0]
-
-
-def choice_losses(logits, **options):
-    return evaluate(lambda: choice_loss(tf.constant(logits), tf.constant(ANSWERS), tf.constant(GROUPS), **options))
-
-
-def test_large_scores_are_no_numbers_that_overflow():
-    np.testing.assert_allclose(choice_losses([1e4, 0.0, -1e4, -1e4, -1e4]), [0, 1e4, 0, math.log(2), 0], rtol=1e-6)
-
-
-def test_smoothing_spreads_over_the_options_of_a_question():
-    found = choice_losses([0.0, 0.0, 0.0, math.log(3), 0.0], label_smoothing=0.5)
-    expected = math.log(4) - 0.75 * math.log(3)  # three quarters of the target are on the first of two
-    np.testing.assert_allclose([found[:3].sum(), found[3:].sum()], [math.log(3), expected], rtol=1e-6)
-
-
-def test_the_gradient_is_that_of_numpy():
-    logits = np.random.default_rng(0).normal(0, 3, 5).astype(np.float32)
-
-    def gradient():
-        given = tf.constant(logits)
-        loss = choice_loss(given, tf.constant(ANSWERS), tf.constant(GROUPS))
-        return tf.gradients(tf.reduce_sum(loss), [given])[0]
-
-    parts = [np.exp(part) / np.exp(part).sum() for part in np.split(logits.astype(np.float64), [3])]
-    np.testing.assert_allclose(evaluate(gradient), np.concatenate(parts) - ANSWERS, rtol=1e-5, atol=1e-7)
 
 
 def span_losses(logits, starts, ends, counted):

@@ -11,15 +11,15 @@ import re
 import numpy as np
 import pytest
 
-from bert_tf import metrics
+from bert_tf import extension, metrics
 from bert_tf.batch import job
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
 from bert_tf.kinds import KINDS
 from bert_tf.service import forms, values
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.families import rules_of, with_rules
 from bert_tf.tasks.predictions import joined
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -83,7 +83,7 @@ def whole(kind):
 
 
 def test_every_kind_has_a_family_and_a_head_and_a_job_knows_the_rules_of_all():
-    assert set(families._FAMILIES) == set(KINDS) - {VECTORS}
+    assert set(families._FAMILIES) == {*KINDS, *extension.kinds()} - {VECTORS}
     assert {families._FAMILIES[kind].kind for kind in (*OUTPUTS, CHOICE)} == {*OUTPUTS, CHOICE}
     known = {name for family in families._FAMILIES.values() for name in family.rules}
     assert {field.name for field in dataclasses.fields(job.Rules)} == known

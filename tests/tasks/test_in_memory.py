@@ -7,8 +7,8 @@ import pytest
 
 from bert_tf import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 from bert_tf.errors import DataError, FlagError
+from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
-from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import read_rows

@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features import spans
-from bert_tf.features.choices import OPTION_IDS
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.sentences import SIDES
 from bert_tf.features.tags import WORDS
@@ -81,6 +80,8 @@ def _mean_of_rows(case: Case, label: Any, of_logits: Array) -> Target:
 
 def _of_option(case: Case) -> Target:
     """The logit of an option; other options do not change it."""
+    from bert_tf.extensions.choice.features import OPTION_IDS  # whose family made the case
+
     _refuse(case, "word")
     options = case.features.targets[OPTION_IDS.name]  # [N]
     known = [str(number) for number in range(int(options.max()) + 1)]

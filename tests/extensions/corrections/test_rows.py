@@ -7,10 +7,10 @@ import pytest
 
 from bert_tf.errors import DataError
 from bert_tf.extensions.audit import findings
+from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.corrections import rows as corrections
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
-from bert_tf.tasks.choice.family import ChoiceFamily
-from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.span.family import SpanFamily

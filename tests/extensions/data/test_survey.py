@@ -2,8 +2,8 @@
 
 import pytest
 
+from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.data.survey import survey
-from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.sentence.example import SentenceExample
 
 

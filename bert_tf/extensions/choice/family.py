@@ -9,14 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bert_tf.features import choices
-from bert_tf.features.choices import FIELDS, NO_ANSWER, OPTION_IDS, Choice
-from bert_tf.features.columns import Features
-from bert_tf.fields import Field
-from bert_tf.head_spec import CHOICE, HeadSpec
-from bert_tf.metrics.probabilities import LabelledLogits
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.choice.predictions import (
+from bert_tf.extensions.choice import SWAG
+from bert_tf.extensions.choice import features as choices
+from bert_tf.extensions.choice.features import FIELDS, NO_ANSWER, OPTION_IDS, Choice
+from bert_tf.extensions.choice.predictions import (
     COLUMNS,
     Logits,
     Prediction,
@@ -26,11 +22,16 @@ from bert_tf.tasks.choice.predictions import (
     listed,
     most_confident_mistakes,
 )
-from bert_tf.tasks.choice.reader import ChoiceExample, read, read_rows
+from bert_tf.extensions.choice.reader import ChoiceExample, read, read_rows
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import CHOICE, HeadSpec
+from bert_tf.metrics.probabilities import LabelledLogits
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.names import FORMATS, SWAG
+from bert_tf.tasks.names import FORMATS
 from bert_tf.tasks.predictions import TextLayout
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer

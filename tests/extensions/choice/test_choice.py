@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import BertError
+from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.tasks import text_lines
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.choice.family import ChoiceFamily
-from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
 from tests.features.test_sentences import TOKENIZER

@@ -270,3 +270,8 @@ def _form_of_row(row: Mapping[str, Any], label_column: str | None) -> tuple[Form
     """Returns the format of a row, None if it has none, and the columns that it lacks."""
     form = form_of(row.__contains__, label_column)
     return form, [] if form is None else [column for column in form[0] if column not in row]
+
+
+def row_of(example: ChoiceExample) -> dict[str, Any]:
+    """The row of an example, as `Model.predict` takes it."""
+    return {"context": example.context, "question": example.question, "options": list(example.options)}

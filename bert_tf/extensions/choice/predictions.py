@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import metrics as task_metrics
+from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.metrics import probabilities
 from bert_tf.metrics.probabilities import LabelledLogits
-from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.predictions import Id, Share
 
