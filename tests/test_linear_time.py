@@ -16,7 +16,8 @@ from bert_tf.export.saved_model.words import Text
 from bert_tf.extensions.choice import features as choices
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.corpus import sentences as sentence_cuts
-from bert_tf.features import sentences, spans, tags
+from bert_tf.extensions.span import features as spans
+from bert_tf.features import sentences, tags
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tags import words
 from bert_tf.tokenization import counting

@@ -7,14 +7,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from bert_tf import extension
 from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
-from bert_tf.settings import checked, read, same, setting, settings_of, unknown_setting
+from bert_tf.settings import checked, group, read, same, setting, settings_of, unknown_setting
 from bert_tf.tasks import names, tables
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.settings import SimilaritySettings, SpanSettings, TagSettings
+from bert_tf.tasks.settings import SimilaritySettings, TagSettings
 
 Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 
@@ -59,17 +60,32 @@ class LabelledColumns(Columns):
     tag_column: int | None = same(TagSettings, "tag_column", default=None)
 
 
+ExtensionRules = dataclasses.make_dataclass(
+    "ExtensionRules",
+    [
+        (row.name, f"{row.kind.__name__} | None", same(one.of_tasks, row.name, default=None, more=_AS_TRAINED))
+        for one in extension.found().values()
+        for row in settings_of(one.of_tasks)
+        if row.decodes
+    ],
+    bases=(_Overrides,),
+    frozen=True,
+)
+ExtensionRules.__module__ = __name__  # for pickles; Python 3.11 and older name another
+
+
 @dataclasses.dataclass(frozen=True)
 class Rules(_Overrides):
     """How answers are decoded, see `tasks.families.with_rules`; None keeps the training's setting."""
 
     TITLE: ClassVar[str] = "Answers, tags and scores"
 
-    n_best_size: int | None = same(SpanSettings, "n_best_size", default=None, more=_AS_TRAINED)
-    max_answer_length: int | None = same(SpanSettings, "max_answer_length", default=None, more=_AS_TRAINED)
-    null_score_diff_threshold: float | None = same(SpanSettings, "null_score_diff_threshold", default=None, more=_AS_TRAINED)
     constrained_decoding: bool | None = same(TagSettings, "constrained_decoding", default=None, more=_AS_TRAINED)
     highest_score: float | None = same(SimilaritySettings, "highest_score", default=None, more=_AS_TRAINED)
+    extensions: Any = group(ExtensionRules)
+
+    def given(self) -> dict[str, Any]:
+        return {**{name: value for name, value in super().given().items() if name != "extensions"}, **self.extensions.given()}
 
 
 @dataclasses.dataclass(frozen=True)

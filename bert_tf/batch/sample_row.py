@@ -12,7 +12,7 @@ from bert_tf import extension, run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
 from bert_tf.estimator import run_folder
-from bert_tf.head_spec import PRETRAINING, SPAN, TAGS
+from bert_tf.head_spec import PRETRAINING, TAGS
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.rows_task import RowsTask
 
@@ -21,7 +21,6 @@ _READ = 50  # rows to choose from
 _FEW, _MANY = 20, 400  # characters of a row that shows well
 
 _ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    SPAN: lambda one: {"question": one.question, "context": one.context},
     TAGS: lambda one: {"text": one.texts[0]},
 }
 

@@ -14,7 +14,6 @@ from bert_tf.head_spec import (
     PRETRAINING,
     REGRESSION,
     SIMILARITY,
-    SPAN,
     TAGS,
     VECTORS,
 )
@@ -28,6 +27,7 @@ class Usage(NamedTuple):
 
     row: Row  # if there is none of the data
     field: str = "label"  # of a prediction
+    named: bool = False  # whether a row is a mapping, else a sequence of values
     transformers: str = ""  # code for a folder in Hugging Face's layout, a format of the row's values as literals
 
 
@@ -40,10 +40,9 @@ _TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
 _PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
 _MILL = "Ada built the mill in 1871."
 _ROWS: Mapping[str, Row] = {  # if there is none of the data
-    SPAN: {"question": "Who built the mill?", "context": _MILL},
     TAGS: {"text": _MILL},
 }
-_FIELDS = {SPAN: "label", TAGS: "entities", **dict.fromkeys(_PAIRS, "cosine")}  # of a prediction; else label
+_FIELDS = {TAGS: "entities", **dict.fromkeys(_PAIRS, "cosine")}  # of a prediction; else label
 _OPTIONS_OF = {  # of a pipeline
     REGRESSION: ', function_to_apply="none"',
     MULTI_LABEL: ", top_k=None",
@@ -60,12 +59,6 @@ from transformers import {name}, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained("."), {name}.from_pretrained(".")
 """
-_ANSWER = """\
-inputs = tokenizer({question}, {context}, truncation="only_second", return_tensors="pt")
-with torch.no_grad():
-    outputs = model(**inputs)
-start, end = int(outputs.start_logits.argmax()), int(outputs.end_logits.argmax())
-tokenizer.decode(inputs["input_ids"][0, start : end + 1])"""
 _ENCODE = """\
 from sentence_transformers import SentenceTransformer
 
@@ -85,8 +78,8 @@ def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tu
     if kind not in (*_SENTENCES, *_FIELDS) and new is None:
         return load, ""
     given = _literals(_usable(kind, row, pairs=pairs))
-    if kind == SPAN:
-        shown = f'{{"question": {given["question"]}, "context": {given["context"]}}}'
+    if new is not None and new.named:
+        shown = f"{{{', '.join(f'{documents.to_json(name)}: {value}' for name, value in given.items())}}}"
     else:
         shown = next(iter(given.values())) if len(given) == 1 else f"({', '.join(given.values())})"
     call = f"model.predict([{shown}])[0].{new.field if new else _FIELDS.get(kind, 'label')}"
@@ -98,8 +91,6 @@ def transformers(kind: str, pipeline: str, *, pairs: bool, row: Row | None = Non
     given = _literals(_usable(kind, row, pairs=pairs))
     if kind in (*_PAIRS, VECTORS):
         return _ENCODE.format(text=next(iter(given.values())))
-    if kind == SPAN:  # transformers 5 has no pipeline for it
-        return CLASS.format(name="AutoModelForQuestionAnswering") + _ANSWER.format(**given)
     new = _added(kind)
     if new is not None and new.transformers:
         return new.transformers.format(**given)

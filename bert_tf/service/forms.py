@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import extension
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, TAGS
 from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import json_schema, object_schema
 
@@ -81,16 +81,6 @@ _FORMS: Mapping[str, Form] = {
     CLASSIFICATION: _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels"),
     MULTI_LABEL: _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels"),
     REGRESSION: _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number"),
-    SPAN: Form(
-        "Finds the answer to a question in a text.",
-        either(
-            object_schema({"question": TEXT, "context": TEXT}, {"id": GIVEN_ID, "title": TEXT}),
-            {**list_of(TEXT, 2, 2), "description": "only within rows: question and context"},
-        ),
-        {"question": "Who built the mill?", "context": "Ada built the mill in 1871."},
-        (Field("question", "Question", lines=1), Field("context", "Text that holds the answer", lines=8)),
-        "answer",
-    ),
     TAGS: Form(
         "Tags each word of a sentence and finds its entities.",
         either(

@@ -19,9 +19,8 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows, records
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
-from bert_tf.tasks.settings import PATHS, SimilaritySettings, SpanSettings
+from bert_tf.tasks.settings import SimilaritySettings
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
-from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tables import RowError
 from bert_tf.tasks.tags.columns import found_labels
 from bert_tf.tasks.tags.family import TagFamily
@@ -170,38 +169,6 @@ class TagTask(RowsTask):
         rows = list(() if train is None else records(train, TRAIN))
         given = label_names(labels, TAGS) or found_labels(rows, TRAIN)
         super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
-
-
-class SpanTask(RowsTask):
-    """Extractive question answering from rows in memory: questions with texts that contain the answers.
-
-    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first
-    character, required if the answer occurs more than once; or a sequence of these. Rows to predict have no answer.
-
-        task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
-    """
-
-    def __init__(
-        self,
-        train: Iterable[Any] | None = None,
-        dev: Iterable[Any] | None = None,
-        test: Iterable[Any] | None = None,
-        **settings: Any,
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict, without answers.
-          **settings: fields of `SpanSettings`, for example `doc_stride=64` or `version_2_with_negative=True`.
-
-        Raises:
-          FlagError: a setting is unknown or has an invalid value.
-          DataError: a row has another format; names split and row.
-        """
-        known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
-        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)
 
 
 class SimilarityTask(RowsTask):

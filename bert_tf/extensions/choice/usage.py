@@ -13,5 +13,5 @@ options[int(logits.argmax())]"""
 USAGE = Usage(
     {"context": "It rained all night.", "question": "In the morning the street", "options": ["was wet.", "sang."]},
     "option",
-    CLASS.replace("{name}", "AutoModelForMultipleChoice") + _CHOOSE,
+    transformers=CLASS.replace("{name}", "AutoModelForMultipleChoice") + _CHOOSE,
 )

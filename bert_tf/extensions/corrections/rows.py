@@ -84,7 +84,7 @@ def _relabelled(example: Any, labels: Mapping[str, str], family: Family, path: s
             start = example.context.find(text)
             if start < 0:
                 raise tables.RowError(f"the answer {text!r:.80} is not in the context")
-            from bert_tf.tasks.span.reader import Answer
+            from bert_tf.extensions.span.reader import Answer
 
             return dataclasses.replace(example, answers=(Answer(text, start),))
         return dataclasses.replace(example, label=_label(text, example, family))

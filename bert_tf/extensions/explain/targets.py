@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.features import spans
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.sentences import SIDES
 from bert_tf.features.tags import WORDS
@@ -108,6 +107,8 @@ def _of_tag(case: Case) -> Target:
 
 def _of_answer(case: Case) -> Target:
     """The logits of start and end of the predicted answer, added; both of [CLS] if there is none."""
+    from bert_tf.extensions.span import features as spans  # whose family made the case
+
     _refuse(case, "label")
     _refuse(case, "word")
     answer, features = case.prediction, case.features

@@ -7,10 +7,10 @@ from bert_tf.extensions.audit import duplicates, findings, labels
 from bert_tf.extensions.audit.findings import row_of
 from bert_tf.extensions.choice.family import ChoiceFamily
 from bert_tf.extensions.choice.reader import ChoiceExample
+from bert_tf.extensions.span.reader import Answer, SpanExample
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.span.reader import Answer, SpanExample
 from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tasks.tags.family import TagFamily
 

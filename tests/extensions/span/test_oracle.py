@@ -11,12 +11,12 @@ from bert_tf import home
 from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
+from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.span.head import SpanHead
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads.tokens import SpanHead
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.conformance import peers

@@ -279,3 +279,8 @@ def _watched(examples: Iterable[SpanExample], source: Source) -> Iterator[SpanEx
             "%s: answers not found at their start, so not trained on: %d of %d: %s",
             *(source, len(misplaced), total, shown),
         )
+
+
+def row_of(example: SpanExample) -> dict[str, str]:
+    """The row of an example, as `Model.predict` takes it."""
+    return {"question": example.question, "context": example.context}

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.features import spans
+from bert_tf.extensions.span import evaluation as scores
+from bert_tf.extensions.span import features as spans
+from bert_tf.extensions.span import predictions
+from bert_tf.extensions.span.decoding import Candidate, Rules, decode
+from bert_tf.extensions.span.evaluation import evaluate
+from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.span.predictions import Prediction, Predictions
+from bert_tf.extensions.span.reader import Answer, Reader, SpanExample
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.span import evaluation as scores
-from bert_tf.tasks.span import predictions
-from bert_tf.tasks.span.decoding import Candidate, Rules, decode
-from bert_tf.tasks.span.evaluation import evaluate
-from bert_tf.tasks.span.family import SpanFamily
-from bert_tf.tasks.span.predictions import Prediction, Predictions
-from bert_tf.tasks.span.reader import Answer, Reader, SpanExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tasks.refusals import refusal
@@ -261,7 +261,7 @@ def test_equal_to_the_published_loop_and_in_blocks_of_any_size(rules, monkeypatc
     ]
     whole = decode(logits, features, contexts, rules)
     assert [[(c.text, c.score, c.window) for c in one.candidates] for one in whole] == expected
-    monkeypatch.setattr("bert_tf.tasks.span.decoding._BLOCK", 1)
+    monkeypatch.setattr("bert_tf.extensions.span.decoding._BLOCK", 1)
     assert decode(logits, features, contexts, rules) == whole
 
 

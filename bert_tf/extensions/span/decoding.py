@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.features import spans
+from bert_tf.extensions.span import features as spans
 from bert_tf.features.columns import Features
 from bert_tf.tasks.predictions import Place
 

@@ -9,19 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bert_tf.features import spans
-from bert_tf.features.columns import Features
-from bert_tf.fields import Field
-from bert_tf.head_spec import SPAN, HeadSpec
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
-from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.names import JSONL, SQUAD, SQUAD2
-from bert_tf.tasks.predictions import TextLayout
-from bert_tf.tasks.settings import SpanSettings, TaskSettings
-from bert_tf.tasks.span import evaluation
-from bert_tf.tasks.span.decoding import Floats, Rules, decode
-from bert_tf.tasks.span.predictions import (
+from bert_tf.extensions.span import SQUAD, SQUAD2, evaluation
+from bert_tf.extensions.span import features as spans
+from bert_tf.extensions.span.decoding import Floats, Rules, decode
+from bert_tf.extensions.span.predictions import (
     COLUMNS,
     PUBLISHED_FILES,
     Prediction,
@@ -31,7 +22,17 @@ from bert_tf.tasks.span.predictions import (
     most_confident,
     published_files,
 )
-from bert_tf.tasks.span.reader import Reader, SpanExample, read_rows
+from bert_tf.extensions.span.reader import Reader, SpanExample, read_rows
+from bert_tf.extensions.span.settings import SpanSettings
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import SPAN, HeadSpec
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Limits, Outputs
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.file_task import FileTask
+from bert_tf.tasks.names import JSONL
+from bert_tf.tasks.predictions import TextLayout
+from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 _OF_ANSWERS = tuple(field.name for field in dataclasses.fields(SpanSettings) if field.name != "predict_file")
@@ -55,6 +56,7 @@ class SpanFamily(Family):
     targets: ClassVar[tuple[Field, ...]] = spans.FIELDS
     rules: ClassVar[tuple[str, ...]] = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
     trains_on_windows = True
+    id_column = "id"
     file_patterns: ClassVar[tuple[str, ...]] = tuple(
         f"{name}*.{suffix}" for name, suffix in (("predictions", "jsonl"), *((name, "json") for name in PUBLISHED_FILES))
     )
@@ -152,7 +154,7 @@ _VERSIONS = {SQUAD: 1, SQUAD2: 2}
 def task(name: str, settings: TaskSettings, labels: object = None) -> FileTask:
     """SQuAD 1.1 (2.0 if the published flag allows questions without an answer), SQuAD 2.0, or custom questions."""
     del labels
-    custom, span = settings.custom, settings.span
+    custom, span = settings.custom, settings.extensions.span
     if name == SQUAD2:
         span = dataclasses.replace(span, version_2_with_negative=True)
     reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.extensions.span.predictions import Prediction, Predictions
+from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.metrics import intervals
 from bert_tf.tasks.evaluation import Evaluation, Panel
-from bert_tf.tasks.span.predictions import Prediction, Predictions
-from bert_tf.tasks.span.reader import SpanExample
 
 Floats = npt.NDArray[np.float64]
 

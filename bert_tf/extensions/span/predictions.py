@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from bert_tf.extensions.span.decoding import Candidate, Found
+from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.io import documents
 from bert_tf.tasks.predictions import Id, Number, Place, Share, hints_of, json_schema, object_schema
-from bert_tf.tasks.span.decoding import Candidate, Found
-from bert_tf.tasks.span.reader import SpanExample
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,6 +46,10 @@ class Prediction:
     def best(self) -> str:
         """Best answer regardless of the threshold; empty if there is none."""
         return next((candidate.text for candidate, _ in self.n_best if candidate.text), "")
+
+    def details(self) -> dict[str, Any]:
+        """What the service's answer has besides fields: the candidates."""
+        return {"n_best": [{**candidate._asdict(), "probability": share} for candidate, share in self.n_best]}
 
 
 @dataclasses.dataclass(frozen=True)

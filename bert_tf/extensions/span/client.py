@@ -16,9 +16,9 @@ from bert_tf.export.exported import Exported
 from bert_tf.export.graph import DEFAULT, Signature, Tensors, strings
 from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths, marks, numbered, picked, side_by_side
 from bert_tf.export.saved_model.words import Text
-from bert_tf.features.spans import longest_question
+from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.span.features import longest_question
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tokenization.graph import GraphTokenizer, look_up
 from bert_tf.tokenization.tables import Paged
 
@@ -63,7 +63,7 @@ def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signatu
 
 
 def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tuple[dict[str, tf.Tensor], _Rows]:
-    """`INPUTS` of windows and their description, see `features.spans.build`."""
+    """`INPUTS` of windows and their description, see `extensions.span.features.build`."""
     family, most = cast("SpanFamily", exported.family), exported.trained.max_seq_length
     size = tf.size(inputs["question"])
     found = tokenizer.pieces(tf.concat([inputs["question"], inputs["context"]], axis=0))
@@ -89,7 +89,7 @@ def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tup
 
 
 def _widest(pieces: tf.RaggedTensor) -> tf.Tensor:
-    """1 for tokens with the most context in this window, else 0, see `features.spans`.
+    """1 for tokens with the most context in this window, else 0, see `extensions.span.features`.
 
     `pieces` [N, (pieces)] are piece indices of the windows.
     """
@@ -104,7 +104,7 @@ def _widest(pieces: tf.RaggedTensor) -> tf.Tensor:
 
 
 def _answers(family: SpanFamily, logits: tf.Tensor, rows: _Rows, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
-    """[B] best answers: text, characters, score; see `tasks.span.decoding`.
+    """[B] best answers: text, characters, score; see `extensions.span.decoding`.
 
     `logits` is [N, T, 2], `contexts` [B].
     """
