@@ -45,6 +45,7 @@ from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
 from bert_tf.extensions.span.in_memory import SpanTask as SpanTask
 from bert_tf.extensions.sweep.command import Sweep as Sweep
 from bert_tf.extensions.sweep.command import sweep as sweep
+from bert_tf.extensions.tags.in_memory import TagTask as TagTask
 from bert_tf.extensions.track.command import track as track
 from bert_tf.extensions.vectors.encode import encode_file as encode_file
 from bert_tf.extensions.vectors.encode import encoder as encoder
@@ -66,7 +67,6 @@ from bert_tf.tasks.base import Task as _Task
 from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
 from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
-from bert_tf.tasks.in_memory import TagTask as TagTask
 
 __version__: str
 

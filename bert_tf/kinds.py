@@ -15,7 +15,6 @@ from bert_tf.head_spec import (
     PRETRAINING,
     REGRESSION,
     SIMILARITY,
-    TAGS,
     VECTORS,
 )
 
@@ -44,7 +43,6 @@ KINDS = {
     MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled"),
     SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike"),
     CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike"),
-    TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged"),
     PRETRAINING: Kind("", "pretraining:PretrainingHead"),  # the family is an extension's
     VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,13 @@ from bert_tf import extension, run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
 from bert_tf.estimator import run_folder
-from bert_tf.head_spec import PRETRAINING, TAGS
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.rows_task import RowsTask
 
 _LARGEST = 1 << 26  # bytes of a file: some formats are read whole
 _READ = 50  # rows to choose from
 _FEW, _MANY = 20, 400  # characters of a row that shows well
-
-_ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    TAGS: lambda one: {"text": one.texts[0]},
-}
 
 
 def of(model: Trained) -> dict[str, Any] | None:
@@ -39,7 +35,7 @@ def of(model: Trained) -> dict[str, Any] | None:
 
 def _row_of(kind: str) -> Callable[[Any], dict[str, Any]]:
     new = extension.kinds().get(kind)
-    made: Callable[[Any], dict[str, Any]] = extension.load(new.row) if new and new.row else _ROWS.get(kind, _texts)
+    made: Callable[[Any], dict[str, Any]] = extension.load(new.row) if new and new.row else _texts
     return made
 
 

@@ -14,7 +14,6 @@ from bert_tf.head_spec import (
     PRETRAINING,
     REGRESSION,
     SIMILARITY,
-    TAGS,
     VECTORS,
 )
 from bert_tf.io import documents
@@ -38,17 +37,12 @@ _PAIRS = (SIMILARITY, CONTRASTIVE)
 _MASKED = "It rained all [MASK]."
 _TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
 _PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
-_MILL = "Ada built the mill in 1871."
-_ROWS: Mapping[str, Row] = {  # if there is none of the data
-    TAGS: {"text": _MILL},
-}
-_FIELDS = {TAGS: "entities", **dict.fromkeys(_PAIRS, "cosine")}  # of a prediction; else label
+_FIELDS = dict.fromkeys(_PAIRS, "cosine")  # of a prediction; else label
 _OPTIONS_OF = {  # of a pipeline
     REGRESSION: ', function_to_apply="none"',
     MULTI_LABEL: ", top_k=None",
-    TAGS: ', aggregation_strategy="simple"',
 }
-_PIPELINE = """\
+PIPELINE = """\
 from transformers import pipeline
 
 model = pipeline("{task}", model="."{options})
@@ -94,10 +88,10 @@ def transformers(kind: str, pipeline: str, *, pairs: bool, row: Row | None = Non
     new = _added(kind)
     if new is not None and new.transformers:
         return new.transformers.format(**given)
-    rows = {PRETRAINING: f'"{_MASKED}"', TAGS: given.get("text", "")}
+    rows = {PRETRAINING: f'"{_MASKED}"'}
     text = f'{{"text": {given["text_a"]}, "text_pair": {given["text_b"]}}}' if "text_b" in given else given["text"]
     options = _OPTIONS_OF.get(kind, "")
-    return _PIPELINE.format(task=pipeline, options=options, row=rows.get(kind, f"{text}, truncation=True"))
+    return PIPELINE.format(task=pipeline, options=options, row=rows.get(kind, f"{text}, truncation=True"))
 
 
 def _added(kind: str) -> Usage | None:
@@ -109,7 +103,7 @@ def _added(kind: str) -> Usage | None:
 def _usable(kind: str, row: Row | None, *, pairs: bool) -> Row:
     """The row, if the model reads it; else one that any model of its kind does."""
     new = _added(kind)
-    own = (new.row if new else _ROWS.get(kind)) or (_PAIR if pairs or kind in _PAIRS else _TEXT)
+    own = new.row if new else _PAIR if pairs or kind in _PAIRS else _TEXT
     return row if row is not None and row.keys() == own.keys() else own
 
 

@@ -48,10 +48,6 @@ def of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return scores(graph, encoded.pooled)  # [B, L]
 
 
-def of_tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return scores(graph, encoded.layers[-1])  # [B, T, L]
-
-
 def of_pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
     return _mean(graph, encoded.layers[-1])  # [B, D]
 

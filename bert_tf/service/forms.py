@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import extension
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, TAGS
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY
 from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import json_schema, object_schema
 
@@ -81,18 +81,6 @@ _FORMS: Mapping[str, Form] = {
     CLASSIFICATION: _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels"),
     MULTI_LABEL: _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels"),
     REGRESSION: _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number"),
-    TAGS: Form(
-        "Tags each word of a sentence and finds its entities.",
-        either(
-            object_schema({"text": TEXT}, {"id": GIVEN_ID}),
-            object_schema({"tokens": list_of(TEXT)}, {"id": GIVEN_ID}),
-            {**TEXT, "description": "only within rows: a text, which is cut into words"},
-            {**list_of(TEXT), "description": "only within rows: the words"},
-        ),
-        {"text": "Ada built the mill in 1871."},
-        (Field("text", "Sentence"),),
-        "words",
-    ),
     SIMILARITY: _of_pairs("Scores the similarity of two texts and embeds texts."),
     CONTRASTIVE: _of_pairs("Scores the similarity of two texts and embeds texts."),
     **{kind: extension.load(new.form) for kind, new in extension.kinds().items() if new.form},

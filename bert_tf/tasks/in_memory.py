@@ -9,7 +9,7 @@ from typing import Any
 
 from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
 from bert_tf.tasks.names import KINDS
@@ -17,13 +17,11 @@ from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows, records
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
 from bert_tf.tasks.settings import SimilaritySettings
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.tasks.tables import RowError
-from bert_tf.tasks.tags.columns import found_labels
-from bert_tf.tasks.tags.family import TagFamily
 
 _LIST_THEM = "list all labels with labels=(...)"
 
@@ -135,40 +133,6 @@ def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
     if kind == CLASSIFICATION and len(names) == 1:
         raise FlagError(f"labels={labels!r:.80}: give at least two")
     return names
-
-
-class TagTask(RowsTask):
-    """Token classification from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
-
-    task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
-    """
-
-    def __init__(
-        self,
-        train: Iterable[Any] | None = None,
-        dev: Iterable[Any] | None = None,
-        test: Iterable[Any] | None = None,
-        *,
-        labels: Iterable[str] | None = None,
-        constrained_decoding: bool = False,
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict: words, or texts.
-          labels: all tags, entities in IOB2; by default those of `train`.
-          constrained_decoding: whether to predict only valid tag sequences.
-
-        Raises:
-          FlagError: `labels` are not distinct names.
-          DataError: a row has another format or an unknown tag; names split and row. Also raised if `labels` is None and
-            `train` does not have at least two tags.
-        """
-        rows = list(() if train is None else records(train, TRAIN))
-        given = label_names(labels, TAGS) or found_labels(rows, TRAIN)
-        super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
 
 
 class SimilarityTask(RowsTask):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bert_tf import extension
-from bert_tf.head_spec import CONTRASTIVE, SIMILARITY, TAGS
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.tasks.predictions import Hint, hints_of
 from bert_tf.tasks.sentence import predictions as sentence
 from bert_tf.tasks.similarity import predictions as similarity
-from bert_tf.tasks.tags import predictions as tags
 
 PREDICTIONS: Mapping[str, Mapping[str, Hint]] = {
     **{kind: hints_of(sentence.Prediction, **types) for kind, types in sentence.TYPES.items()},
     **dict.fromkeys((SIMILARITY, CONTRASTIVE), hints_of(similarity.Prediction)),
-    TAGS: hints_of(tags.TagPrediction),
     **{kind: hints_of(extension.load(new.prediction)) for kind, new in extension.kinds().items() if new.prediction},
 }

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Optional
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.extension import NewTask
-from bert_tf.head_spec import CONTRASTIVE, SIMILARITY, TAGS
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.settings import setting_names, settings_of
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.names import CONLL2003, GLUE, KINDS, LANGUAGES, STS_B_VECTORS, XNLI
+from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, STS_B_VECTORS, XNLI
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 
 if TYPE_CHECKING:  # a task imports its family
@@ -78,7 +78,6 @@ _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 
 # Named tasks, and custom data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
-    CONLL2003: (_of_family("tags"), _FILES | _names("tags")),
     STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
     **{
         name: (_of_extension(task), frozenset((*setting_names(one.of_tasks), *task.takes)))
@@ -88,7 +87,6 @@ _NAMED: Mapping[str, _OfSettings] = {
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
-    TAGS: (_of_family("tags"), _FILES | {"problem", "labels", "file_format"} | _names("tags")),
     SIMILARITY: (_of_family("similarity"), _OF_PAIRS | {"highest_score"}),
     CONTRASTIVE: (_of_family("similarity"), _OF_PAIRS | {"highest_score", "temperature"}),
     **{
@@ -198,5 +196,5 @@ def _folded(name: str) -> str:
 
 
 for _name, _task in _NEW.items():
-    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, CONLL2003, STS_B_VECTORS, CUSTOM)):
+    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)):
         raise BertError(f"{_task.make}: there is a task {_name} already; correct or uninstall its package")

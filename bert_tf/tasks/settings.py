@@ -12,16 +12,6 @@ from bert_tf.tasks.custom import NAME, CustomSettings
 
 
 @dataclasses.dataclass(frozen=True)
-class TagSettings:
-    """Columns of words and tags in column files, and decoding."""
-
-    word_column: int = setting(1, "word column, counted from 1; -1 is the last")
-    tag_column: int = setting(-1, "tag column, counted from 1; -1 is the last")
-    raw_text: bool = setting(False, "text to predict is plain, one sentence per line, split at blanks and punctuation")
-    constrained_decoding: bool = setting(False, "most probable legal tag sequence of a sentence (Viterbi)")
-
-
-@dataclasses.dataclass(frozen=True)
 class SimilaritySettings:
     """Scale of scores, and the temperature for pairs without scores."""
 
@@ -40,7 +30,6 @@ class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
     custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})")
-    tags: TagSettings = group(TagSettings, "Tags (--task_name=CoNLL2003)")
     similarity: SimilaritySettings = group(
         SimilaritySettings, "Vectors (--task_name=custom --problem=similarity or contrastive)"
     )
@@ -49,7 +38,6 @@ class TaskSettings:
 
 GROUPS: Mapping[str, type] = {
     "custom": CustomSettings,
-    "tags": TagSettings,
     "similarity": SimilaritySettings,
 }
 NAMES = setting_names(TaskSettings)

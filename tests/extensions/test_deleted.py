@@ -87,6 +87,7 @@ def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
 
 OF_FAMILIES = {  # a record, by extension
     "choice": {"task_name": "SWAG", "kind": "choice", "labels": []},
+    "tags": {"task_name": "CoNLL2003", "kind": "tags", "labels": ["O", "B-X"]},
     "span": {"task_name": "SQuAD", "kind": "span", "labels": []},
 }
 

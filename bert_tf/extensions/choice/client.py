@@ -12,8 +12,8 @@ import tensorflow as tf
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import DEFAULT, Signature, aligned, strings
+from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.rows import CUTS, Part, Span, lay_out, lengths
-from bert_tf.export.saved_model.words import Text
 from bert_tf.extensions.choice.features import most_of_option
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tokenization.graph import GraphTokenizer

@@ -14,10 +14,8 @@ import tensorflow as tf
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.sentences import SIDES
-from bert_tf.features.tags import WORDS
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.tasks.tags.predictions import usual
 
 
 class Case(NamedTuple):
@@ -91,6 +89,9 @@ def _of_option(case: Case) -> Target:
 
 def _of_tag(case: Case) -> Target:
     """The logit of a word's tag; by default of the first word with another tag than O."""
+    from bert_tf.extensions.tags.features import WORDS  # whose family made the case
+    from bert_tf.extensions.tags.predictions import usual
+
     tags = case.prediction.label
     others = (n for n, tag in enumerate(tags) if tag != case.labels[usual(case.labels)])
     word = next(others, 0) if case.word is None else case.word

@@ -14,8 +14,8 @@ import tensorflow as tf
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import DEFAULT, Signature, Tensors, strings
+from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths, marks, numbered, picked, side_by_side
-from bert_tf.export.saved_model.words import Text
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.features import longest_question
 from bert_tf.modeling.heads import registry as heads

@@ -12,11 +12,11 @@ from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.corrections import rows as corrections
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.reader import SpanExample
+from bert_tf.extensions.tags.columns import TagExample
+from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.family import TagFamily
 from tests.tasks.refusals import refusal
 
 FAMILY = SentenceFamily(("a", "b"))

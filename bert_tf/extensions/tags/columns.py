@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.errors import DataError
+from bert_tf.extensions.tags import schemes, spelling, words
+from bert_tf.extensions.tags.settings import TagSettings
 from bert_tf.tasks import cells, names, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.names import JSONL, PARQUET
 from bert_tf.tasks.sentence.rows import each, id_of
-from bert_tf.tasks.settings import TagSettings
 from bert_tf.tasks.tables import RowError
-from bert_tf.tasks.tags import schemes, spelling, words
 from bert_tf.tasks.text_lines import Line
 
 
@@ -387,3 +387,8 @@ def _tagged(row: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _value(row: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return next((row[key] for key in keys if row.get(key) is not None), None)
+
+
+def row_of(example: TagExample) -> dict[str, str]:
+    """The row of an example, as `Model.predict` takes it."""
+    return {"text": example.texts[0]}

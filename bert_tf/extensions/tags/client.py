@@ -13,13 +13,14 @@ import tensorflow as tf
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import DEFAULT, Signature, strings
+from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.rows import Part, Span, lay_out, lengths
-from bert_tf.export.saved_model.words import Text, Words, split
-from bert_tf.tasks.tags.predictions import SURE, usual
+from bert_tf.extensions.tags.graph_words import Words, split
+from bert_tf.extensions.tags.predictions import SURE, usual
 from bert_tf.tokenization.graph import GraphTokenizer
 
 _SPECIAL = 2  # [CLS] and [SEP]
-_STEP_PARTS = 2  # as in `features.tags`
+_STEP_PARTS = 2  # as in `extensions.tags.features`
 _DOUBLINGS = 16  # a text has less than 2 ** 16 windows
 _WHOLE = np.iinfo(np.int32).max  # context where the text ends, not the window
 _NONE = -1  # character position of padding words
@@ -74,7 +75,7 @@ def _said(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.T
 
 
 def _windows(cut: _Cut, room: int) -> _Windows:
-    """One row per text, several for a text of more than `room` pieces, see `features.tags.overlapping`."""
+    """One row per text, several for a text of more than `room` pieces, see `extensions.tags.features.overlapping`."""
     pieces, words = cut.pieces, tf.range(tf.size(cut.pieces))  # [W + 1]
     begins, ends = cut.begins[:-1], cut.begins[1:]
     last = tf.gather(cut.begins, tf.minimum(tf.searchsorted(cut.begins, words, side="right"), tf.size(ends)))  # of the text

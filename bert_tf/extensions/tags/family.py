@@ -14,7 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.features import tags
+from bert_tf.extensions.tags import CONLL2003, predictions, schemes, spelling
+from bert_tf.extensions.tags import features as tags
+from bert_tf.extensions.tags.columns import TagExample, TagReader, read_rows
+from bert_tf.extensions.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
+from bert_tf.extensions.tags.predictions import TagLayout, TagPrediction, TagPredictions
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import TAGS, HeadSpec
@@ -25,13 +29,9 @@ from bert_tf.tasks.custom import listed_labels
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.file_task import FileTask
-from bert_tf.tasks.names import CONLL2003, JSONL, PARQUET, TSV
+from bert_tf.tasks.names import JSONL, PARQUET, TSV
 from bert_tf.tasks.sentence.scores import balanced_weights
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tasks.tags import predictions, schemes, spelling
-from bert_tf.tasks.tags.columns import TagExample, TagReader, read_rows
-from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, evaluate
-from bert_tf.tasks.tags.predictions import TagLayout, TagPrediction, TagPredictions
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 
@@ -48,6 +48,7 @@ class TagFamily(Family):
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.conll", "predictions*.jsonl")
     rules: ClassVar[tuple[str, ...]] = ("constrained_decoding",)
     trains_on_windows = True
+    reads_words = True
     sample_settings: ClassVar[Mapping[str, Any]] = {
         "learning_rate": 3e-4,
         "train_batch_size": 8,
@@ -119,7 +120,7 @@ def task(name: str, task_settings: TaskSettings, labels: Sequence[str] | None = 
 
     Labels of custom data come from a trained model, else from the settings, else from the training file.
     """
-    custom, settings = task_settings.custom, task_settings.tags
+    custom, settings = task_settings.custom, task_settings.extensions.tags
     listed = tuple(listed_labels(custom)) if name != CONLL2003 else ()
     if labels and listed and set(listed) != set(labels):
         raise FlagError(f"--labels={custom.labels}: the model was trained on {', '.join(labels)}")

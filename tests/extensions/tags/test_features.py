@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.features import tags
+from bert_tf.extensions.tags import features as tags
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

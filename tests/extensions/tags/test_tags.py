@@ -14,15 +14,15 @@ from seqeval.scheme import IOB2 as STRICT
 from sklearn.metrics import f1_score as of_classes
 
 from bert_tf.errors import BertError
-from bert_tf.features import tags as features_of_tags
+from bert_tf.extensions.tags import features as features_of_tags
+from bert_tf.extensions.tags import predictions, schemes, words
+from bert_tf.extensions.tags.columns import TagExample
+from bert_tf.extensions.tags.evaluation import evaluate
+from bert_tf.extensions.tags.family import TagFamily
+from bert_tf.extensions.tags.predictions import TagPredictions
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
-from bert_tf.tasks.tags import predictions, schemes, words
-from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.evaluation import evaluate
-from bert_tf.tasks.tags.family import TagFamily
-from bert_tf.tasks.tags.predictions import TagPredictions
-from tests.features.test_tags import CONTROL, TOKENIZER
+from tests.extensions.tags.test_features import CONTROL, TOKENIZER
 from tests.tasks.refusals import refusal
 
 CONLL = "-DOCSTART- -X- O\n\nEU NNP I-ORG\nrejects VBZ O\n\nPeter NNP I-PER\nBlackburn NNP I-PER\n"

@@ -13,14 +13,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.extensions.tags import schemes
+from bert_tf.extensions.tags.columns import TagExample, divider
+from bert_tf.extensions.tags.features import WORDS
 from bert_tf.features.columns import Array, Features
-from bert_tf.features.tags import WORDS
 from bert_tf.io.text_table import cell
 from bert_tf.metrics import probabilities
 from bert_tf.tasks.names import CSV, JSONL
 from bert_tf.tasks.predictions import Id, Share, delimited, json_lines
-from bert_tf.tasks.tags import schemes
-from bert_tf.tasks.tags.columns import TagExample, divider
 
 SURE = 50.0  # logit of the usual tag for words that are in no row
 

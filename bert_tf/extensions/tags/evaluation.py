@@ -15,11 +15,11 @@ from typing import Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.extensions.tags import schemes
+from bert_tf.extensions.tags.columns import TagExample
+from bert_tf.extensions.tags.predictions import TagPredictions, decoded
 from bert_tf.metrics import ClassScores, intervals, per_class, probabilities
 from bert_tf.tasks.evaluation import Evaluation, Panel, lines_of_classes
-from bert_tf.tasks.tags import schemes
-from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.predictions import TagPredictions, decoded
 
 ENTITY_METRICS = ("entity_f1", "entity_precision", "entity_recall", "entity_f1_strict", "token_accuracy")
 PLAIN_METRICS = ("token_accuracy", "macro_f1")
