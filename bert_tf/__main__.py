@@ -28,15 +28,8 @@ _OF_CORE: Mapping[str, Mapping[str, str]] = {
     "Use elsewhere": {
         "export": "exports a trained model to other formats, such as SavedModel or ONNX",
     },
-    "Data and machine": {
-        "data": "downloads published data sets; checks your own data",
-        "devices": "lists CPUs and GPUs, why a GPU is not used, and which devices a run would use",
-        "memory": "forecasts the memory of training (memory plan)",
-    },
-    "Look at runs": {
-        "checkpoint": "inspects, compares, strips, converts and renames checkpoints",
-        "report": "writes the HTML report of a run, or of several side by side",
-    },
+    "Data and machine": {},  # all extensions', as those of the next group
+    "Look at runs": {},
     "Compare": {
         "benchmark": "compares speed and memory with other libraries",
     },
@@ -50,13 +43,14 @@ _FIRST = {
 _ALIASES = {"classifier": "fine-tune"}  # the name of the published script
 _COMPUTE = frozenset({"fine-tune", "evaluate", "predict", "export"})  # all use TensorFlow
 _OF_EXTENSIONS = extension.commands()
-GROUPS: Mapping[str, Mapping[str, str]] = {
+_EVERY: Mapping[str, Mapping[str, str]] = {
     group: {
         **_OF_CORE.get(group, {}),
         **{name: command.line for name, command in _OF_EXTENSIONS.items() if command.group == group},
     }
     for group in dict.fromkeys((*_OF_CORE, *(command.group for command in _OF_EXTENSIONS.values() if command.group)))
 }
+GROUPS = {group: commands for group, commands in _EVERY.items() if commands}
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that set, or may set, what is printed
@@ -90,6 +84,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(help_text())
         return 0
     if name not in COMMANDS:
+        _refuse_incomplete(str(name))
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
     if _computes(name) and not any(word in argument for argument in argv for word in _OF_THE_LOG):
@@ -122,14 +117,19 @@ def operation(name: str) -> Command | Actions:
 
 
 def _refuse_misplaced() -> None:
-    """Raises BertError for a command of an extension that a command of the core is, or for an action of no command."""
+    """Raises BertError for a command of an extension that a command of the core is."""
     extension.refuse_broken()
     core = {name for commands in _OF_CORE.values() for name in commands}
     for name in _OF_EXTENSIONS:
         if name in core:
             raise BertError(f"an extension names its command {name}, which there is already; correct or uninstall its package")
-        if " " in name and name.partition(" ")[0] not in COMMANDS:
-            raise BertError(f"an extension adds {name!r}, but there is no such command; correct or uninstall its package")
+
+
+def _refuse_incomplete(name: str) -> None:
+    """Raises BertError for a command of which there is nothing but actions that extensions add."""
+    for action in _OF_EXTENSIONS:
+        if action.partition(" ")[0] == name:
+            raise BertError(f"{action}: the command {name} is missing, to which an extension adds this (docs/extensions.md)")
 
 
 def _benchmark(argv: list[str]) -> int:

@@ -23,7 +23,7 @@ _NAMED = {
     "commands": "command",
     "drivers": "driver",
     "tasks": "task",
-    "families": "family",
+    "kinds": "kind",
     "pipelines": "pipeline",
     "times": "part of the wall time",
 }  # fields by name, and what a name is of
@@ -43,6 +43,21 @@ class NewTask(NamedTuple):
 
     make: str  # module:name of a function from the name, `TaskSettings` and labels (None if unknown) to the task
     command: str = ""  # which alone trains it; empty if it has labels
+    takes: tuple[str, ...] = ()  # settings of the core that it takes, besides those of the extension
+
+
+class NewKind(NamedTuple):
+    """A kind of tasks: module:name of its object in each layer, which may be empty except the family's."""
+
+    family: str  # a `tasks.base.Family`
+    head: str = ""  # a `modeling.heads.base.Head`
+    nodes: str = ""  # its head as ONNX nodes, a `conversion.heads.HeadNodes`
+    client: str = ""  # how clients of a SavedModel send raw text, an `export.saved_model.signatures.Client`
+    prediction: str = ""  # class of the objects that `Family.listed` returns
+    form: str = ""  # request and response of the service, a `service.forms.Form`
+    row: str = ""  # function from an example to a row as `Model.predict` takes it
+    usage: str = ""  # code of a card, a `card.usage.Usage`
+    problem: NewTask | None = None  # custom data of it, by --problem
 
 
 class Driver(NamedTuple):
@@ -95,10 +110,11 @@ class Extension:
     decides: bool = False  # its part fits the decision rule of the model; left out for folds and held-out rows
     times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # parts of it: name, part before it
     drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
+    remedies: str = ""  # module:name of a function of a forecast `Step` and bytes to the flags that make it fit, in words
     # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
     of_tasks: type = Settings  # dataclass of their settings, in `TaskSettings.extensions` by the extension's name
-    families: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a `Family` by its kind
+    kinds: Mapping[str, NewKind] = dataclasses.field(default_factory=dict)
     # Of the command line.
     commands: Mapping[str, NewCommand] = dataclasses.field(default_factory=dict)
     pipelines: Mapping[str, str] = dataclasses.field(default_factory=dict)  # module:name of a function of a job and a `Beam`
@@ -164,7 +180,16 @@ def refuse_broken() -> None:
 
 
 def commands() -> dict[str, NewCommand]:
-    return {name: command for one in found().values() for name, command in one.commands.items()}
+    """Commands and actions by name. Several of ours may declare the command whose actions they are; the first counts."""
+    every: dict[str, NewCommand] = {}
+    for one in found().values():
+        for name, command in one.commands.items():
+            every.setdefault(name, command)
+    return every
+
+
+def kinds() -> dict[str, NewKind]:
+    return {name: kind for one in found().values() for name, kind in one.kinds.items()}
 
 
 def pipelines() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Kinds of tasks: one row for each, with its objects in each layer; imported on first use."""
+"""Kinds of tasks: one row for each, with its objects in each layer; imported on first use. Extensions add some."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any, NamedTuple, TypeVar
 from bert_tf import extension
 from bert_tf.errors import BertError
 from bert_tf.head_spec import (
-    CHOICE,
     CLASSIFICATION,
     CONTRASTIVE,
     MULTI_LABEL,
     PRETRAINING,
     REGRESSION,
     SIMILARITY,
-    SPAN,
-    TAGS,
     VECTORS,
 )
 
@@ -46,9 +43,6 @@ KINDS = {
     MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled"),
     SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike"),
     CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike"),
-    SPAN: Kind("span:SpanFamily", "tokens:SpanHead", ":of_spans", "spans:answered"),
-    TAGS: Kind("tags:TagFamily", "tokens:TagHead", ":of_tags", "tags:tagged"),
-    CHOICE: Kind("choice:ChoiceFamily", "sentence:ChoiceHead", ":of_options", "sentences:chosen"),
     PRETRAINING: Kind("", "pretraining:PretrainingHead"),  # the family is an extension's
     VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
 }
@@ -78,12 +72,10 @@ class Registry(MutableMapping[str, T]):
             module, _, name = getattr(row, self._column).partition(":")
             if name:
                 names[kind] = f"bert_tf.{_MODULES[self._column].format(module)}:{name}"
-        if self._column == "family":
-            added = {kind: name for one in extension.found().values() for kind, name in one.families.items()}
-            for kind in added.keys() & names.keys():
-                raise BertError(f"{added[kind]}: there is a family {kind} already; correct or uninstall its package")
-            names.update(added)
-        return names
+        added = {kind: name for kind, new in extension.kinds().items() if (name := getattr(new, self._column))}
+        for kind in added.keys() & names.keys():
+            raise BertError(f"{added[kind]}: there is a {self._column} {kind} already; correct or uninstall its package")
+        return {**names, **added}
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:

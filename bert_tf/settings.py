@@ -110,6 +110,9 @@ class Setting(NamedTuple):
     resolved: bool = False  # read before the run starts, for other settings or for how many runs there are: not recorded
     of_training: bool = False  # has no effect if nothing is trained
     of_labels: bool = False  # for labelled examples, which pre-training does not have
+    column_of: str = ""  # of a task: "rows" if files to predict have it, "labels" if only files with labels do
+    decodes: bool = False  # of a task: how answers are decoded, so that a trained model may be used with another value
+    of_rows: bool = False  # chooses or corrects the rows to train on, before they are divided into folds
     of_one_run: bool = False  # a trained model is not used with the value of its training
     programs: tuple[str, ...] = ()  # training commands that take it, if not all those of its extension
     from_program: Callable[[Any], Any] | None = None  # makes the text of a flag of what the library takes too, such as a list

@@ -10,7 +10,10 @@ beginning.setup_logging(0)  # as a command does before it imports TensorFlow
 import tensorflow as tf  # noqa: E402
 
 LAZY = (tf.compat.v1.train.Saver, hasattr(tf, "estimator") and tf.estimator.Estimator)  # found on first use
-JOBS = ("training.fine_tune", "extensions.series.seeds", "operations.evaluate", "operations.predict", "operations.devices")
+JOBS = (
+    *("training.fine_tune", "extensions.series.seeds", "extensions.devices.command"),
+    *("operations.evaluate", "operations.predict"),
+)
 BATCH = ("batch.evaluation", "batch.inputs", "batch.session", "batch.stream", "training.batch_machine")
 ON_FIRST_USE = ("jinja2", "scipy.stats", "sklearn.metrics", "bert_tf.report.curves", "bert_tf.report.page")
 for name in (*(f"bert_tf.{job}" for job in (*JOBS, *BATCH)), *ON_FIRST_USE):

@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.export.saved_model import words as graph_words
-from bert_tf.export.saved_model.words import Text
+from bert_tf.export.saved_model.characters import Text
+from bert_tf.extensions.choice import features as choices
 from bert_tf.extensions.fill_mask import filler
 from bert_tf.extensions.pretrain.corpus import sentences as sentence_cuts
-from bert_tf.features import choices, sentences, spans, tags
+from bert_tf.extensions.span import features as spans
+from bert_tf.extensions.tags import features as tags
+from bert_tf.extensions.tags import graph_words as graph_words
+from bert_tf.extensions.tags import words
+from bert_tf.features import sentences
 from bert_tf.features.long_text import CUTS
-from bert_tf.tasks.tags import words
 from bert_tf.tokenization import counting
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.graph import GraphTokenizer

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from bert_tf.extensions.tags import schemes
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.tags import schemes
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "sample"
 

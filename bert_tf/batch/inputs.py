@@ -14,7 +14,7 @@ from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
-from bert_tf.head_spec import PRETRAINING, SPAN
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import documents, spreadsheets
 from bert_tf.tasks import families, names, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Layout, Task
@@ -35,7 +35,6 @@ Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the exam
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
 _OF_FILES = ("file_format",)  # follows from each file's name
 _KEEP_COLUMNS = "keep_columns"
-_ID = "id"  # the column of ids of tables of questions, unless another is given
 _TAKEN = "input_"  # prefix of names that predictions use too
 
 
@@ -152,7 +151,7 @@ def inputs(
     family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
     own = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
-    id_column = columns.id_column or record.get("id_column") or (_ID if record["kind"] == SPAN else None)
+    id_column = columns.id_column or record.get("id_column") or family.id_column
     return Inputs(family, published, own, columns, skip_bad_rows, keep_columns, id_column)
 
 

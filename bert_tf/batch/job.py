@@ -7,14 +7,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from bert_tf import extension
 from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
-from bert_tf.settings import checked, read, same, setting, settings_of, unknown_setting
+from bert_tf.settings import checked, group, read, same, setting, settings_of, unknown_setting
 from bert_tf.tasks import names, tables
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.settings import SimilaritySettings, SpanSettings, TagSettings
+from bert_tf.tasks.settings import SimilaritySettings
 
 Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 
@@ -32,7 +33,32 @@ class _Overrides:
     """Settings that replace those of the training unless they are None."""
 
     def given(self) -> dict[str, Any]:
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        of_extensions = [value for value in values.values() if isinstance(value, _Overrides)]
+        own = {name: value for name, value in values.items() if value is not None and value not in of_extensions}
+        return {**own, **{name: value for one in of_extensions for name, value in one.given().items()}}
+
+
+def _of_extensions(name: str, more: str = "", **attributes: Any) -> Any:
+    """A class of those settings of extensions' tasks that have such attributes."""
+    rows = [(one.of_tasks, row) for one in extension.found().values() for row in settings_of(one.of_tasks)]
+    made = dataclasses.make_dataclass(
+        name,
+        [
+            (row.name, f"{row.kind.__name__} | None", same(kind, row.name, default=None, more=more))
+            for kind, row in rows
+            if all(getattr(row, attribute) == value for attribute, value in attributes.items())
+        ],
+        bases=(_Overrides,),
+        frozen=True,
+    )
+    made.__module__ = __name__  # for pickles; Python 3.11 and older name another
+    return made
+
+
+ExtensionColumns = _of_extensions("ExtensionColumns", column_of="rows")
+ExtensionLabels = _of_extensions("ExtensionLabels", column_of="labels")
+ExtensionRules = _of_extensions("ExtensionRules", _AS_TRAINED, decodes=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +72,7 @@ class Columns(_Overrides):
     id_column: str | None = same(CustomSettings, "id_column")
     file_format: str | None = same(CustomSettings, "file_format")
     has_header: bool | None = same(CustomSettings, "has_header")
-    word_column: int | None = same(TagSettings, "word_column", default=None)
-    raw_text: bool | None = same(TagSettings, "raw_text", default=None)
+    extensions: Any = group(ExtensionColumns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +81,7 @@ class LabelledColumns(Columns):
 
     label_column: str | None = same(CustomSettings, "label_column", default=None)
     label_separator: str | None = same(CustomSettings, "label_separator", default=None)
-    tag_column: int | None = same(TagSettings, "tag_column", default=None)
+    labels_of_extensions: Any = group(ExtensionLabels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +90,8 @@ class Rules(_Overrides):
 
     TITLE: ClassVar[str] = "Answers, tags and scores"
 
-    n_best_size: int | None = same(SpanSettings, "n_best_size", default=None, more=_AS_TRAINED)
-    max_answer_length: int | None = same(SpanSettings, "max_answer_length", default=None, more=_AS_TRAINED)
-    null_score_diff_threshold: float | None = same(SpanSettings, "null_score_diff_threshold", default=None, more=_AS_TRAINED)
-    constrained_decoding: bool | None = same(TagSettings, "constrained_decoding", default=None, more=_AS_TRAINED)
     highest_score: float | None = same(SimilaritySettings, "highest_score", default=None, more=_AS_TRAINED)
+    extensions: Any = group(ExtensionRules)
 
 
 @dataclasses.dataclass(frozen=True)

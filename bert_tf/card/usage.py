@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from bert_tf import extension
 from bert_tf.head_spec import (
-    CHOICE,
     CLASSIFICATION,
     CONTRASTIVE,
     MULTI_LABEL,
     PRETRAINING,
     REGRESSION,
     SIMILARITY,
-    SPAN,
-    TAGS,
     VECTORS,
 )
 from bert_tf.io import documents
 
 Row = Mapping[str, Any]
+
+
+class Usage(NamedTuple):
+    """How a kind of models is used."""
+
+    row: Row  # if there is none of the data
+    field: str = "label"  # of a prediction
+    named: bool = False  # whether a row is a mapping, else a sequence of values
+    transformers: str = ""  # code for a folder in Hugging Face's layout, a format of the row's values as literals
+
 
 _UNSAFE = re.compile("[`\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
@@ -29,42 +37,22 @@ _PAIRS = (SIMILARITY, CONTRASTIVE)
 _MASKED = "It rained all [MASK]."
 _TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
 _PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
-_MILL = "Ada built the mill in 1871."
-_ROWS: Mapping[str, Row] = {  # if there is none of the data
-    SPAN: {"question": "Who built the mill?", "context": _MILL},
-    TAGS: {"text": _MILL},
-    CHOICE: {"context": "It rained all night.", "question": "In the morning the street", "options": ["was wet.", "sang."]},
-}
-_FIELDS = {SPAN: "label", TAGS: "entities", CHOICE: "option", **dict.fromkeys(_PAIRS, "cosine")}  # of a prediction; else label
+_FIELDS = dict.fromkeys(_PAIRS, "cosine")  # of a prediction; else label
 _OPTIONS_OF = {  # of a pipeline
     REGRESSION: ', function_to_apply="none"',
     MULTI_LABEL: ", top_k=None",
-    TAGS: ', aggregation_strategy="simple"',
 }
-_PIPELINE = """\
+PIPELINE = """\
 from transformers import pipeline
 
 model = pipeline("{task}", model="."{options})
 model({row})"""
-_CLASS = """\
+CLASS = """\
 import torch
 from transformers import {name}, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained("."), {name}.from_pretrained(".")
 """
-_ANSWER = """\
-inputs = tokenizer({question}, {context}, truncation="only_second", return_tensors="pt")
-with torch.no_grad():
-    outputs = model(**inputs)
-start, end = int(outputs.start_logits.argmax()), int(outputs.end_logits.argmax())
-tokenizer.decode(inputs["input_ids"][0, start : end + 1])"""
-_CHOOSE = """\
-context, question, options = {context}, {question}, {options}
-endings = [f"{{question}} {{option}}" for option in options]
-inputs = tokenizer([context] * len(options), endings, padding=True, truncation=True, return_tensors="pt")
-with torch.no_grad():
-    logits = model(**{{name: rows[None] for name, rows in inputs.items()}}).logits
-options[int(logits.argmax())]"""
 _ENCODE = """\
 from sentence_transformers import SentenceTransformer
 
@@ -80,14 +68,15 @@ def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tu
             f'{load}\nmodel.fill_mask(["{_MASKED}"])[0][0].words',
             f'python -m bert_tf fill-mask {place} --text="{_MASKED}"',
         )
-    if kind not in (*_SENTENCES, *_FIELDS):
+    new = _added(kind)
+    if kind not in (*_SENTENCES, *_FIELDS) and new is None:
         return load, ""
     given = _literals(_usable(kind, row, pairs=pairs))
-    if kind == SPAN:
-        shown = f'{{"question": {given["question"]}, "context": {given["context"]}}}'
+    if new is not None and new.named:
+        shown = f"{{{', '.join(f'{documents.to_json(name)}: {value}' for name, value in given.items())}}}"
     else:
         shown = next(iter(given.values())) if len(given) == 1 else f"({', '.join(given.values())})"
-    call = f"model.predict([{shown}])[0].{_FIELDS.get(kind, 'label')}"
+    call = f"model.predict([{shown}])[0].{new.field if new else _FIELDS.get(kind, 'label')}"
     return f"{load}\n{call}", f"python -m bert_tf predict --checkpoint={place} --input=FILE --output=predictions.tsv"
 
 
@@ -96,19 +85,25 @@ def transformers(kind: str, pipeline: str, *, pairs: bool, row: Row | None = Non
     given = _literals(_usable(kind, row, pairs=pairs))
     if kind in (*_PAIRS, VECTORS):
         return _ENCODE.format(text=next(iter(given.values())))
-    if kind == SPAN:  # transformers 5 has no pipeline for it
-        return _CLASS.format(name="AutoModelForQuestionAnswering") + _ANSWER.format(**given)
-    if kind == CHOICE:
-        return _CLASS.format(name="AutoModelForMultipleChoice") + _CHOOSE.format(**given)
-    rows = {PRETRAINING: f'"{_MASKED}"', TAGS: given.get("text", "")}
+    new = _added(kind)
+    if new is not None and new.transformers:
+        return new.transformers.format(**given)
+    rows = {PRETRAINING: f'"{_MASKED}"'}
     text = f'{{"text": {given["text_a"]}, "text_pair": {given["text_b"]}}}' if "text_b" in given else given["text"]
     options = _OPTIONS_OF.get(kind, "")
-    return _PIPELINE.format(task=pipeline, options=options, row=rows.get(kind, f"{text}, truncation=True"))
+    return PIPELINE.format(task=pipeline, options=options, row=rows.get(kind, f"{text}, truncation=True"))
+
+
+def _added(kind: str) -> Usage | None:
+    """What an extension says of its kind."""
+    new = extension.kinds().get(kind)
+    return extension.load(new.usage) if new and new.usage else None
 
 
 def _usable(kind: str, row: Row | None, *, pairs: bool) -> Row:
     """The row, if the model reads it; else one that any model of its kind does."""
-    own = _ROWS.get(kind) or (_PAIR if pairs or kind in _PAIRS else _TEXT)
+    new = _added(kind)
+    own = new.row if new else _PAIR if pairs or kind in _PAIRS else _TEXT
     return row if row is not None and row.keys() == own.keys() else own
 
 

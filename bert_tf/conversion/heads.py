@@ -24,7 +24,6 @@ HeadNodes = Callable[[OnnxGraph, EncodedNodes, Any], str]  # from the encoder's 
 
 _HEADS = Registry[HeadNodes]("nodes")
 _MASK = INPUTS[1].name
-_PADDING = -1e30  # logit of padding, as in `modeling.heads.tokens`
 
 
 def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:
@@ -39,26 +38,14 @@ def register(kind: str, make: HeadNodes) -> None:
     _HEADS.register(kind, make)
 
 
-def _scores(graph: OnnxGraph, vectors: str, prefix: str = "") -> str:
+def scores(graph: OnnxGraph, vectors: str, prefix: str = "") -> str:
+    """Logits of vectors by the published variables; `prefix` is before their names."""
     kernel = graph.weight(f"{prefix}output_weights", transposed=True)  # published as [L, D]
     return graph.add("Add", graph.add("MatMul", vectors, kernel), graph.weight(f"{prefix}output_bias"))
 
 
 def of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return _scores(graph, encoded.pooled)  # [B, L]
-
-
-def of_options(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return graph.add("Squeeze", _scores(graph, encoded.pooled), graph.constant([1]))  # [B]
-
-
-def of_tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    return _scores(graph, encoded.transformed)  # [B, T, L]
-
-
-def of_spans(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
-    real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
-    return graph.add("Where", real, _scores(graph, encoded.transformed, "cls/squad/"), graph.number(_PADDING))  # [B, T, 2]
+    return scores(graph, encoded.pooled)  # [B, L]
 
 
 def of_pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:

@@ -26,7 +26,7 @@ from bert_tf.tasks import families
 from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.tasks.settings import GROUPS, KEPT
+from bert_tf.tasks.settings import KEPT, TaskSettings
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes: affects only rounding
@@ -53,7 +53,7 @@ def _is_setting(row: Setting, value: object) -> bool:
 
 # Keys of a record that other commands read, with a check of their values.
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
-    **{row.name: functools.partial(_is_setting, row) for row in settings_of(*GROUPS.values()) if row.name in KEPT},
+    **{row.name: functools.partial(_is_setting, row) for row in settings_of(TaskSettings) if row.name in KEPT},
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
     **dict.fromkeys(
         ("text_a", "text_b", "id_column", "label_column"), lambda value: value is None or (_is_text(value) and value != "")

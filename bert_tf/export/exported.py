@@ -15,7 +15,6 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.export import tokenizer_json
 from bert_tf.export.options import ExportOptions
-from bert_tf.head_spec import TAGS
 from bert_tf.inputs.pipeline import TO_LONGEST
 from bert_tf.io import documents
 from bert_tf.modeling.execution import Execution
@@ -76,7 +75,7 @@ def rule(family: Family) -> dict[str, Any]:
 def write_kept_files(exported: Exported, folder: Path) -> None:
     """Writes the vocabulary and the rules of tokenization."""
     vocabulary = exported.trained.vocabulary
-    of_words = {vocabulary.file: vocabulary.to_text_of_words()} if exported.trained.head.kind == TAGS else {}
+    of_words = {vocabulary.file: vocabulary.to_text_of_words()} if exported.family.reads_words else {}
     for name, text in {**vocabulary.files(), **of_words}.items():
         if not (folder / name).exists():  # the settings of transformers include them
             (folder / name).write_text(text, encoding="utf-8")

@@ -21,6 +21,8 @@ IntArray = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
 
+MANY_TRUNCATED = 0.2  # share of rows from which a limit is hardly meant
+
 _OF_ROWS = ("lengths", "first_lengths", "example_ids", "slots", "weights")  # columns of [N] that are no targets
 
 

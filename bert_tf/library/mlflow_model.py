@@ -1,64 +1,13 @@
-"""A trained model in MLflow's layout: `mlflow.pyfunc.load_model` predicts what `bert_tf.load` does."""
+"""Loads a trained model in MLflow's layout: `mlflow.pyfunc.load_model` predicts what `bert_tf.load` does."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import warnings
-from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
-from bert_tf import run_layout, versions
-from bert_tf.batch.job import ModelOverrides
-from bert_tf.batch.trained import Trained
-from bert_tf.errors import FlagError
-from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.library.loading import load
-from bert_tf.tasks.sentence.example import recorded_texts
-from bert_tf.training import sources
 
 TEXT, PAIR = ("text",), ("text_a", "text_b")  # columns of the rows
-_LABEL, _PROBABILITY = "label", "probability_"
-_OF_TEXTS = (run_layout.VOCABULARY, run_layout.TOKENIZER, run_layout.TEXT_RULES)
-_BESIDE = (run_layout.RECORD, run_layout.CONFIG, *_OF_TEXTS, run_layout.DECISION)
-
-
-def find(run: str | os.PathLike[str]) -> Trained:
-    """Finds the model of a run; FlagError if its rows or predictions do not fit a table."""
-    model = sources.find(run, ModelOverrides(), environment=os.environ)
-    if model.task.family.kind not in (CLASSIFICATION, REGRESSION) or not recorded_texts(model.record):
-        raise FlagError(f"--register: {model.prefix} is not a text classification or regression model")
-    return model
-
-
-def save(model: Trained, output: Path) -> None:
-    """Writes a folder in MLflow's layout, with a copy of the checkpoint and the files to load it."""
-    import mlflow
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, DataType, Schema
-
-    texts = TEXT if recorded_texts(model.record) == 1 else PAIR
-    probabilities = [_PROBABILITY + label for label in model.task.family.labels]
-    label = ColSpec(DataType.string if probabilities else DataType.double, _LABEL)
-    outputs = [label, *(ColSpec(DataType.double, name) for name in probabilities)]
-    signature = ModelSignature(Schema([ColSpec(DataType.string, name) for name in texts]), Schema(outputs))
-    with tempfile.TemporaryDirectory() as temporary:
-        data = Path(temporary) / "run"
-        data.mkdir()
-        prefix = Path(model.prefix)
-        for path in (*(prefix.parent / name for name in _BESIDE), *prefix.parent.glob(f"{prefix.name}.*")):
-            if path.is_file():
-                shutil.copy(path, data)
-        (data / run_layout.LIST).write_text(f'model_checkpoint_path: "{prefix.name}"\n', encoding="utf-8")
-        needed = [f"bert_tf=={versions.__version__}", f"tensorflow=={tf.__version__}"]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it recommends an input example
-            mlflow.pyfunc.save_model(
-                str(output), loader_module=__name__, data_path=str(data), signature=signature, pip_requirements=needed
-            )
+LABEL, PROBABILITY = "label", "probability_"
 
 
 class _Loaded:
@@ -71,8 +20,8 @@ class _Loaded:
 
         rows = list(data[TEXT[0]]) if TEXT[0] in data.columns else list(zip(*(data[name] for name in PAIR)))
         results = self._model.predict(rows)
-        columns = {_PROBABILITY + label: [one.probabilities[label] for one in results] for label in self._model.labels}
-        return pandas.DataFrame({_LABEL: [one.label for one in results], **columns}, index=data.index)
+        columns = {PROBABILITY + label: [one.probabilities[label] for one in results] for label in self._model.labels}
+        return pandas.DataFrame({LABEL: [one.label for one in results], **columns}, index=data.index)
 
 
 def _load_pyfunc(path: str) -> _Loaded:

@@ -9,21 +9,22 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf import extension
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY
 from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import json_schema, object_schema
 
 Schema = Mapping[str, Any]
 
-_TEXT: Schema = {"type": "string"}
-_GIVEN_ID: Schema = {"type": ["string", "number", "null"], "description": "comes back with the answer, as a string"}
+TEXT: Schema = {"type": "string"}
+GIVEN_ID: Schema = {"type": ["string", "number", "null"], "description": "comes back with the answer, as a string"}
 
 
-def _list(of: Schema, least: int = 0, most: int | None = None) -> Schema:
+def list_of(of: Schema, least: int = 0, most: int | None = None) -> Schema:
     return {"type": "array", "items": of, "minItems": least, **({} if most is None else {"maxItems": most})}
 
 
-def _either(*schemas: Schema) -> Schema:
+def either(*schemas: Schema) -> Schema:
     return {"anyOf": list(schemas)}
 
 
@@ -52,73 +53,37 @@ class Form:
 
 _EITHER_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text (leave empty for a single text)", may_be_empty=True))
 _PAIR_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text"))
-_PAIR = object_schema({"text_a": _TEXT, "text_b": _TEXT}, {"id": _GIVEN_ID})
+_PAIR = object_schema({"text_a": TEXT, "text_b": TEXT}, {"id": GIVEN_ID})
 _SINGLES = (
-    object_schema({"text": _TEXT}, {"id": _GIVEN_ID}),
-    object_schema({"sentence": _TEXT}, {"id": _GIVEN_ID}),
-    {**_TEXT, "description": "only within rows: a text"},
-    {**_list(_TEXT, 1, 1), "description": "only within rows: a text"},
+    object_schema({"text": TEXT}, {"id": GIVEN_ID}),
+    object_schema({"sentence": TEXT}, {"id": GIVEN_ID}),
+    {**TEXT, "description": "only within rows: a text"},
+    {**list_of(TEXT, 1, 1), "description": "only within rows: a text"},
 )
 _PAIRS = (
     _PAIR,
-    object_schema({"sentence1": _TEXT, "sentence2": _TEXT}, {"id": _GIVEN_ID}),
-    {**_list(_TEXT, 2, 2), "description": "only within rows: a pair"},
+    object_schema({"sentence1": TEXT, "sentence2": TEXT}, {"id": GIVEN_ID}),
+    {**list_of(TEXT, 2, 2), "description": "only within rows: a pair"},
 )
 _TEXT_OR_PAIR = "a text or a pair of texts"
 _PAIR_EXAMPLE = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
 
 
 def _of_sentences(says: str, shown: str) -> Form:
-    return Form(says, _either(*_SINGLES, *_PAIRS), _PAIR_EXAMPLE, _EITHER_FIELDS, shown)
+    return Form(says, either(*_SINGLES, *_PAIRS), _PAIR_EXAMPLE, _EITHER_FIELDS, shown)
 
 
 def _of_pairs(says: str) -> Form:
-    return Form(says, _either(_PAIR, _PAIRS[-1]), _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
+    return Form(says, either(_PAIR, _PAIRS[-1]), _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
 
 
 _FORMS: Mapping[str, Form] = {
     CLASSIFICATION: _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels"),
     MULTI_LABEL: _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels"),
     REGRESSION: _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number"),
-    SPAN: Form(
-        "Finds the answer to a question in a text.",
-        _either(
-            object_schema({"question": _TEXT, "context": _TEXT}, {"id": _GIVEN_ID, "title": _TEXT}),
-            {**_list(_TEXT, 2, 2), "description": "only within rows: question and context"},
-        ),
-        {"question": "Who built the mill?", "context": "Ada built the mill in 1871."},
-        (Field("question", "Question", lines=1), Field("context", "Text that holds the answer", lines=8)),
-        "answer",
-    ),
-    TAGS: Form(
-        "Tags each word of a sentence and finds its entities.",
-        _either(
-            object_schema({"text": _TEXT}, {"id": _GIVEN_ID}),
-            object_schema({"tokens": _list(_TEXT)}, {"id": _GIVEN_ID}),
-            {**_TEXT, "description": "only within rows: a text, which is cut into words"},
-            {**_list(_TEXT), "description": "only within rows: the words"},
-        ),
-        {"text": "Ada built the mill in 1871."},
-        (Field("text", "Sentence"),),
-        "words",
-    ),
-    CHOICE: Form(
-        "Chooses one of several options.",
-        _either(
-            object_schema({"options": _list(_TEXT, 2)}, {"context": _TEXT, "question": _TEXT, "id": _GIVEN_ID}),
-            {"type": "object", "required": ["ending0", "ending1"], "description": "SWAG's columns: sent1, sent2, ending0, ..."},
-            {"type": "array", "minItems": 3, "maxItems": 3, "description": "only within rows: context, question, options"},
-        ),
-        {"context": "It rains.", "question": "What do they do?", "options": ["They stay in.", "They swim."]},
-        (
-            Field("context", "Context", may_be_empty=True),
-            Field("question", "Question (may be empty)", lines=1, may_be_empty=True),
-            Field("options", "Options, one per line", lines=4, is_list=True),
-        ),
-        "options",
-    ),
     SIMILARITY: _of_pairs("Scores the similarity of two texts and embeds texts."),
     CONTRASTIVE: _of_pairs("Scores the similarity of two texts and embeds texts."),
+    **{kind: extension.load(new.form) for kind, new in extension.kinds().items() if new.form},
 }
 FORMS: Mapping[str, Form] = {
     kind: dataclasses.replace(form, prediction=json_schema(PREDICTIONS[kind])) for kind, form in _FORMS.items()
@@ -142,8 +107,8 @@ def of(kind: str, texts: int | None = None, columns: Sequence[str] = ()) -> Form
     if texts is not None:
         row, schemas, example, fields = _BY_TEXTS[texts]
         says = form.says.replace(_TEXT_OR_PAIR, row)
-        form = dataclasses.replace(form, says=says, row=_either(*schemas), example=example, fields=fields)
+        form = dataclasses.replace(form, says=says, row=either(*schemas), example=example, fields=fields)
     if columns:
-        of_training = object_schema(dict.fromkeys(columns, _TEXT), {"id": _GIVEN_ID})
-        form = dataclasses.replace(form, row=_either(of_training, *form.row["anyOf"]))
+        of_training = object_schema(dict.fromkeys(columns, TEXT), {"id": GIVEN_ID})
+        form = dataclasses.replace(form, row=either(of_training, *form.row["anyOf"]))
     return form

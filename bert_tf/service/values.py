@@ -10,13 +10,12 @@ import numpy as np
 
 from bert_tf.io import documents
 from bert_tf.tasks.predictions import names_of
-from bert_tf.tasks.span.predictions import Prediction as Answer
 
 
 def as_json(prediction: Any) -> bytes:
     value = plain(prediction)
-    if isinstance(prediction, Answer):
-        value["n_best"] = [{**candidate._asdict(), "probability": share} for candidate, share in prediction.n_best]
+    if hasattr(prediction, "details"):
+        value.update(prediction.details())
     return documents.to_json(value).encode()
 
 

@@ -113,6 +113,16 @@ class Family(Protocol):
         """Fields that batches hold for the loss, and that features keep beside batches for predictions."""
 
     @property
+    def reads_words(self) -> bool:
+        """Whether texts are words, each of which becomes pieces by itself."""
+        return False
+
+    @property
+    def id_column(self) -> str | None:
+        """The column of ids of tables, unless another is given; None for numbers of rows."""
+        return None
+
+    @property
     def trains_on_windows(self) -> bool:
         """Whether every window of a long text can be trained on; otherwise text that is cut off is lost for training."""
         return False

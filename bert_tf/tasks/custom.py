@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
+from bert_tf import extension
 from bert_tf.errors import FlagError
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY
 from bert_tf.io import files
 from bert_tf.settings import setting, setting_names
 from bert_tf.tasks.names import INPUT_FORMATS, KINDS
 
 NAME = "custom"
-PROBLEMS = (*KINDS, SPAN, TAGS, CHOICE, SIMILARITY, CONTRASTIVE)
+_NEW = tuple(kind for kind, new in extension.kinds().items() if new.problem)
+PROBLEMS = (*KINDS, SIMILARITY, CONTRASTIVE, *_NEW)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,23 +9,19 @@ from typing import Any
 
 from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
-from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.sentence import mistaken
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows, records
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
-from bert_tf.tasks.settings import PATHS, SimilaritySettings, SpanSettings
+from bert_tf.tasks.settings import SimilaritySettings
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
-from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tables import RowError
-from bert_tf.tasks.tags.columns import found_labels
-from bert_tf.tasks.tags.family import TagFamily
 
 _LIST_THEM = "list all labels with labels=(...)"
 
@@ -137,97 +133,6 @@ def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
     if kind == CLASSIFICATION and len(names) == 1:
         raise FlagError(f"labels={labels!r:.80}: give at least two")
     return names
-
-
-class TagTask(RowsTask):
-    """Token classification from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
-
-    task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
-    """
-
-    def __init__(
-        self,
-        train: Iterable[Any] | None = None,
-        dev: Iterable[Any] | None = None,
-        test: Iterable[Any] | None = None,
-        *,
-        labels: Iterable[str] | None = None,
-        constrained_decoding: bool = False,
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict: words, or texts.
-          labels: all tags, entities in IOB2; by default those of `train`.
-          constrained_decoding: whether to predict only valid tag sequences.
-
-        Raises:
-          FlagError: `labels` are not distinct names.
-          DataError: a row has another format or an unknown tag; names split and row. Also raised if `labels` is None and
-            `train` does not have at least two tags.
-        """
-        rows = list(() if train is None else records(train, TRAIN))
-        given = label_names(labels, TAGS) or found_labels(rows, TRAIN)
-        super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
-
-
-class SpanTask(RowsTask):
-    """Extractive question answering from rows in memory: questions with texts that contain the answers.
-
-    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first
-    character, required if the answer occurs more than once; or a sequence of these. Rows to predict have no answer.
-
-        task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
-    """
-
-    def __init__(
-        self,
-        train: Iterable[Any] | None = None,
-        dev: Iterable[Any] | None = None,
-        test: Iterable[Any] | None = None,
-        **settings: Any,
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict, without answers.
-          **settings: fields of `SpanSettings`, for example `doc_stride=64` or `version_2_with_negative=True`.
-
-        Raises:
-          FlagError: a setting is unknown or has an invalid value.
-          DataError: a row has another format; names split and row.
-        """
-        known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
-        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)
-
-
-class ChoiceTask(RowsTask):
-    """Multiple choice from rows in memory: questions with options, one of them right.
-
-    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its index from 0, letter or
-    text.
-
-        task = ChoiceTask(train=[{"context": "It rains.", "question": "", "options": ["We stay in.", "We swim."], "answer": 0}])
-    """
-
-    def __init__(
-        self, train: Iterable[Any] | None = None, dev: Iterable[Any] | None = None, test: Iterable[Any] | None = None
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict, without answers.
-
-        Raises:
-          DataError: a row has another format; names split and row.
-        """
-        super().__init__(ChoiceFamily(), train, dev, test)
 
 
 class SimilarityTask(RowsTask):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
-from bert_tf.tasks.choice import predictions as choice
+from bert_tf import extension
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.tasks.predictions import Hint, hints_of
 from bert_tf.tasks.sentence import predictions as sentence
 from bert_tf.tasks.similarity import predictions as similarity
-from bert_tf.tasks.span import predictions as span
-from bert_tf.tasks.tags import predictions as tags
 
 PREDICTIONS: Mapping[str, Mapping[str, Hint]] = {
     **{kind: hints_of(sentence.Prediction, **types) for kind, types in sentence.TYPES.items()},
     **dict.fromkeys((SIMILARITY, CONTRASTIVE), hints_of(similarity.Prediction)),
-    SPAN: hints_of(span.Prediction),
-    TAGS: hints_of(tags.TagPrediction),
-    CHOICE: hints_of(choice.Prediction),
+    **{kind: hints_of(extension.load(new.prediction)) for kind, new in extension.kinds().items() if new.prediction},
 }

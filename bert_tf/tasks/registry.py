@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Optional
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.extension import NewTask
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
+from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.settings import setting_names, settings_of
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.names import CONLL2003, GLUE, KINDS, LANGUAGES, SQUAD, SQUAD2, STS_B_VECTORS, SWAG, XNLI
+from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, STS_B_VECTORS, XNLI
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 
 if TYPE_CHECKING:  # a task imports its family
@@ -75,27 +75,26 @@ _NEW = {name: task for one in extension.found().values() for name, task in one.t
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
 _FILES = frozenset(FILES) | _OF_GLUE
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
-_OF_SPANS = _FILES | _names("span") | {"file_format"}
 
 # Named tasks, and custom data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
-    **dict.fromkeys((SQUAD, SQUAD2), (_of_family("span"), _OF_SPANS)),
-    CONLL2003: (_of_family("tags"), _FILES | _names("tags")),
-    SWAG: (_of_family("choice"), _FILES | {"id_column"}),
     STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
     **{
-        name: (_of_extension(task), frozenset(setting_names(one.of_tasks)))
+        name: (_of_extension(task), frozenset((*setting_names(one.of_tasks), *task.takes)))
         for one in extension.found().values()
         for name, task in one.tasks.items()
     },
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
-    SPAN: (_of_family("span"), _OF_SPANS | {"problem", "id_column"}),
-    TAGS: (_of_family("tags"), _FILES | {"problem", "labels", "file_format"} | _names("tags")),
-    CHOICE: (_of_family("choice"), _FILES | {"problem", "label_column", "id_column", "file_format"}),
     SIMILARITY: (_of_family("similarity"), _OF_PAIRS | {"highest_score"}),
     CONTRASTIVE: (_of_family("similarity"), _OF_PAIRS | {"highest_score", "temperature"}),
+    **{
+        kind: (_of_extension(new.problem), frozenset((*setting_names(one.of_tasks), *new.problem.takes)))
+        for one in extension.found().values()
+        for kind, new in one.kinds.items()
+        if new.problem
+    },
 }
 
 
@@ -197,5 +196,5 @@ def _folded(name: str) -> str:
 
 
 for _name, _task in _NEW.items():
-    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, SQUAD, SQUAD2, CONLL2003, SWAG, STS_B_VECTORS, CUSTOM)):
+    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)):
         raise BertError(f"{_task.make}: there is a task {_name} already; correct or uninstall its package")

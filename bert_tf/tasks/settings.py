@@ -7,39 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf import extension
-from bert_tf.io import files
 from bert_tf.settings import group, replaced, setting, setting_names
 from bert_tf.tasks.custom import NAME, CustomSettings
-
-
-@dataclasses.dataclass(frozen=True)
-class SpanSettings:
-    """Settings of windows and of answer decoding."""
-
-    predict_file: str | None = setting(
-        None,
-        "sets both --dev_file and --test_file, as in the published script",
-        path=True,
-        refuse_missing=files.refuse_missing,
-    )
-    doc_stride: int = setting(128, "stride between windows of a long paragraph in word pieces", lowest=1)
-    max_query_length: int = setting(64, "maximum question length in word pieces", lowest=1)
-    n_best_size: int = setting(20, "answers per question in nbest_predictions.json", lowest=1)
-    max_answer_length: int = setting(30, "maximum answer length in word pieces", lowest=1)
-    version_2_with_negative: bool = setting(False, "some questions have no answer; on for SQuAD2")
-    null_score_diff_threshold: float = setting(
-        0.0, "predict no answer if its score exceeds the best answer's by more than this"
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class TagSettings:
-    """Columns of words and tags in column files, and decoding."""
-
-    word_column: int = setting(1, "word column, counted from 1; -1 is the last")
-    tag_column: int = setting(-1, "tag column, counted from 1; -1 is the last")
-    raw_text: bool = setting(False, "text to predict is plain, one sentence per line, split at blanks and punctuation")
-    constrained_decoding: bool = setting(False, "most probable legal tag sequence of a sentence (Viterbi)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +30,6 @@ class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
     custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})")
-    span: SpanSettings = group(SpanSettings, "Extractive question answering (--task_name=SQuAD, SQuAD2)")
-    tags: TagSettings = group(TagSettings, "Tags (--task_name=CoNLL2003)")
     similarity: SimilaritySettings = group(
         SimilaritySettings, "Vectors (--task_name=custom --problem=similarity or contrastive)"
     )
@@ -71,8 +38,6 @@ class TaskSettings:
 
 GROUPS: Mapping[str, type] = {
     "custom": CustomSettings,
-    "span": SpanSettings,
-    "tags": TagSettings,
     "similarity": SimilaritySettings,
 }
 NAMES = setting_names(TaskSettings)

@@ -114,6 +114,11 @@ def undecided() -> dict[str, Any]:
     return defaults(*(one.settings for one in _OF_EXTENSIONS.values() if one.decides))
 
 
+def all_rows() -> dict[str, Any]:
+    """Settings with which a task's training rows are taken as they are."""
+    return {row.name: row.default for row in settings_of(FineTuneConfig) if row.of_rows}
+
+
 def foreign(program: str) -> frozenset[str]:
     """Settings of extensions and of their tasks that a command does not take."""
     rows = ((row, row.programs or one.programs) for one in _OF_EXTENSIONS.values() for row in settings_of(one.settings))

@@ -17,7 +17,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.estimator import describe, run_folder
 from bert_tf.estimator.evaluations import Target
-from bert_tf.features.columns import Features, TrainingRows
+from bert_tf.features.columns import MANY_TRUNCATED, Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
@@ -30,7 +30,6 @@ from bert_tf.tasks import families
 from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import OnDisk
-from bert_tf.tasks.survey import MANY_TRUNCATED
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.partial_task import PartOfSplit, Whole

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf import extension
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
@@ -16,10 +17,9 @@ from bert_tf.features.columns import Features
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head
-from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions, Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
-from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
@@ -31,7 +31,7 @@ from bert_tf.training.settings import LAMB
 
 # Relative error of the forecast: a step that exceeds the memory by more is certain not to fit.
 _ERROR = 0.15
-_NAMED = 2  # combinations that a refusal names
+_NAMED = 2  # remedies of an extension that a refusal names
 _SAMPLE = 256  # examples sampled to estimate lengths
 _LONGEST = 32  # examples with the most characters, of which one has the most tokens, or nearly
 
@@ -165,11 +165,6 @@ def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) 
     return dataclasses.replace(job, settings=settings), found.options
 
 
-def _written(combination: Combination) -> str:
-    changes = f" ({'; '.join(combination.changes)})" if combination.changes else ""
-    return " ".join(combination.flags) + changes
-
-
 def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
     batch_size = job.settings.train.train_batch_size
     rows = batch_size * lengths.together
@@ -184,14 +179,16 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, 
         return
     taken = gpu_failures.others()
     said += f" ({taken})" if taken else ""
-    helps = []
+    plans = [one.remedies for one in extension.found().values() if one.remedies]
+    helps: list[str] = []
     if lengths.together == 1:  # else batch sizes would count rows
-        helps = [_written(combination) for combination in search.cheapest(step, memory)[:_NAMED]]
+        helps = [text for plan in plans for text in extension.load(plan)(step, memory)[:_NAMED]]
     largest = fitting.largest_batch(step, memory) // lengths.together
     named = any("--train_batch_size" in text for text in helps)
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     helps = [text.replace("--train_batch_size", flag) for text in helps]
-    remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan shows what uses it"
+    remedy = f"try {' or '.join(helps) or 'a smaller model'}"
+    remedy += "; python -m bert_tf memory plan shows what uses it" if plans else ""
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
         log.warning("%s, it may run out of memory: %s", said, remedy)
         return

@@ -21,7 +21,6 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.settings import setting_names
-from bert_tf.tasks import corrections
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.decision import PUBLISHED, Decision
@@ -80,18 +79,18 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
 
 
 def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
-    """Reads splits; --exclude_rows, --relabel and --max_train_examples change those to train on."""
+    """Reads splits; --max_train_examples and extensions change those to train on."""
     try:
         found = {split: task.examples(data.folder, split) for split in splits}
     except BadRowsError as error:
         *others, last = error.problems
         raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
-    exclude, relabel, most = settings.data.exclude_rows, settings.data.relabel, settings.data.max_train_examples
+    parts, most = settings.parts().values(), settings.data.max_train_examples
     for split in task.splits(data.folder, TRAIN) if settings.actions.do_train else ():
-        if split in found and (exclude or relabel):
-            found[split] = corrections.apply(found[split], family=task.family, exclude=exclude, relabel=relabel)
-        if split in found and most:
-            found[split] = found[split][:most]
+        if split in found:
+            for part in parts:
+                found[split] = part.read(found[split], task.family)
+            found[split] = found[split][:most] if most else found[split]
     return found
 
 

@@ -25,7 +25,6 @@ from bert_tf.training.job import Job
 from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.settings import (
     POLYNOMIAL,
-    RowSettings,
     SpeedSettings,
     TextSettings,
     TrainSettings,
@@ -33,7 +32,6 @@ from bert_tf.training.settings import (
 from bert_tf.training.sources import SAMPLE_NOTE
 
 _WORDS = setting_names(ExtensionSettings, positional=True)  # of a command, before its flags
-_CORRECTIONS = setting_names(RowSettings, path=True)
 _DETERMINING = frozenset(setting_names(TrainSettings, SpeedSettings, ExtensionSettings, determines=True))
 _RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True))  # they already have their effect
 _ADDED_LATER = {row.name: row.default for row in settings_of(TrainSettings, ExtensionSettings) if row.added_later}
@@ -86,10 +84,6 @@ def _determining(job: Job) -> dict[str, Any]:
         determining.update(part.recorded(job))
     for phase in job.phases[1:]:
         determining[f"{phase.prefix}examples_sha256"] = job.digest(phase.split)
-    for name in _CORRECTIONS:
-        path = getattr(settings.data, name)
-        if path is not None:
-            determining[f"{name}_sha256"] = files.digest(path)
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
     return determining
@@ -109,7 +103,6 @@ def command(job: Job) -> str:
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **_of_texts(settings),
-        **{name: _absolute(path, several=False) for name in _CORRECTIONS if (path := getattr(settings.data, name))},
         "max_train_examples": settings.data.max_train_examples,
         **training,
         **{name: value for name, value in _of_extensions(settings).items() if name in _DETERMINING},

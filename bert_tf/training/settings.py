@@ -53,29 +53,10 @@ class TextSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class RowSettings:
-    """Which rows to train on, and with which labels."""
-
-    max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1, of_labels=True)
-    exclude_rows: str | None = setting(
-        None,
-        "training rows to leave out: audit.csv of `data audit` as edited, or a file of ids, one per line",
-        path=True,
-        refuse_missing=files.refuse_missing,
-        of_labels=True,
-    )
-    relabel: str | None = setting(
-        None,
-        "other labels of training rows: audit.csv as edited, or lines of id,label",
-        path=True,
-        refuse_missing=files.refuse_missing,
-        of_labels=True,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class DataSettings(RowSettings, TextSettings, TaskAndFolder):
+class DataSettings(TextSettings, TaskAndFolder):
     """Task, data, texts and rows."""
+
+    max_train_examples: int | None = setting(None, "train on the first N examples", lowest=1, of_labels=True, of_rows=True)
 
 
 @dataclasses.dataclass(frozen=True)

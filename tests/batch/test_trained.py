@@ -10,9 +10,9 @@ import pytest
 from bert_tf.batch import trained
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import BertError, CheckpointError, OutputError, PreflightError
+from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.head_spec import MULTI_LABEL
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.span.family import SpanFamily
 from tests.batch.runs import LENGTH
 from tests.tiny import TOKENS
 

@@ -6,9 +6,10 @@ For the environment of the other side see peers.py.
 import numpy as np
 import pytest
 
-from bert_tf.checkpoints import huggingface, huggingface_export, other_names
+from bert_tf.checkpoints import huggingface, huggingface_export
 from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
+from bert_tf.extensions.checkpoint import renaming
 from tests import masked
 from tests.conformance import peers
 from tests.tiny import random_weights
@@ -51,7 +52,7 @@ def test_losses_agree(theirs):
 
 def test_gradients_of_all_variables_agree(theirs):
     _, _, ours = masked.learn(BATCH, WEIGHTS, CONFIG)
-    renamed = other_names.huggingface(CONFIG.num_hidden_layers)
+    renamed = renaming.huggingface(CONFIG.num_hidden_layers)
     assert ours.keys() == WEIGHTS.keys()
     largest = max(np.linalg.norm(gradient) for gradient in ours.values())
     for name, gradient in ours.items():

@@ -9,10 +9,10 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import preflight
+from bert_tf.extensions.span.reader import Answer, SpanExample
+from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.span.reader import Answer, SpanExample
-from bert_tf.tasks.tags.columns import TagExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.tiny import random_weights
 

@@ -7,10 +7,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.export import graph
+from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.rows import CUTS
-from bert_tf.export.saved_model.words import Text, split
+from bert_tf.extensions.tags import words
+from bert_tf.extensions.tags.graph_words import split
 from bert_tf.features import long_text
-from bert_tf.tasks.tags import words
 from tests.engines.models import trained
 from tests.tokenization import any_text
 

@@ -1,3 +1,26 @@
+import pytest
+
+from bert_tf import __main__ as front
 from tests.estimator.conftest import pretrained as pretrained
-from tests.operations.conftest import call as call
-from tests.operations.conftest import called as called
+
+
+@pytest.fixture
+def call(capsys):
+    """Runs a command line; returns its exit status, output and errors."""
+
+    def call(*words):
+        status = front.main(["bert_tf", *map(str, words)])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def called(call):
+    """Runs a command line; returns its exit status, output and the lines that name an error."""
+
+    def called(*words):
+        status, out, err = call(*words)
+        return status, out, [line for line in err.splitlines() if line.startswith("error: ")]
+
+    return called

@@ -11,6 +11,7 @@ import pytest
 from bert_tf import extension
 from bert_tf.settings import settings_of
 from tests import tiny
+from tests.batch.runs import write_run
 from tests.extensions import copies
 
 PACKAGE = copies.ROOT / "bert_tf"
@@ -61,12 +62,45 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "command"), [("series", "reproduce gtx1060"), ("pretrain", "vocabulary show x"), ("pretrain", "vocabulary --help")]
+    ("name", "command"),
+    [
+        ("series", "reproduce gtx1060"),
+        ("pretrain", "vocabulary show x"),
+        ("pretrain", "vocabulary --help"),
+        ("checkpoint", "vocabulary extend --output=x --from=x"),
+    ],
 )
 def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     done = copies.run(copied(tmp_path, name), *command.split())
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert f"error: {command.split()[0]} needs the extension {name}" in done.stderr
+    said = command if name == "checkpoint" else command.split()[0]
+    assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
+
+
+@pytest.mark.parametrize("action", ["checkpoint average", "data audit"])
+def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
+    command = action.partition(" ")[0]
+    done = copies.run(copied(tmp_path, command), *action.split(), "x", "--output=y")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert done.stderr.startswith(f"error: {action}: the command {command} is missing")
+
+
+OF_FAMILIES = {  # a record, by extension
+    "choice": {"task_name": "SWAG", "kind": "choice", "labels": []},
+    "tags": {"task_name": "CoNLL2003", "kind": "tags", "labels": ["O", "B-X"]},
+    "span": {"task_name": "SQuAD", "kind": "span", "labels": []},
+}
+
+
+@pytest.mark.parametrize("name", OF_FAMILIES)
+def test_a_model_of_a_family_that_is_missing_is_one_line(name, project, tmp_path):
+    record = OF_FAMILIES[name]
+    run, package = write_run(tmp_path / "run", project, record=record), copied(tmp_path / "package", name)
+    done = copies.run(package, "predict", f"--checkpoint={run}", f"--input={run / 'run_config.json'}", "--output=x.tsv")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert f"run_config.json: no family of the kind '{record['kind']}' is known here" in done.stderr
+    done = copies.run(package, "fine-tune", f"--task_name={record['task_name']}")
+    assert (done.returncode, done.stderr.partition(" (")[0]) == (2, f"error: --task_name: unknown task '{record['task_name']}'")
 
 
 def test_without_cluster_there_is_no_beam(tmp_path):

@@ -101,7 +101,6 @@ EXTENSION = Extension({})
             "extension confident (confident): ValueError: there is a command track",
         ),
         ("confident", COMMANDS.format("predict"), "an extension names its command predict, which there is already"),
-        ("confident", COMMANDS.format("nothing x"), "an extension adds 'nothing x', but there is no such command"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
         ("confident", DOUBLE.replace("settings=", "of_tasks="), "extension confident: there is a setting seed already"),
         ("confident", FIELDS.format('tasks={"mrpc": NewTask("x:y")}'), "x:y: there is a task mrpc already"),
@@ -136,6 +135,14 @@ def test_an_action_of_a_command_without_actions_is_one_line(tmp_path):
         2,
         "error: an extension adds predict x, but predict has no actions",
     )
+
+
+def test_an_action_of_no_command_is_one_line_where_it_is_asked_for(tmp_path):
+    installed = install(tmp_path, "confident", COMMANDS.format("nothing x"))
+    done = copies.run(installed, "nothing", "x")
+    message = "error: nothing x: the command nothing is missing, to which an extension adds this (docs/extensions.md)\n"
+    assert (done.returncode, done.stderr) == (2, message)
+    assert copies.run(installed, "evaluate", "--help").returncode == 0
 
 
 def test_a_command_may_have_a_group_of_its_own(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,14 +10,10 @@ from scipy import special
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.modeling.encoder import Encoded, bert
+from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import base, registry
 from bert_tf.modeling.heads import sentence as heads
-from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.modeling.heads.sentence import choice_loss
-from bert_tf.modeling.heads.tokens import SpanHead, TagHead
-from bert_tf.modeling.packing import Packed
 from bert_tf.tasks.sentence import scores
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
@@ -103,111 +97,3 @@ def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
 def test_a_head_that_is_not_registered_is_one_line():
     with pytest.raises(FlagError, match="unknown kind of head 'tagz'; did you mean tags.*; register it"):
         registry.of(HeadSpec(2, "tagz"))
-
-
-GROUPS = [0, 0, 0, 1, 1]
-ANSWERS = [0.0, 1.0, 0.0, 1.0, 0.0]
-
-
-def choice_losses(logits, **options):
-    return evaluate(lambda: choice_loss(tf.constant(logits), tf.constant(ANSWERS), tf.constant(GROUPS), **options))
-
-
-def test_large_scores_are_no_numbers_that_overflow():
-    np.testing.assert_allclose(choice_losses([1e4, 0.0, -1e4, -1e4, -1e4]), [0, 1e4, 0, math.log(2), 0], rtol=1e-6)
-
-
-def test_smoothing_spreads_over_the_options_of_a_question():
-    found = choice_losses([0.0, 0.0, 0.0, math.log(3), 0.0], label_smoothing=0.5)
-    expected = math.log(4) - 0.75 * math.log(3)  # three quarters of the target are on the first of two
-    np.testing.assert_allclose([found[:3].sum(), found[3:].sum()], [math.log(3), expected], rtol=1e-6)
-
-
-def test_the_gradient_is_that_of_numpy():
-    logits = np.random.default_rng(0).normal(0, 3, 5).astype(np.float32)
-
-    def gradient():
-        given = tf.constant(logits)
-        loss = choice_loss(given, tf.constant(ANSWERS), tf.constant(GROUPS))
-        return tf.gradients(tf.reduce_sum(loss), [given])[0]
-
-    parts = [np.exp(part) / np.exp(part).sum() for part in np.split(logits.astype(np.float64), [3])]
-    np.testing.assert_allclose(evaluate(gradient), np.concatenate(parts) - ANSWERS, rtol=1e-5, atol=1e-7)
-
-
-def span_losses(logits, starts, ends, counted):
-    def build():
-        columns = {"start_positions": starts, "end_positions": ends, "is_counted": counted}
-        features = {name: tf.constant(column) for name, column in columns.items()}
-        return SpanHead().losses({"span_logits": tf.constant(logits)}, features, LossOptions())
-
-    return evaluate(build)
-
-
-def test_loss_is_the_mean_cross_entropy_of_both_ends():
-    logits = np.array([[[0, 0], [math.log(3), 0]]], np.float32)  # begins at the second with 3/4; ends anywhere
-    assert span_losses(logits, [1], [0], [1.0]) == pytest.approx((math.log(4 / 3) + math.log(2)) / 2)
-
-
-def test_rows_that_do_not_count_add_nothing():
-    logits = np.zeros([2, 3, 2], np.float32)
-    np.testing.assert_allclose(span_losses(logits, [0, 0], [0, 0], [0.0, 1.0]), [0, math.log(3)], rtol=1e-6)
-
-
-def test_serves_probabilities_over_the_tokens():
-    logits = [[[0.0, 0.0], [math.log(3), 0.0]]]
-    found = evaluate(lambda: SpanHead().serving({"span_logits": tf.constant(logits)})["start_probabilities"])
-    np.testing.assert_allclose(found, [[0.25, 0.75]], rtol=1e-6)
-
-
-TAG_CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1, hidden_dropout_prob=0.3)
-TAG_WEIGHTS = {"output_weights": [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], "output_bias": [0.0, 0.5, -1.0]}
-TAG_MASK = [[1, 1, 1], [1, 0, 0]]
-TAGGED_ROWS = np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.0], [4.0, 0.0]], np.float32)  # of the tokens that are no padding
-TAG_LOGITS = np.random.default_rng(0).normal(0, 2, [2, 3, 4]).astype(np.float32)
-TAG_IDS = np.array([[-1, 2, 0], [3, -1, -1]])
-
-
-def tag_logits(**execution):
-    encoded = Encoded(None, None, rows=tf.constant(TAGGED_ROWS), layout=Packed(tf.constant(TAG_MASK)))
-    return TagHead(3).compute(encoded, {}, TAG_CONFIG, Execution(**execution))["logits"]
-
-
-def tag_loss(**options):
-    def of_rows():
-        return TagHead(4).losses({"logits": tf.constant(TAG_LOGITS)}, {"tag_ids": tf.constant(TAG_IDS)}, LossOptions(**options))
-
-    return evaluate(of_rows)
-
-
-def test_tokens_are_dropped_by_the_rate_of_the_configuration():
-    recorder = Recorder(factor=10.0)
-    assert evaluate(lambda: tag_logits(dropout=recorder), TAG_WEIGHTS)[0, 0].tolist() == [20.0, 30.5, 49.0]
-    assert recorder.rates == [0.3]
-
-
-def test_the_loss_of_a_row_is_a_sum_over_its_tags():
-    log = special.log_softmax(TAG_LOGITS, axis=-1)
-    np.testing.assert_allclose(tag_loss(), [-log[0, 1, 2] - log[0, 2, 0], -log[1, 0, 3]], rtol=1e-6)
-
-
-def test_the_loss_of_a_tag_is_multiplied_by_its_weight():
-    log = special.log_softmax(TAG_LOGITS, axis=-1)
-    expected = [-3 * log[0, 1, 2] - log[0, 2, 0], -0.5 * log[1, 0, 3]]
-    np.testing.assert_allclose(tag_loss(class_weights=(1.0, 1.0, 3.0, 0.5)), expected, rtol=1e-6)
-
-
-def test_padding_is_not_computed():
-    config = BertConfig.tiny(vocab_size=9)
-    with tf.Graph().as_default() as graph:
-        encoded = bert(*map(tf.constant, ([[1, 2, 3], [4, 0, 0]], TAG_MASK, [[0] * 3] * 2)), config, Execution())
-        TagHead(5).compute(encoded, {}, config, Execution())
-        products = [op for op in graph.get_operations() if op.type == "MatMul" and op.name.startswith("head")]
-        with tf1.Session() as session:
-            session.run(tf1.global_variables_initializer())
-            assert [session.run(op.outputs[0]).shape for op in products] == [(4, 5)]
-
-
-def test_a_client_gets_probabilities():
-    found = evaluate(lambda: TagHead(4).serving({"logits": tf.constant(TAG_LOGITS)})["probabilities"])
-    assert found.sum(axis=-1) == pytest.approx(1.0)

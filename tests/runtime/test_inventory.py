@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 import tensorflow as tf
 
-from bert_tf.operations import devices
+from bert_tf.extensions.devices import command as devices
 from bert_tf.runtime import inventory, nvidia
 from bert_tf.runtime.build import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine

@@ -1,7 +1,6 @@
 """What every kind of task keeps to: from rows to features, predictions, files and metrics; records, parts, bad files."""
 
 import csv
-import dataclasses
 import fnmatch
 import gzip
 import io
@@ -11,23 +10,24 @@ import re
 import numpy as np
 import pytest
 
-from bert_tf import metrics
+from bert_tf import extension, metrics
 from bert_tf.batch import job
 from bert_tf.errors import BertError, FlagError
+from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
 from bert_tf.kinds import KINDS
 from bert_tf.service import forms, values
+from bert_tf.settings import setting_names
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.families import rules_of, with_rules
 from bert_tf.tasks.predictions import joined
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.settings import of_values
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
-from bert_tf.tasks.span.family import SpanFamily
-from bert_tf.tasks.tags.family import TagFamily
-from tests.features.test_tags import TOKENIZER
+from tests.extensions.tags.test_features import TOKENIZER
 
 TEXTS = ("a b c ax", "b", "c a b a b c a b a b c a b", "a")  # the third has several windows
 
@@ -83,10 +83,10 @@ def whole(kind):
 
 
 def test_every_kind_has_a_family_and_a_head_and_a_job_knows_the_rules_of_all():
-    assert set(families._FAMILIES) == set(KINDS) - {VECTORS}
+    assert set(families._FAMILIES) == {*KINDS, *extension.kinds()} - {VECTORS}
     assert {families._FAMILIES[kind].kind for kind in (*OUTPUTS, CHOICE)} == {*OUTPUTS, CHOICE}
     known = {name for family in families._FAMILIES.values() for name in family.rules}
-    assert {field.name for field in dataclasses.fields(job.Rules)} == known
+    assert set(setting_names(job.Rules)) == known
 
 
 def test_a_family_comes_back_from_its_record_and_predicts_rows_without_labels_or_none(kind):

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
+from bert_tf.extensions.span.decoding import Candidate, Found
+from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.span.predictions import Prediction, Predictions, chosen, published_files
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.io import spreadsheets
 from bert_tf.tasks.sentence import predictions, scores
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.span.decoding import Candidate, Found
-from bert_tf.tasks.span.family import SpanFamily
-from bert_tf.tasks.span.predictions import Prediction, Predictions, chosen, published_files
 
 CLASSES, NUMBER = SentenceFamily(("no", "yes")), SentenceFamily((), REGRESSION)
 SETS = SentenceFamily(("no", "yes", "so"), MULTI_LABEL)

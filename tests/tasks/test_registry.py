@@ -9,14 +9,14 @@ from bert_tf import home
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns
 from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.tasks import glue, names
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names, reads_own, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask
-from bert_tf.tasks.settings import SpanSettings, TaskSettings, of_record, of_values
+from bert_tf.tasks.settings import TaskSettings, of_record, of_values
 from bert_tf.tasks.similarity.family import BELONG
-from bert_tf.tasks.span.family import SpanFamily
 from tests.tasks.refusals import refusal
 
 
@@ -69,7 +69,7 @@ def test_tasks_may_share_a_folder_and_ones_own_data_gets_its_settings_and_labels
 
 
 def squad(name="SQuAD", span=None, **custom):
-    return get_task(name, TaskSettings(CustomSettings(**custom), SpanSettings(**(span or {}))))
+    return get_task(name, of_values({**custom, **(span or {})}))
 
 
 def test_versions_of_squad_and_ones_own_questions():
@@ -124,7 +124,7 @@ def test_settings_belong_to_tasks_and_those_of_a_trained_model_come_from_its_rec
     with pytest.raises(FlagError, match="--text_a belongs to --task_name=custom; custom --problem=span does not take it"):
         own_task(record, Columns(text_a="body"), test_file="-")
     found = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
-    assert found == TaskSettings(span=SpanSettings(doc_stride=64))
+    assert found == of_values({"doc_stride": 64})
     record = {"task_name": "SQuAD", "labels": [], "kind": "span", "doc_stride": 64}
     assert reads_own(record["kind"])
     own = own_task(record, Columns(id_column="key"), test_file="-")

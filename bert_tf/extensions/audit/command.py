@@ -18,19 +18,18 @@ from bert_tf.errors import FlagError, OutputError
 from bert_tf.extensions.audit import duplicates, findings, labels, page, predictions, texts
 from bert_tf.extensions.audit.findings import Finding, Row
 from bert_tf.extensions.audit.labels import Floats
+from bert_tf.extensions.audit.rows import splits_of, survey
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.io import atomic, files
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.data.check import splits_of
 from bert_tf.settings import group, read, setting
 from bert_tf.tasks.base import TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tasks.survey import survey
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bert_tf.extensions.audit import findings
 from bert_tf.extensions.audit.findings import Finding, Row
-from bert_tf.tasks.survey import same_label
+from bert_tf.extensions.audit.rows import same_label
 
 Floats = npt.NDArray[np.floating[Any]]
 Key = tuple[str, str]

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from bert_tf.io import spreadsheets
 from bert_tf.tasks.base import Example
-from bert_tf.tasks.corrections import EXCLUDE, RELABEL
 
 # Kinds of findings, in the order of the table, and the meaning of their scores.
 LABEL, CONTRADICTION, LEAK, NEAR_LEAK = "label_error", "contradiction", "leak", "near_leak"
@@ -26,6 +25,7 @@ KINDS = {
     UNKNOWN: "share of [UNK] in the word pieces",
     FRAGMENTED: "word pieces per word",
 }
+EXCLUDE, RELABEL = "exclude", "relabel"  # as the extension corrections reads them
 _ACTIONS = {LABEL: RELABEL, LEAK: EXCLUDE, DUPLICATE: EXCLUDE}  # prefilled for training rows; the others are for a person
 NEAR = {NEAR_LEAK, NEAR_DUPLICATE}  # the texts of both rows differ
 _ASCENDING = {LABEL, OUTLIER, TRUNCATED}  # the lowest score is the worst

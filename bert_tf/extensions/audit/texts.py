@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bert_tf.extensions.audit import findings
 from bert_tf.extensions.audit.findings import Finding, Row
-from bert_tf.tasks.survey import survey
+from bert_tf.extensions.audit.rows import survey
 from bert_tf.tokenization.characters import words
 from bert_tf.tokenization.vocabulary import UNK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.errors import CheckpointError, FlagError, unknown_name
 from bert_tf.estimator import evaluations, run_folder
 from bert_tf.io import documents, files
@@ -17,10 +17,12 @@ from bert_tf.io.log_form import log
 from bert_tf.io.text_table import counted
 from bert_tf.library.keywords import takes
 from bert_tf.metrics import ranking
-from bert_tf.operations.checkpoint.rewrite import StripSettings
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read, same, setting
 from bert_tf.tokenization import library
+
+extension.needed("checkpoint", "average_checkpoints")
+from bert_tf.extensions.checkpoint.rewrite import StripSettings  # noqa: E402
 
 _ALL = 1 << 62  # steps
 _MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
@@ -77,7 +79,7 @@ def average(settings: AverageSettings) -> list[str]:
     """Writes the mean of checkpoints as a model; returns their names."""
     from bert_tf.checkpoints.tensors import TensorFlowTensors
     from bert_tf.extensions.average import mean
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     checkpoints = _chosen(settings)
     shares = _shares(settings.weights, len(checkpoints))
@@ -101,7 +103,7 @@ def _chosen(settings: AverageSettings) -> list[str]:
 
 def _prefix(name: str) -> str:
     from bert_tf.checkpoints.tensors import HUGGINGFACE
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     found = models.opened(name)
     if found.layout == HUGGINGFACE:

@@ -12,14 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.features import spans
-from bert_tf.features.choices import OPTION_IDS
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.sentences import SIDES
-from bert_tf.features.tags import WORDS
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
-from bert_tf.tasks.tags.predictions import usual
 
 
 class Case(NamedTuple):
@@ -81,6 +77,8 @@ def _mean_of_rows(case: Case, label: Any, of_logits: Array) -> Target:
 
 def _of_option(case: Case) -> Target:
     """The logit of an option; other options do not change it."""
+    from bert_tf.extensions.choice.features import OPTION_IDS  # whose family made the case
+
     _refuse(case, "word")
     options = case.features.targets[OPTION_IDS.name]  # [N]
     known = [str(number) for number in range(int(options.max()) + 1)]
@@ -91,6 +89,9 @@ def _of_option(case: Case) -> Target:
 
 def _of_tag(case: Case) -> Target:
     """The logit of a word's tag; by default of the first word with another tag than O."""
+    from bert_tf.extensions.tags.features import WORDS  # whose family made the case
+    from bert_tf.extensions.tags.predictions import usual
+
     tags = case.prediction.label
     others = (n for n, tag in enumerate(tags) if tag != case.labels[usual(case.labels)])
     word = next(others, 0) if case.word is None else case.word
@@ -107,6 +108,8 @@ def _of_tag(case: Case) -> Target:
 
 def _of_answer(case: Case) -> Target:
     """The logits of start and end of the predicted answer, added; both of [CLS] if there is none."""
+    from bert_tf.extensions.span import features as spans  # whose family made the case
+
     _refuse(case, "label")
     _refuse(case, "word")
     answer, features = case.prediction, case.features

@@ -22,6 +22,9 @@ EXTENSION = Extension(
     section="Output",
     part=f"{__name__}.part:MemoryTrace",
     panel=f"{__name__}.panel:of_runs",
-    commands={f"memory {name.lower()}": NewCommand(f"{__name__}.command:{name}") for name in ("REPORT", "PEAK", "DIFF")},
+    commands={
+        "memory": NewCommand(f"{__name__}.command:MEMORY", "Look at runs", "reads memory traces of training steps"),
+        **{f"memory {name.lower()}": NewCommand(f"{__name__}.command:{name}") for name in ("REPORT", "PEAK", "DIFF")},
+    },
     files={(TRACE, LIVE): "memory of a step (docs/memory.md)"},
 )

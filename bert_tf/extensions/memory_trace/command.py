@@ -19,7 +19,7 @@ from bert_tf.io import documents, files
 from bert_tf.io.files import open_plain
 from bert_tf.io.text_table import Printed
 from bert_tf.library.keywords import takes
-from bert_tf.operations.command import Call, Command
+from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.settings import Setting, read, setting
 
 _FINE_INTERVALS = 120  # of a picture
@@ -179,6 +179,7 @@ def _command(title: str, settings: type, work: Callable[[Any], MemoryReport], ex
     return Command(title, settings, run, f"python -m bert_tf memory {example}", own=own, log=False)
 
 
+MEMORY = Actions("Shows what used the memory of a training step (docs/memory.md).", {})  # without memory_plan
 REPORT = _command(
     "sums up a trace (written by --memory_trace_step) by allocator, phase, layer, scope and time",
     ReportSettings,

@@ -1,6 +1,6 @@
 """Pretrain: masked words and next sentences of unlabelled text, in one or two phases (docs/pretraining.md)."""
 
-from bert_tf.extension import Extension, NewCommand, NewTask
+from bert_tf.extension import Extension, NewCommand, NewKind, NewTask
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.head_spec import PRETRAINING
 
@@ -21,5 +21,5 @@ EXTENSION = Extension(
     },
     tasks={TASK: NewTask(f"{__name__}.family:task", COMMAND)},
     of_tasks=PretrainingSettings,
-    families={PRETRAINING: f"{__name__}.family:PretrainingFamily"},
+    kinds={PRETRAINING: NewKind(f"{__name__}.family:PretrainingFamily")},
 )

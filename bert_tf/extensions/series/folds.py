@@ -39,16 +39,15 @@ from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
-from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
+from bert_tf.training.fine_tune_config import FineTuneConfig, all_rows, undecided
 from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
-from bert_tf.training.settings import RowSettings
 from bert_tf.training.sources import DataSource
 
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
 
 _TITLE = "title"
 _NO_FOLDS = defaults(SeriesSettings)
-_NOT_OF_FOLDS = {**defaults(RowSettings), **undecided()}  # for all rows before they are divided, and for the final model
+_NOT_OF_FOLDS = {**all_rows(), **undecided()}  # for all rows before they are divided, and for the final model
 
 
 @dataclasses.dataclass(frozen=True)

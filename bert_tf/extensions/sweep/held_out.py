@@ -14,14 +14,12 @@ import numpy as np
 from bert_tf import run_layout
 from bert_tf.errors import DataError, FlagError
 from bert_tf.features.columns import Numbers
-from bert_tf.settings import defaults
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
-from bert_tf.training.fine_tune_config import FineTuneConfig, undecided
+from bert_tf.training.fine_tune_config import FineTuneConfig, all_rows, undecided
 from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
-from bert_tf.training.settings import RowSettings
 
 FOLDER = "held_out"  # in the run's folder
 
@@ -40,7 +38,7 @@ def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) 
         wholes[purpose] = Whole(split, examples, config.output.folder / run_layout.FEATURES)
     seen, unseen = divided(len(wholes[DEV].examples), share)
     trained_on = PartOfSplit(wholes[TRAIN], np.arange(len(wholes[TRAIN].examples)))
-    single = config.replaced(defaults(RowSettings))
+    single = config.replaced(all_rows())
     tasks = [PartialTask(task, data, {TRAIN: trained_on, DEV: PartOfSplit(wholes[DEV], numbers)}) for numbers in (seen, unseen)]
     done = fine_tune.fine_tune(single, environment=environment, task=tasks[0])
     if done.stopped_by is not None:

@@ -69,7 +69,7 @@ def send(settings: TrackSettings) -> Iterator[Sent]:
 
 def _registered(sender: Replay, name: str) -> str:
     """Registers the model of a run unless that was done; returns its version."""
-    from bert_tf.library import mlflow_model  # imports TensorFlow
+    from bert_tf.extensions.track import mlflow_model  # imports TensorFlow
 
     model, tracker = mlflow_model.find(sender.folder), cast(Any, sender.tracker)
     earlier = sender.guarded(lambda: str(tracker.registered(name, model.digest)))

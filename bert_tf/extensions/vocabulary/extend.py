@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.vocabulary import show
@@ -29,8 +29,8 @@ from bert_tf.training import sources
 from bert_tf.training.settings import ModelSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.extensions.checkpoint.models import PublishedModel
     from bert_tf.extensions.vocabulary.new_rows import Pieces
-    from bert_tf.operations.checkpoint.models import PublishedModel
 
 ADDED = "added_words.tsv"
 
@@ -97,7 +97,8 @@ def extend_vocabulary(
 
 def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Extended:
     """Writes a model with more words to train further; the default model is that of $BERT_BASE_DIR."""
-    from bert_tf.operations.checkpoint import models
+    extension.needed("checkpoint", "vocabulary extend")
+    from bert_tf.extensions.checkpoint import models
 
     output, text, form = Path(settings.output), settings.text or settings.from_, settings.form
     models.refuse_taken(output, overwrite=settings.overwrite)
@@ -118,7 +119,7 @@ def extend(settings: ExtendSettings, *, environment: Mapping[str, str]) -> Exten
 
 
 def _model(settings: ExtendSettings, environment: Mapping[str, str]) -> PublishedModel:
-    from bert_tf.operations.checkpoint import models
+    from bert_tf.extensions.checkpoint import models
 
     config, vocabulary = settings.bert_config_file, settings.vocab_file
     if settings.checkpoint is not None:
@@ -175,8 +176,8 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
     """Writes checkpoint, configuration and vocabulary; without a step because no training is continued."""
     from bert_tf.checkpoints.tensors import STEP
     from bert_tf.estimator import run_folder
+    from bert_tf.extensions.checkpoint import models
     from bert_tf.extensions.vocabulary import new_rows
-    from bert_tf.operations.checkpoint import models
 
     entries = new_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
     config = dataclasses.replace(model.config, vocab_size=len(entries[new_rows.WORD_TABLE]))

@@ -1,6 +1,6 @@
-"""Heads over one vector per sequence: classification, regression, multi-label; one of several options.
+"""Heads over one vector per sequence: classification, regression, multi-label.
 
-Shapes: B batch, D hidden size, L labels, G questions.
+Shapes: B batch, D hidden size, L labels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.fields import GROUPS, Field
+from bert_tf.fields import Field
 from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
@@ -21,10 +21,9 @@ from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outp
 
 tf1 = tf.compat.v1
 
-PUBLISHED_WEIGHTS, _BIAS = "output_weights", "output_bias"
-_LOGITS, LABELS, _IS_ANSWER = "logits", "label_ids", "is_answer"  # names of output and targets
-_MASKED = -1e9
-_DROPOUT_RATE = 0.1  # the published classifier's rate, whatever the configuration
+PUBLISHED_WEIGHTS, BIAS = "output_weights", "output_bias"
+LOGITS, LABELS = "logits", "label_ids"  # names of output and target
+DROPOUT_RATE = 0.1  # the published classifier's rate, whatever the configuration
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,30 +40,30 @@ class _SentenceHead(Head):
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        return (Field(_LOGITS, dtype=np.float32, width=self.num_labels),)
+        return (Field(LOGITS, dtype=np.float32, width=self.num_labels),)
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        return {PUBLISHED_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
+        return {PUBLISHED_WEIGHTS: (self.num_labels, config.hidden_size), BIAS: (self.num_labels,)}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         del features
         with tf1.name_scope(SCOPE):
-            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, self.num_labels, self.temperatures)
-            return {_LOGITS: score(execution.dropout(encoded.pooled, _DROPOUT_RATE))}
+            score = layers.scorer(config, PUBLISHED_WEIGHTS, BIAS, self.num_labels, self.temperatures)
+            return {LOGITS: score(execution.dropout(encoded.pooled, DROPOUT_RATE))}
 
 
 class ClassificationHead(_SentenceHead):
     """One of several classes."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return classification_loss(outputs[_LOGITS], features[LABELS], **dataclasses.asdict(options))
+        return classification_loss(outputs[LOGITS], features[LABELS], **dataclasses.asdict(options))
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features
-        return divergence(outputs[_LOGITS], teacher[_LOGITS], temperature)
+        return divergence(outputs[LOGITS], teacher[LOGITS], temperature)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
+        return {"probabilities": tf.nn.softmax(outputs[LOGITS])}
 
 
 class RegressionHead(_SentenceHead):
@@ -72,29 +71,29 @@ class RegressionHead(_SentenceHead):
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         del options
-        return regression_loss(outputs[_LOGITS], features[LABELS])
+        return regression_loss(outputs[LOGITS], features[LABELS])
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features, temperature
-        return regression_loss(outputs[_LOGITS], tf.squeeze(teacher[_LOGITS], axis=-1))
+        return regression_loss(outputs[LOGITS], tf.squeeze(teacher[LOGITS], axis=-1))
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        return {"scores": tf.squeeze(outputs[_LOGITS], axis=-1)}
+        return {"scores": tf.squeeze(outputs[LOGITS], axis=-1)}
 
 
 class MultiLabelHead(_SentenceHead):
     """Any of several labels."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        return multi_label_loss(outputs[_LOGITS], features[LABELS], **dataclasses.asdict(options))
+        return multi_label_loss(outputs[LOGITS], features[LABELS], **dataclasses.asdict(options))
 
     def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
         del features
-        target = tf.sigmoid(teacher[_LOGITS] / temperature)
-        return temperature**2 * multi_label_loss(outputs[_LOGITS] / temperature, target)
+        target = tf.sigmoid(teacher[LOGITS] / temperature)
+        return temperature**2 * multi_label_loss(outputs[LOGITS] / temperature, target)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        return {"probabilities": tf.sigmoid(outputs[_LOGITS])}
+        return {"probabilities": tf.sigmoid(outputs[LOGITS])}
 
 
 def classification_loss(
@@ -131,61 +130,3 @@ def multi_label_loss(
         target = hot * (1.0 - label_smoothing) + 0.5 * label_smoothing
         weights = tf.constant(class_weights or 1.0, tf.float32)
         return tf.reduce_mean(tf.nn.weighted_cross_entropy_with_logits(target, logits, weights), axis=-1)
-
-
-@dataclasses.dataclass(frozen=True)
-class ChoiceHead(Head):
-    """A score for each option, independently of the others; softmax over the rows of a question."""
-
-    num_labels: int
-    temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
-
-    outputs = (Field(_LOGITS, dtype=np.float32),)
-    targets = (_IS_ANSWER, GROUPS.name)
-    reads_pooled = True
-    memory = OF_POOLED
-    loss_options = frozenset({"label_smoothing"})
-
-    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        return {PUBLISHED_WEIGHTS: (1, config.hidden_size), _BIAS: (1,)}
-
-    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        del features
-        with tf1.name_scope(SCOPE):
-            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, 1, self.temperatures)
-            return {_LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, _DROPOUT_RATE)), axis=-1)}
-
-    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        groups = features[GROUPS.name]
-        return choice_loss(outputs[_LOGITS], features[_IS_ANSWER], groups, label_smoothing=options.label_smoothing)
-
-    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
-        groups = features[GROUPS.name]
-        target = tf.exp(log_softmax(teacher[_LOGITS] / temperature, groups))
-        return temperature**2 * choice_loss(outputs[_LOGITS] / temperature, target, groups)
-
-    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Scores [B] instead of probabilities: only the client knows which rows form a question."""
-        return {"scores": outputs[_LOGITS]}
-
-
-def choice_loss(logits: tf.Tensor, is_answer: tf.Tensor, groups: tf.Tensor, *, label_smoothing: float = 0.0) -> tf.Tensor:
-    """Cross-entropy in nats of each question's options, [B] to [B]; its rows sum to one term.
-
-    `is_answer` [B] is 1 for the right option, `groups` [B] counts questions from 0 up. `label_smoothing` is the share of the
-    target spread evenly over the options of a question.
-    """
-    with tf1.name_scope(SCOPE):
-        target = is_answer
-        if label_smoothing:
-            options = tf.gather(tf.math.segment_sum(tf.ones_like(logits), groups), groups)  # [B] per question
-            target = (1.0 - label_smoothing) * is_answer + label_smoothing / options
-        return -target * log_softmax(logits, groups)
-
-
-def log_softmax(logits: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
-    """Log-probabilities [B] over the rows of each group; `groups` [B] rises from 0."""
-    largest = tf.stop_gradient(tf.math.segment_max(logits, groups))  # [G]; subtracting it from all scores changes nothing
-    shifted = logits - tf.gather(largest, groups)
-    total = tf.math.segment_sum(tf.exp(shifted), groups)  # [G]
-    return shifted - tf.gather(tf.math.log(total), groups)

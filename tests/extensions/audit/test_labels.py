@@ -5,14 +5,14 @@ import pytest
 
 from bert_tf.extensions.audit import duplicates, findings, labels
 from bert_tf.extensions.audit.findings import row_of
+from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.choice.reader import ChoiceExample
+from bert_tf.extensions.span.reader import Answer, SpanExample
+from bert_tf.extensions.tags.columns import TagExample
+from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import REGRESSION
-from bert_tf.tasks.choice.family import ChoiceFamily
-from bert_tf.tasks.choice.reader import ChoiceExample
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.span.reader import Answer, SpanExample
-from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.family import TagFamily
 
 
 def test_a_label_is_wrong_if_another_class_is_surely_as_probable_as_for_its_own_rows():

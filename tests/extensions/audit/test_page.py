@@ -9,7 +9,7 @@ import pytest
 from benchmarks import browser
 from bert_tf.extensions.audit import findings, page
 from bert_tf.extensions.audit.findings import Finding
-from bert_tf.tasks import corrections
+from bert_tf.extensions.corrections import rows as corrections
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS

@@ -10,8 +10,8 @@ import bert_tf
 from bert_tf.errors import CheckpointError
 from tests import huggingface
 from tests.batch.runs import changed, write_run
-from tests.operations import evaluated_run
-from tests.operations.evaluated_run import assert_refused, files
+from tests.extensions import evaluated_run
+from tests.extensions.evaluated_run import assert_refused, files
 from tests.tiny import held
 
 
@@ -66,7 +66,7 @@ def test_the_output_is_the_same_bytes_twice_and_an_interruption_leaves_nothing(r
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bert_tf.operations.checkpoint.models.note", interrupted)  # all else is written by then
+    monkeypatch.setattr("bert_tf.extensions.checkpoint.models.note", interrupted)  # all else is written by then
     with pytest.raises(KeyboardInterrupt):
         bert_tf.average_checkpoints(run, last=2, output=tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]

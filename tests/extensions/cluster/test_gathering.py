@@ -11,13 +11,13 @@ import pytest
 
 from bert_tf.extensions.cluster import gathering
 from bert_tf.extensions.cluster.gathering import Gathered, GatheredForm, parts_of
+from bert_tf.extensions.span.decoding import Candidate, Found
+from bert_tf.extensions.span.predictions import Predictions, chosen
+from bert_tf.extensions.span.reader import Answer, SpanExample
+from bert_tf.extensions.tags.columns import TagExample
+from bert_tf.extensions.tags.predictions import TagPredictions
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.span.decoding import Candidate, Found
-from bert_tf.tasks.span.predictions import Predictions, chosen
-from bert_tf.tasks.span.reader import Answer, SpanExample
-from bert_tf.tasks.tags.columns import TagExample
-from bert_tf.tasks.tags.predictions import TagPredictions
 
 CANDIDATE = Candidate("a", 0, 1, 0, 0.5, 0.25)
 NONE = Candidate("", None, None, 0, float("-inf"), 0.125)

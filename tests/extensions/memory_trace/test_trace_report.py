@@ -196,7 +196,7 @@ def test_difference():
 
 
 def test_layers_of_a_picture_and_what_draws_it_is_missing(report, monkeypatch, tmp_path):
-    bars = pictures._bars(report.layer_phases)  # that pictures are drawn: tests/operations/test_records.py
+    bars = pictures._bars(report.layer_phases)  # that pictures are drawn: tests/extensions/test_records.py
     assert sum(sum(by_phase.values()) for by_phase in bars.values()) == REQUESTED
     assert list(bars)[:4] == ["bert/embeddings", "bert/encoder", "layer 0", "layer 1"]
     for module in ("matplotlib", "matplotlib.figure"):

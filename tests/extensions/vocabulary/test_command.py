@@ -200,7 +200,7 @@ def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(ext
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    for name in ("operations.checkpoint.models.note", "io.atomic.write_text"):
+    for name in ("extensions.checkpoint.models.note", "io.atomic.write_text"):
         monkeypatch.setattr(f"bert_tf.{name}", interrupted)
         with pytest.raises(KeyboardInterrupt):
             extended() if name.endswith("note") else bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "out")

@@ -1,0 +1,194 @@
+"""Distance between two checkpoints, by variable and by part of the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.extensions.checkpoint import renaming, statistics
+from bert_tf.extensions.checkpoint.inspect import FORMAT, JSON
+from bert_tf.extensions.checkpoint.renaming import Change
+from bert_tf.extensions.checkpoint.statistics import Distance
+from bert_tf.io import documents
+from bert_tf.io.text_table import Printed, table
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.settings import Setting, read, setting
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.checkpoints.tensors import Tensors
+
+TOP = 20
+_SHOWN = 10  # variables listed that only one checkpoint has
+_HEAD = ("relative", "cosine", "largest")
+
+
+@dataclasses.dataclass(frozen=True)
+class DiffSettings:
+    a: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
+    b: str = setting(None, "another one", positional=True, required=True, refuse_missing=refuse_missing_model)
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """A variable or a part of the model present in both checkpoints."""
+
+    name: str  # published name
+    distance: Distance
+    same: bool  # bitwise equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference(Printed):
+    a: str
+    b: str
+    parts: tuple[Moved, ...]  # from the input of the model to its output
+    variables: tuple[Moved, ...]  # largest change first
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]  # both shapes by name
+    retyped: dict[str, tuple[str, str]]  # both dtypes by name
+
+    @property
+    def same(self) -> bool:
+        apart = (self.only_a, self.only_b, self.misshaped, self.retyped)
+        return not any(apart) and all(moved.same for moved in self.variables)
+
+    def __str__(self) -> str:
+        return text(self, TOP)
+
+
+def _published(found: Tensors) -> dict[str, tuple[str, Change]]:
+    """Name in the checkpoint and change of each variable, by its published name."""
+    from bert_tf.checkpoints.tensors import HUGGINGFACE
+
+    keys = [name for name, entry in found.entries.items() if entry.bytes]
+    if found.layout != HUGGINGFACE and any(name.startswith("bert/") for name in keys):
+        return {name: (name, np.asarray) for name in keys}
+    return {name: (key, change) for key, (name, change) in renaming.published(keys).items()}
+
+
+@takes(DiffSettings)
+def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Difference:
+    """Measures the distance of two checkpoints; as `python -m bert_tf checkpoint diff`.
+
+    Args:
+      a: the first.
+      b: the second.
+      **settings: none.
+
+    Raises:
+      BertError: one is missing or damaged.
+    """
+    return diff(read(DiffSettings, {"a": a, "b": b, **settings}))
+
+
+def diff(settings: DiffSettings) -> Difference:
+    """Compares two checkpoints of any layout, holding one tensor of each at a time."""
+    from bert_tf.extensions.checkpoint import models
+
+    a, b = (models.opened(name) for name in (settings.a, settings.b))
+    in_a, in_b = _published(a), _published(b)
+    moved, misshaped, retyped = [], {}, {}
+    for name in sorted(in_a.keys() & in_b.keys()):
+        (key_a, change_a), (key_b, change_b) = in_a[name], in_b[name]
+        x, y = change_a(a.read(key_a)), change_b(b.read(key_b))
+        types = a.entries[key_a].dtype, b.entries[key_b].dtype
+        if types[0] != types[1]:
+            retyped[name] = types
+        if x.shape != y.shape:
+            misshaped[name] = (x.shape, y.shape)
+        else:
+            moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
+    return Difference(
+        a.place,
+        b.place,
+        _parts(moved),
+        tuple(sorted(moved, key=lambda found: (found.same, -found.distance.relative, found.name))),
+        tuple(sorted(in_a.keys() - in_b.keys())),
+        tuple(sorted(in_b.keys() - in_a.keys())),
+        misshaped,
+        retyped,
+    )
+
+
+def _parts(moved: Sequence[Moved]) -> tuple[Moved, ...]:
+    parts: dict[str, list[Moved]] = {}
+    for found in moved:
+        parts.setdefault(group_of(found.name), []).append(found)
+    return tuple(
+        Moved(part, sum((found.distance for found in parts[part]), Distance()), all(found.same for found in parts[part]))
+        for part in sorted(parts, key=group_order)
+    )
+
+
+def as_structure(found: Difference) -> dict[str, Any]:
+    return {
+        "a": found.a,
+        "b": found.b,
+        "same": found.same,
+        "parts": list(map(_as_dict, found.parts)),
+        "variables": list(map(_as_dict, found.variables)),
+        **{name: getattr(found, name) for name in ("only_a", "only_b", "misshaped", "retyped")},
+    }
+
+
+def _as_dict(found: Moved) -> dict[str, Any]:
+    return {"name": found.name, "same": found.same, **{name: getattr(found.distance, name) for name in _HEAD}}
+
+
+def text(found: Difference, top: int) -> str:
+    return "\n".join(_lines(found, top)) + "\n"
+
+
+def _lines(found: Difference, top: int) -> Iterator[str]:
+    yield f"A {found.a}"
+    yield f"B {found.b}"
+    if found.same:
+        yield "the same"
+        return
+    yield ""
+    yield from table(("part", *_HEAD), map(_row, found.parts))
+    moved = [variable for variable in found.variables if not variable.same]
+    if moved[:top]:
+        yield ""
+        yield from table((f"variable, {min(top, len(moved))} of {len(moved)} that moved", *_HEAD), map(_row, moved[:top]))
+    for side, names in (("A", found.only_a), ("B", found.only_b)):
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            yield f"only in {side}: {', '.join(names[:_SHOWN])}{more}"
+    for name, (a, b) in found.misshaped.items():
+        yield f"another shape: {name} {list(a)} in A, {list(b)} in B"
+    for name, (one, other) in list(found.retyped.items())[:_SHOWN]:
+        yield f"another type: {name} {one} in A, {other} in B"
+
+
+def _row(found: Moved) -> Sequence[str]:
+    if found.same:
+        return found.name, "same", "", ""
+    distance = found.distance
+    cosine = "" if distance.cosine is None else f"{distance.cosine:.6f}"
+    return found.name, f"{distance.relative:.4g}", cosine, f"{distance.largest:.4g}"
+
+
+def _print(call: Call) -> int:
+    found = diff(call.settings)
+    as_json = call.own["format"] == JSON
+    print(documents.to_json(as_structure(found), indent=2) + "\n" if as_json else text(found, call.own["top"]), end="")
+    return 0 if found.same else 1
+
+
+COMMAND = Command(
+    "shows how far each layer moved and what only one has; exit status 0 if they are equal, else 1",
+    DiffSettings,
+    _print,
+    example="python -m bert_tf checkpoint diff out/mrpc out/mrpc-lamb --top=5",
+    own=(Setting("top", int, TOP, "number of variables to list, largest change first", 0), FORMAT),
+    log=warnings_only,
+)

@@ -1,0 +1,185 @@
+"""Contents of a checkpoint: statistics of each variable and of each part of the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.extensions.checkpoint import statistics
+from bert_tf.extensions.checkpoint.statistics import Statistics
+from bert_tf.io import documents
+from bert_tf.io.text_table import Printed, table
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command, warnings_only
+from bert_tf.settings import Setting, read, setting
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.checkpoints.tensors import Tensors
+
+TEXT, JSON = "text", "json"
+FORMAT = Setting("format", str, TEXT, f"{TEXT} or {JSON}", choices=(TEXT, JSON))
+_MEGABYTE = 1e6
+_HEAD = ("variable", "shape", "type", "norm", "lowest", "highest", "nan", "inf", "bytes")
+_GROUP_HEAD = ("part", "variables", "numbers", "norm", "nan", "inf", "MB")
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectSettings:
+    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    name: str
+    group: str  # part of the model
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    numbers: Statistics | None  # None for strings
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    name: str  # embeddings, layer 0, pooler, head, optimizer, other
+    variables: tuple[Variable, ...]
+    size: int  # numbers
+    norm: float  # L2, of all finite values
+    nan: int
+    infinite: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspected(Printed):
+    checkpoint: str  # path or prefix
+    layout: str  # TensorFlow, TensorFlow 2 by objects, or Hugging Face
+    step: int | None  # None if not recorded
+    sha256: str  # of the index (has all checksums), or of HF's weights
+    variables: tuple[Variable, ...]  # by name
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Parts of the model, from its input to its output."""
+        names = sorted({found.group for found in self.variables}, key=group_order)
+        return tuple(_group(name, [found for found in self.variables if found.group == name]) for name in names)
+
+    @property
+    def is_finite(self) -> bool:
+        return not any(group.nan or group.infinite for group in self.groups)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self)) + "\n"
+
+
+@takes(InspectSettings)
+def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Inspected:
+    """Lists what a checkpoint contains, reading one tensor at a time; as `python -m bert_tf checkpoint inspect`.
+
+    Args:
+      checkpoint: a prefix, a run (its best or newest checkpoint), or a Hugging Face folder.
+      **settings: none.
+
+    Raises:
+      BertError: the checkpoint is missing or damaged.
+    """
+    return inspect(read(InspectSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def inspect(settings: InspectSettings) -> Inspected:
+    from bert_tf.checkpoints import tensors
+    from bert_tf.extensions.checkpoint import models
+
+    found = models.opened(settings.checkpoint)
+    variables = tuple(_variable(found, name) for name in found.entries)
+    return Inspected(found.place, found.layout, tensors.step_of(found), found.digest, variables)
+
+
+def _variable(found: Tensors, name: str) -> Variable:
+    shape, dtype = found.entries[name]
+    size = found.entries[name].bytes
+    return Variable(name, group_of(name), shape, dtype, size, statistics.of(found.read(name)) if size else None)
+
+
+def _group(name: str, variables: Sequence[Variable]) -> Group:
+    numbers = [variable.numbers for variable in variables if variable.numbers]
+    norm = math.sqrt(sum(found.squares for found in numbers))
+    nan, infinite = sum(found.nan for found in numbers), sum(found.infinite for found in numbers)
+    sizes = sum(variable.size for variable in variables), sum(variable.bytes for variable in variables)
+    return Group(name, tuple(variables), sizes[0], norm, nan, infinite, sizes[1])
+
+
+def as_structure(found: Inspected) -> dict[str, Any]:
+    parts = [{"name": group.name, "variables": len(group.variables), "numbers": group.size} for group in found.groups]
+    return {
+        **_values(found, "checkpoint", "layout", "step", "sha256"),
+        "finite": found.is_finite,
+        "parts": [part | _values(group, "norm", "nan", "infinite", "bytes") for part, group in zip(parts, found.groups)],
+        "variables": [
+            _values(variable, "name", "group", "shape", "dtype", "bytes")
+            | (_values(variable.numbers, "norm", "lowest", "highest", "nan", "infinite") if variable.numbers else {})
+            for variable in found.variables
+        ],
+    }
+
+
+def _values(of: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name) for name in names}
+
+
+def _lines(found: Inspected) -> Iterator[str]:
+    step = "" if found.step is None else f", step {found.step}"
+    yield f"{found.checkpoint} ({found.layout}{step})"
+    yield f"sha256 {found.sha256}"
+    yield ""
+    yield from table(_HEAD, map(_row, found.variables), left=(0, 1, 2))
+    yield ""
+    yield from table(_GROUP_HEAD, map(_of_group, (*found.groups, _group("all", found.variables))))
+    if not found.is_finite:
+        yield ""
+        yield "not finite: " + ", ".join(v.name for v in found.variables if v.numbers and (v.numbers.nan or v.numbers.infinite))
+
+
+def _row(found: Variable) -> Sequence[str]:
+    shape = "x".join(map(str, found.shape)) or "-"
+    numbers = found.numbers
+    if numbers is None:
+        return found.name, shape, found.dtype, "", "", "", "", "", str(found.bytes)
+    ends = ("" if end is None else f"{end:.4g}" for end in (numbers.lowest, numbers.highest))
+    counts = str(numbers.nan), str(numbers.infinite), str(found.bytes)
+    return (found.name, shape, found.dtype, f"{numbers.norm:.6g}", *ends, *counts)
+
+
+def _of_group(group: Group) -> Sequence[str]:
+    return (
+        group.name,
+        str(len(group.variables)),
+        f"{group.size:,}",
+        f"{group.norm:.6g}",
+        str(group.nan),
+        str(group.infinite),
+        f"{group.bytes / _MEGABYTE:.2f}",
+    )
+
+
+def _print(call: Call) -> None:
+    found = inspect(call.settings)
+    print(documents.to_json(as_structure(found), indent=2) + "\n" if call.own["format"] == JSON else found, end="")
+
+
+COMMAND = Command(
+    "lists variables with shape, type, norm and non-finite values, and sums by layer",
+    InspectSettings,
+    _print,
+    example="python -m bert_tf checkpoint inspect out/mrpc",
+    own=(FORMAT,),
+    log=warnings_only,
+)

@@ -1,0 +1,179 @@
+"""Models that the checkpoint command reads, in any layout, and writes, with their files and a note on their origin."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import run_layout
+from bert_tf.checkpoints import huggingface, layouts, other_names, saved, values
+from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
+from bert_tf.checkpoints.layouts import SHARDS
+from bert_tf.checkpoints.names import encoder_shapes, is_training_only
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.estimator import kept, run_folder
+from bert_tf.extensions.checkpoint import renaming
+from bert_tf.io import atomic, documents, files, lock
+from bert_tf.io.log_form import log
+from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
+
+MADE_FROM = "made_from.json"
+
+_SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
+
+
+def opened(name: str | os.PathLike[str]) -> Tensors:
+    """Opens a checkpoint: a prefix or one of its files, a run (its best or newest), a Hugging Face folder or file."""
+    path = Path(name)
+    if is_folder(path):
+        if any((path / name).is_file() for name in (WEIGHTS_NAME, SHARDS)):
+            return SafeTensors(path)
+        return TensorFlowTensors(_prefix_in(path))
+    if path.suffix == Path(WEIGHTS_NAME).suffix:
+        return SafeTensors(path)
+    if path.suffix in layouts.OF_PYTORCH and path.is_file():
+        raise CheckpointError(f"{path}: {layouts.NOT_PICKLED}; save the weights as safetensors")
+    return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
+
+
+def opened_by_name(name: str | os.PathLike[str]) -> Tensors:
+    found = opened(name)
+    if found.layout != TENSORFLOW:
+        raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to=tf1)")
+    return found
+
+
+def _prefix_in(folder: Path) -> str:
+    for name in (CHECKPOINT_NAME, _SAVED_MODEL):
+        if (folder / f"{name}.index").is_file():
+            return str(folder / name)
+    found = kept.best_or_newest(folder)
+    if found is None:
+        why = files.missing_folder(folder)
+        raise CheckpointError(f"{folder}: {why or layouts.unread(folder) or 'no checkpoint in the folder'}")
+    return found
+
+
+class PublishedModel:
+    """Weights by published names and the files that belong to them: `keys` maps to names in the checkpoint `found`."""
+
+    def __init__(self, found: Tensors, config_file: str | None, vocabulary_file: str | None) -> None:
+        """Files that are None are looked for beside the weights."""
+        self.found = found
+        self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
+        self.vocabulary_file = self._file("vocab_file", vocabulary_file, run_layout.VOCABULARY, run_layout.TOKENIZER)
+        numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
+        published = renaming.published(numbers)
+        self.keys = {name: key for key, (name, _) in published.items()}
+        _refuse_ambiguous(found, {key: name for key, (name, _) in published.items()}, self.keys)
+        if not any(name.startswith("bert/") for name in self.keys):
+            raise CheckpointError(f"{found.place}: no BERT variable under a known name; see checkpoint inspect")
+        self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
+        values.refuse_not_finite(found.place, {self.keys[name]: value for name, value in self.entries.items()})
+        self._check()
+
+    def _file(self, flag: str, path: str | None, *names: str) -> Path | None:
+        if path is None:
+            return next((found for name in names if (found := self.found.folder / name).is_file()), None)
+        why = files.missing(path)
+        if why:
+            raise FlagError(f"--{flag}={path}: {why}")
+        return Path(path)
+
+    def _check(self) -> None:
+        layers = other_names.layers_in(name for name in self.keys if name.startswith("bert/"))
+        if self.config_file and layers != self.config.num_hidden_layers:
+            said = f"{self.config_file} says {self.config.num_hidden_layers}"
+            raise CheckpointError(f"{self.found.place}: has {layers} layers, {said}")
+        for name, shape in encoder_shapes(self.config).items() if self.config_file else ():
+            if name in self.entries and self.entries[name].shape != shape:
+                found = f"{self.keys[name]} gives {list(self.entries[name].shape)}, {self.config_file} says {list(shape)}"
+                raise CheckpointError(f"{self.found.place}: {found}")
+
+    @property
+    def config(self) -> BertConfig:
+        """Raises BertError if the file is missing or damaged."""
+        if self.config_file is None:
+            raise CheckpointError(f"{self.found.folder}: no configuration beside the weights; name it with --bert_config_file")
+        return BertConfig.from_json_file(self.config_file)
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return run_folder.trained(self.found.folder)
+
+
+def _refuse_ambiguous(found: Tensors, names: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    twice = next((key for key, name in names.items() if keys[name] != key), None)
+    if twice is not None:
+        raise CheckpointError(f"{found.place}: {twice} and {keys[names[twice]]} are one variable; which one is meant?")
+    empty = next((key for key, entry in found.entries.items() if 0 in entry.shape), None)
+    if empty is not None:
+        raise CheckpointError(f"{found.place}: {empty} has no values, its shape is {list(found.entries[empty].shape)}")
+
+
+@contextlib.contextmanager
+def folder(output: str, *, overwrite: bool) -> Iterator[Path]:
+    """Yields a folder that becomes the output on success; `overwrite` only replaces this command's own output."""
+    target = Path(output)
+    refuse_taken(target, overwrite=overwrite)
+    with lock.taking_turns(atomic.make_folder(target.absolute().parent)):
+        refuse_taken(target, overwrite=overwrite)
+        atomic.delete_unfinished(target)
+        with atomic.replacing(target) as temporary:
+            temporary.mkdir()
+            yield temporary
+
+
+def refuse_taken(target: Path, *, overwrite: bool) -> None:
+    """Raises OutputError if the folder exists and may not be replaced, or belongs to a checkpoint or run."""
+    run_layout.refuse_taken_name(target)
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not (target / MADE_FROM).is_file():
+        raise OutputError(f"{target}: was not written by this command; name another --output")
+    if not overwrite:
+        raise OutputError(f"{target}: already exists; name another --output, or add --overwrite")
+
+
+def write_model(folder: Path, entries: Mapping[str, npt.NDArray[Any]], *, beside: Path | None) -> None:
+    """Writes a TensorFlow checkpoint and copies configuration, vocabulary and record from `beside`, if present."""
+    step = entries.get(STEP)
+    if step is not None and (step.shape or step.dtype.kind not in "iu" or step < 0):
+        raise CheckpointError(f"{STEP} is {str(step.tolist())[:40]}, expected one whole number; take another checkpoint")
+    name = CHECKPOINT_NAME if step is None else run_layout.of_step(run_layout.CHECKPOINTS, int(step))
+    write_checkpoint(folder / name, entries)
+    if step is not None:
+        saved.write_list(folder, name, [name])
+    if beside is not None:
+        copy(folder, beside, (*kept.BESIDE, *TOKENIZER_FILES))
+
+
+def copy(folder: Path, source: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if (source / name).is_file():
+            (folder / name).write_bytes((source / name).read_bytes())
+
+
+def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> None:
+    made = [{"checkpoint": Path(source.place).name, "sha256": source.digest} for source in sources]
+    text = documents.to_json({"action": action, "checkpoints": made, **more}, indent=2, sort_keys=True) + "\n"
+    (folder / MADE_FROM).write_text(text, encoding="utf-8")
+
+
+def copy_texts(folder: Path, model: PublishedModel) -> None:
+    if model.vocabulary_file is None:
+        log.warning("%s: no vocabulary beside the weights, so none is written", model.found.folder)
+    else:
+        name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY
+        (folder / name).write_bytes(model.vocabulary_file.read_bytes())
+    copy(folder, model.found.folder, TOKENIZER_FILES)

@@ -1,0 +1,271 @@
+"""Rewrites checkpoints: without training state, with renamed variables, in another layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import run_layout
+from bert_tf.checkpoints.names import is_training_only
+from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.errors import FlagError
+from bert_tf.extensions.checkpoint import renaming
+from bert_tf.io import files
+from bert_tf.io.log_form import log
+from bert_tf.io.text_table import Printed, table
+from bert_tf.library.keywords import takes
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import read, same, setting
+
+if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.checkpoints.tensors import Tensors
+    from bert_tf.extensions.checkpoint.models import PublishedModel
+
+LAYOUTS = TF1, TF2, HF = ("tf1", "tf2-names", "hf")
+_ARROW = "=>"
+
+
+@dataclasses.dataclass(frozen=True)
+class StripSettings:
+    checkpoint: str = setting(None, "a checkpoint", positional=True, required=True, refuse_missing=refuse_missing_model)
+    output: str = setting(None, "folder to write; an existing one is kept unless --overwrite is given", required=True)
+    overwrite: bool = setting(False, "replace a folder written by this command")
+
+
+@dataclasses.dataclass(frozen=True)
+class ConvertSettings:
+    checkpoint: str = same(StripSettings, "checkpoint")
+    to: str = setting(None, f"{', '.join(LAYOUTS)} (docs/checkpoints.md)", choices=LAYOUTS, required=True)
+    output: str = same(StripSettings, "output")
+    bert_config_file: str | None = setting(None, "model configuration; default: beside the weights")
+    vocab_file: str | None = setting(None, "vocabulary of the model; default: beside the weights")
+    overwrite: bool = same(StripSettings, "overwrite")
+
+
+@dataclasses.dataclass(frozen=True)
+class RenameSettings:
+    checkpoint: str = same(StripSettings, "checkpoint")
+    map: str = setting(
+        None, "rules 'OLD=>NEW' (regular expressions) separated by blanks, or a file with one per line", required=True
+    )
+    dry_run: bool = setting(False, "print the table of names; write nothing")
+    output: str | None = same(StripSettings, "output", required=False)
+    overwrite: bool = same(StripSettings, "overwrite")
+
+    def __post_init__(self) -> None:
+        if self.output is None and not self.dry_run:
+            raise FlagError("--output is required: folder to write")
+
+
+@dataclasses.dataclass(frozen=True)
+class Written(Printed):
+    """What was written, or would be with a dry run."""
+
+    output: Path | None  # None if nothing was written
+    names: Mapping[str, str]  # old to new
+    left_out: tuple[str, ...] = ()  # dropped entries
+
+    def __str__(self) -> str:
+        changed = [(name, new) for name, new in self.names.items() if name != new]
+        lines = [*(table(("name", "new name"), changed, left=(0, 1)) if changed else ("no name changes",))]
+        lines += [f"left out: {name}" for name in self.left_out]
+        return "\n".join(lines) + "\n"
+
+
+@takes(StripSettings)
+def strip_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Written:
+    """Writes a checkpoint without training state; as `python -m bert_tf checkpoint strip`.
+
+    Args:
+      checkpoint: a prefix, or a run (its best or newest checkpoint).
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    return strip(read(StripSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def strip(settings: StripSettings) -> Written:
+    from bert_tf.extensions.checkpoint import models
+
+    found = models.opened_by_name(settings.checkpoint)
+    kept = {entry: entry for entry in found.entries if not is_training_only(entry)}
+    left_out = tuple(sorted(found.entries.keys() - kept.keys()))
+    written = _write(settings, "strip", found, kept)
+    before, after = (sum(found.entries[entry].bytes for entry in entries) for entries in (found.entries, kept))
+    log.info("%s: %.1f MB, was %.1f MB: %d entries left out", settings.output, after / 1e6, before / 1e6, len(left_out))
+    return dataclasses.replace(written, left_out=left_out)
+
+
+def _write(settings: Any, action: str, found: Tensors, names: Mapping[str, str], **noted: Any) -> Written:
+    """Writes the named entries under their new names."""
+    from bert_tf.checkpoints import values
+    from bert_tf.extensions.checkpoint import models
+
+    with models.folder(settings.output, overwrite=settings.overwrite) as folder:
+        entries = {name: found.read(name) for name in names}
+        values.refuse_not_finite(found.place, entries)
+        models.write_model(folder, {new: entries[name] for name, new in names.items()}, beside=found.folder)
+        models.note(folder, action, [found], **noted)
+    return Written(Path(settings.output), names)
+
+
+@takes(RenameSettings)
+def rename_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Written:
+    """Writes a checkpoint with renamed variables, or lists the new names; as `python -m bert_tf checkpoint rename`.
+
+    Args:
+      checkpoint: a prefix, or a run (its best or newest checkpoint).
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    return rename(read(RenameSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def rename(settings: RenameSettings) -> Written:
+    """Renames entries, or only lists the changes; BertError if two entries get one name."""
+    from bert_tf.extensions.checkpoint import models
+
+    found, rules = models.opened_by_name(settings.checkpoint), _rules(settings.map)
+    names = {entry: _renamed(entry, rules) for entry in found.entries}
+    _refuse_collisions(names)
+    if settings.dry_run or settings.output is None:
+        return Written(None, names)
+    if all(new == entry for entry, new in names.items()):
+        log.warning("--map=%s: changes no name; writing a copy", settings.map)
+    return _write(settings, "rename", found, names, map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
+
+
+def _rules(given: str) -> list[tuple[re.Pattern[str], str]]:
+    path = Path(given)
+    try:
+        texts = files.read_text(path).splitlines() if _ARROW not in given else given.split()
+    except (OSError, UnicodeDecodeError) as error:
+        why = files.reason(error) if isinstance(error, OSError) else "not UTF-8"
+        raise FlagError(f"--map={given}: neither a rule, as '^bert/{_ARROW}encoder/', nor a file: {why}") from error
+    rules = [_rule(given, text.strip()) for text in texts if text.strip()]
+    if not rules:
+        raise FlagError(f"--map={given}: holds no rule")
+    return rules
+
+
+def _rule(given: str, text: str) -> tuple[re.Pattern[str], str]:
+    old, arrow, new = (part.strip() for part in text.partition(_ARROW))
+    try:
+        pattern = re.compile(old)
+        if not arrow or not old:
+            raise re.error(f"OLD{_ARROW}NEW wanted")
+        re.sub(pattern, new, "") if pattern.groups == 0 else re.compile(f"{old}|").sub(new, "")
+    except (re.error, IndexError) as error:
+        raise FlagError(f"--map={given}: '{text}': {error}") from error
+    return pattern, new
+
+
+def _renamed(name: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    for old, new in rules:
+        name = old.sub(new, name)
+    return name
+
+
+def _refuse_collisions(names: Mapping[str, str]) -> None:
+    homes: dict[str, str] = {}
+    for name, new in names.items():
+        if not new:
+            raise FlagError(f"--map: {name} would have no name")
+        if homes.setdefault(new, name) != name:
+            raise FlagError(f"--map: {homes[new]} and {name} would both be {new}; nothing was written")
+
+
+@takes(ConvertSettings)
+def convert_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Written:
+    """Writes a model in another layout; as `python -m bert_tf checkpoint convert`.
+
+    Args:
+      checkpoint: a prefix, a run (its best or newest checkpoint), or a Hugging Face folder.
+      **settings: the command's flags, by name.
+
+    Raises:
+      BertError: invalid settings or input.
+    """
+    return convert(read(ConvertSettings, {"checkpoint": checkpoint, **settings}))
+
+
+def convert(settings: ConvertSettings) -> Written:
+    from bert_tf.extensions.checkpoint import models
+
+    found = models.opened(settings.checkpoint)
+    model = models.PublishedModel(found, settings.bert_config_file, settings.vocab_file)
+    with models.folder(settings.output, overwrite=settings.overwrite) as folder:
+        names = _WRITERS[settings.to](folder, model)
+        models.copy_texts(folder, model)
+        models.note(folder, "convert", [found], to=settings.to)
+    left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
+    if left_out:
+        log.warning("left out, since the layout lacks it: %s", ", ".join(left_out[:5]) + ", ..." * (len(left_out) > 5))
+    return Written(Path(settings.output), {model.keys[entry]: new for entry, new in names.items()}, left_out)
+
+
+def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
+    from bert_tf.extensions.checkpoint import models
+
+    models.write_model(folder, model.entries, beside=model.found.folder)
+    if model.config_file is not None:
+        (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
+    return {name: name for name in model.entries}
+
+
+def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
+    from bert_tf.checkpoints.tensors import STEP
+    from bert_tf.extensions.checkpoint import models
+
+    config = model.config
+    renamed = renaming.model_garden(config.num_hidden_layers, config.num_attention_heads)
+    names = {name: renamed[name].name for name in model.entries if name in renamed}
+    entries = {new: renamed[name].there(model.entries[name]) for name, new in names.items()}
+    if STEP in model.entries:
+        names[STEP], entries[STEP] = STEP, model.entries[STEP]
+    models.write_model(folder, entries, beside=None)
+    (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
+    return names
+
+
+def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
+    from bert_tf.checkpoints import huggingface_export
+    from bert_tf.checkpoints.tensors import STEP
+
+    guessed = huggingface_export.guessed(model.entries, model.record.get("kind"))
+    architecture = huggingface_export.of_encoder(guessed, model.config)
+    labels = model.record.get("labels") or ()
+    names = huggingface_export.write(folder, model.entries, model.config, architecture=architecture, labels=labels)
+    return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
+
+
+_WRITERS = {TF1: _to_tf1, TF2: _to_model_garden, HF: _to_huggingface}
+
+
+def _command(title: str, settings: type, work: Callable[[Any], Written], example: str) -> Command:
+    def run(call: Call) -> None:
+        print(work(call.settings), end="")
+
+    return Command(title, settings, run, f"python -m bert_tf checkpoint {example}")
+
+
+COMMANDS = {
+    "strip": _command(
+        "removes optimizer moments and the moving average", StripSettings, strip, "strip out/mrpc --output=out/small"
+    ),
+    "convert": _command(
+        "converts to another layout, with vocabulary and configuration",
+        ConvertSettings,
+        convert,
+        "convert out/mrpc --to=hf --output=out/hf",
+    ),
+    "rename": _command("renames variables", RenameSettings, rename, "rename out/mrpc --map='^bert/=>encoder/' --dry_run"),
+}

@@ -1,0 +1,81 @@
+"""Head of multiple choice: a score for each row, softmax over the rows of a question.
+
+Shapes: B batch, D hidden size, G questions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.extensions.choice.features import IS_ANSWER
+from bert_tf.fields import GROUPS, Field
+from bert_tf.head_spec import OF_POOLED
+from bert_tf.modeling import layers
+from bert_tf.modeling.encoder import Encoded
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
+from bert_tf.modeling.heads.sentence import BIAS, DROPOUT_RATE, LOGITS, PUBLISHED_WEIGHTS
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceHead(Head):
+    """A score for each option, independently of the others; softmax over the rows of a question."""
+
+    num_labels: int
+    temperatures: tuple[float, ...] = ()  # of calibration, see `layers.scorer`
+
+    outputs = (Field(LOGITS, dtype=np.float32),)
+    targets = (IS_ANSWER.name, GROUPS.name)
+    reads_pooled = True
+    memory = OF_POOLED
+    loss_options = frozenset({"label_smoothing"})
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        return {PUBLISHED_WEIGHTS: (1, config.hidden_size), BIAS: (1,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        del features
+        with tf1.name_scope(SCOPE):
+            score = layers.scorer(config, PUBLISHED_WEIGHTS, BIAS, 1, self.temperatures)
+            return {LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, DROPOUT_RATE)), axis=-1)}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        groups = features[GROUPS.name]
+        return choice_loss(outputs[LOGITS], features[IS_ANSWER.name], groups, label_smoothing=options.label_smoothing)
+
+    def soft_losses(self, outputs: Outputs, teacher: Outputs, features: Features, temperature: float) -> tf.Tensor:
+        groups = features[GROUPS.name]
+        target = tf.exp(log_softmax(teacher[LOGITS] / temperature, groups))
+        return temperature**2 * choice_loss(outputs[LOGITS] / temperature, target, groups)
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Scores [B] instead of probabilities: only the client knows which rows form a question."""
+        return {"scores": outputs[LOGITS]}
+
+
+def choice_loss(logits: tf.Tensor, is_answer: tf.Tensor, groups: tf.Tensor, *, label_smoothing: float = 0.0) -> tf.Tensor:
+    """Cross-entropy in nats of each question's options, [B] to [B]; its rows sum to one term.
+
+    `is_answer` [B] is 1 for the right option, `groups` [B] counts questions from 0 up. `label_smoothing` is the share of the
+    target spread evenly over the options of a question.
+    """
+    with tf1.name_scope(SCOPE):
+        target = is_answer
+        if label_smoothing:
+            options = tf.gather(tf.math.segment_sum(tf.ones_like(logits), groups), groups)  # [B] per question
+            target = (1.0 - label_smoothing) * is_answer + label_smoothing / options
+        return -target * log_softmax(logits, groups)
+
+
+def log_softmax(logits: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
+    """Log-probabilities [B] over the rows of each group; `groups` [B] rises from 0."""
+    largest = tf.stop_gradient(tf.math.segment_max(logits, groups))  # [G]; subtracting it from all scores changes nothing
+    shifted = logits - tf.gather(largest, groups)
+    total = tf.math.segment_sum(tf.exp(shifted), groups)  # [G]
+    return shifted - tf.gather(tf.math.log(total), groups)

@@ -1,0 +1,27 @@
+"""A run whose training rows are corrected; the digests of the files are in its record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.extensions.corrections import rows
+from bert_tf.io import files
+from bert_tf.settings import changed
+from bert_tf.tasks.base import Example, Family
+from bert_tf.training.job import Job
+from bert_tf.training.part import Part
+
+
+class Corrections(Part):
+    def read(self, examples: Sequence[Example], family: Family) -> Sequence[Example]:
+        return rows.apply(examples, family, exclude=self.settings.exclude_rows, relabel=self.settings.relabel)
+
+    def recorded(self, job: Job) -> Mapping[str, Any]:
+        del job
+        return {f"{name}_sha256": files.digest(path) for name, path in changed(self.settings).items()}
+
+    def repeated(self, job: Job) -> Mapping[str, Any]:
+        del job
+        return {name: str(Path(path).resolve()) for name, path in changed(self.settings).items()}

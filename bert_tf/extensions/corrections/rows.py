@@ -1,0 +1,113 @@
+"""Corrections of training rows: files that leave rows out, or give them other labels."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf.errors import DataError, unknown_name
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.io import encodings, files, spreadsheets
+from bert_tf.tasks import cells, names, tables
+from bert_tf.tasks.base import TRAIN, Family
+
+_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
+
+EXCLUDE, RELABEL = "exclude", "relabel"  # values of the column `action`
+_ID, _SPLIT, _ACTION, _LABELS = "id", "split", "action", ("suggested", "label")
+_REMEDY = "write id,label in each line, or name the columns: id,label"
+
+
+def read(path: str, action: str) -> dict[str, str]:
+    """Returns labels (empty to exclude) by row id, from an audit's table as edited, a table with ids, or lines of ids.
+
+    In a table with the columns split and action, only lines with train and `action` count.
+    """
+    try:
+        first = next(iter(files.read_text(path).splitlines()), "")
+    except OSError as error:
+        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
+    except UnicodeDecodeError as error:
+        why = encodings.instead_of_text(error.object) or f"not UTF-8; {encodings.remedy(error.object)}"
+        raise DataError(why, path) from error
+    form = names.TSV if "\t" in first else names.CSV
+    named = _ID in next(csv.reader([first.strip().replace("\t", ",")]), ())
+    table = tables.open_table(path, form=form, header=named)
+    wanted = [_ID if named else "1"]
+    if action == RELABEL:
+        label = next((name for name in _LABELS if table.has(name)), None) if named else "2"
+        if label is None or not table.has(label):
+            raise DataError(f"no label; {_REMEDY}", path)
+        wanted.append(label)
+    filters = {name: value for name, value in ((_SPLIT, TRAIN), (_ACTION, action)) if named and table.has(name)}
+    is_audit = named and table.has(_SPLIT) and table.has(_ACTION)
+    found: dict[str, str] = {}
+
+    def add(line: int, row: list[Any]) -> None:
+        values, said = row[: len(wanted)], row[len(wanted) :]
+        values = list(map(spreadsheets.original, values)) if is_audit else values
+        if any(value != cell.strip() for value, cell in zip(filters.values(), said)):
+            return
+        guid, label = cells.name(values[0], _ID), "" if action == EXCLUDE else cells.name(values[1], wanted[1])
+        if found.setdefault(guid, label) != label:
+            raise DataError(f"label of {guid!r} differs from that above", path, line)
+
+    list(table.read([*wanted, *filters], add))
+    return found
+
+
+def apply(examples: Sequence[Any], family: Family, *, exclude: str | None, relabel: str | None) -> Sequence[Any]:
+    """Returns the training rows without those of the file `exclude`, with the labels of `relabel`; DataError: unknown ids."""
+    known = {example.guid for example in examples}
+    out, labels = read(exclude, EXCLUDE) if exclude else {}, read(relabel, RELABEL) if relabel else {}
+    for path, found in ((exclude, out), (relabel, labels)):
+        unknown = [guid for guid in found if guid not in known]
+        if unknown:
+            text = f"{len(unknown)} of {len(found)} ids are not those of training rows; the first is {unknown[0]!r}"
+            raise DataError(f"{text}, a training row is {examples[0].guid!r}", path)
+    kept = [example for example in examples if example.guid not in out]
+    if not kept:
+        raise DataError("excludes every training row", exclude)
+    corrected = [_relabelled(one, labels, family, str(relabel)) if one.guid in labels else one for one in kept]
+    changed = sum(one.label != other.label for one, other in zip(kept, corrected))
+    _LOG.info("training rows excluded: %d; relabelled: %d", len(examples) - len(kept), changed)
+    return corrected
+
+
+def _relabelled(example: Any, labels: Mapping[str, str], family: Family, path: str) -> Any:
+    text = labels[example.guid]
+    try:
+        if family.kind == SPAN:
+            start = example.context.find(text)
+            if start < 0:
+                raise tables.RowError(f"the answer {text!r:.80} is not in the context")
+            from bert_tf.extensions.span.reader import Answer
+
+            return dataclasses.replace(example, answers=(Answer(text, start),))
+        return dataclasses.replace(example, label=_label(text, example, family))
+    except tables.RowError as error:
+        raise DataError(f"{example.guid}: {error}", path) from error
+
+
+def _label(text: str, example: Any, family: Family) -> Any:
+    kind, known = family.kind, family.labels
+    if kind in (REGRESSION, SIMILARITY):
+        return cells.number(text)
+    if kind == CHOICE:
+        if not text.isdecimal() or int(text) >= len(example.options):
+            raise tables.RowError(f"the option {text!r:.80} is not a number from 0 to {len(example.options) - 1}")
+        return int(text)
+    if kind == CLASSIFICATION:
+        names: tuple[str, ...] = (text,)
+    else:
+        separator = None if kind == TAGS else getattr(family, "label_separator", ",")
+        names = tuple(name.strip() for name in text.split(separator))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise tables.RowError(unknown_name("label", unknown[0], known))
+    if kind == TAGS and len(names) != len(example.words):
+        raise tables.RowError(f"{len(names)} tags for {len(example.words)} words")
+    return names if kind in (TAGS, MULTI_LABEL) else text

@@ -1,0 +1,100 @@
+"""Counts the examples of a split in one pass."""
+
+from __future__ import annotations
+
+import array
+import bisect
+import collections
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Set
+from typing import Any
+
+import numpy as np
+
+from bert_tf.tasks.base import Example
+
+LIMITS = (64, 128, 256, 512)  # usual training lengths
+
+# Controls of Latin-1 where Windows has quotes, the replacement character, and UTF-8 read as Windows-1252.
+_MISCODED = re.compile("[\x80-\x84\x86-\x9f\ufffd]|\u00e2\u20ac[\u2122\u0153\u201c\u201d\u00a6]|\u00c3[\u00a1-\u00bf]")
+_CLS, _SEP = 1, 1  # the latter after each text
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """Statistics of a split."""
+
+    rows: int  # number of examples
+    lengths: np.ndarray[tuple[int], np.dtype[np.int32]]  # [rows] tokens with [CLS], [SEP]; longest row of each
+    labels: collections.Counter[str]  # count by name
+    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]  # labels of a regression
+    texts: Set[int]  # hashes of the texts of each example
+    in_train: tuple[str, ...]  # ids of examples whose texts are in train too
+    duplicates: tuple[str, ...]  # ids of examples whose texts occurred before
+    contradictions: tuple[str, ...]  # ids of duplicates with another label than the first
+    repeated_ids: tuple[str, ...]  # ids that occurred before
+    miscoded: tuple[str, ...] = ()  # ids of examples whose texts were probably read by another encoding than their own
+    unlabelled: tuple[str, ...] = ()  # ids of multi-label examples without any label
+
+    def truncated(self, limit: int) -> float:
+        return float(np.mean(self.lengths > limit))
+
+    def histogram(self) -> list[tuple[int, int, int]]:
+        """Returns minimum length, maximum length and row count of each non-empty bin."""
+        edges = [0, 16, 32, *LIMITS, max(LIMITS[-1], int(self.lengths.max(initial=0)))]
+        counts = collections.Counter(bisect.bisect_left(edges, length) for length in self.lengths.tolist())
+        return [(edges[n - 1] + 1, edges[n], counts[n]) for n in sorted(counts)]
+
+
+def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[int] = frozenset()) -> Survey:
+    """Counts a split in one pass; `size` counts the tokens of a text, `train` is `texts` of the training split."""
+    lengths, numbers = array.array("i"), array.array("d")
+    first_labels: dict[int, Any] = {}  # by the hash of the texts
+    labels: collections.Counter[str] = collections.Counter()
+    ids: set[str] = set()
+    in_train, duplicates, contradictions, repeated_ids, unlabelled, miscoded = [], [], [], [], [], []
+    for example in examples:
+        lengths.append(max(_tokens(row, size) for row in getattr(example, "rows", (example.texts,))))
+        if isinstance(example.label, float):
+            numbers.append(example.label)
+        elif example.label is not None:
+            labels.update(example.label if isinstance(example.label, tuple) else (str(example.label),))
+            if example.label in ("", ()):
+                unlabelled.append(example.guid)
+        if any(map(_MISCODED.search, example.texts)):
+            miscoded.append(example.guid)
+        text = hash(example.texts)
+        if text in train:
+            in_train.append(example.guid)
+        if text in first_labels:
+            duplicates.append(example.guid)
+            if not same_label(first_labels[text], example.label):
+                contradictions.append(example.guid)
+        first_labels.setdefault(text, example.label)
+        if example.guid in ids:
+            repeated_ids.append(example.guid)
+        ids.add(example.guid)
+    return Survey(
+        rows=len(lengths),
+        lengths=np.array(lengths, np.int32),
+        labels=labels,
+        numbers=np.array(numbers),
+        texts=first_labels.keys(),
+        in_train=tuple(in_train),
+        duplicates=tuple(duplicates),
+        contradictions=tuple(contradictions),
+        repeated_ids=tuple(repeated_ids),
+        miscoded=tuple(miscoded),
+        unlabelled=tuple(unlabelled),
+    )
+
+
+def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
+    first, *others = map(size, texts)
+    return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
+
+
+def same_label(one: Any, other: Any) -> bool:
+    """Compares labels; multi-label is unordered."""
+    return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else bool(one == other)

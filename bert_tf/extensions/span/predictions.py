@@ -1,0 +1,162 @@
+"""Answers of a model: selected from candidates, and written to files."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+
+from bert_tf.extensions.span.decoding import Candidate, Found
+from bert_tf.extensions.span.reader import SpanExample
+from bert_tf.io import documents
+from bert_tf.tasks.predictions import Id, Number, Place, Share, hints_of, json_schema, object_schema
+
+_LOG = logging.getLogger(__name__)
+
+COLUMNS = ("id", "answer", "probability", "start", "end", "window", "null_odds")  # the last if there may be no answer
+PUBLISHED_FILES = ("predictions", "nbest_predictions", "null_odds")  # JSON; the last if there may be no answer
+
+
+_CANDIDATE = json_schema(hints_of(Candidate))["properties"]
+_LISTED = object_schema(
+    {"text": _CANDIDATE["text"], "probability": {"type": "number", "minimum": 0, "maximum": 1}, **_CANDIDATE}
+)
+NBest = Annotated[Sequence[tuple[Candidate, float]], {"type": "array", "items": _LISTED, "minItems": 0}]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """Prediction for one question."""
+
+    id: Id
+    label: Annotated[str, {"description": "the answer, as it stands in the context; empty for none"}]
+    probability: Share  # relative to the candidates in `n_best`
+    # None for no answer
+    start: Annotated[Place, {"description": "first character of the answer, counted in code points"}]
+    end: Annotated[Place, {"description": "the character after the last"}]
+    window: int  # number of its window, from 0
+    null_odds: Number = None  # score of no answer minus best; None if always answered
+    # candidates with probabilities, best first
+    n_best: NBest = dataclasses.field(default=(), repr=False)
+
+    @property
+    def best(self) -> str:
+        """Best answer regardless of the threshold; empty if there is none."""
+        return next((candidate.text for candidate, _ in self.n_best if candidate.text), "")
+
+    def details(self) -> dict[str, Any]:
+        """What the service's answer has besides fields: the candidates."""
+        return {"n_best": [{**candidate._asdict(), "probability": share} for candidate, share in self.n_best]}
+
+
+@dataclasses.dataclass(frozen=True)
+class Predictions:
+    """Predictions for a split."""
+
+    each: Sequence[Prediction]
+    loss: float  # mean over windows that count; 0 without labels
+    counted: int = 0  # number of windows that count
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        counted = sum(part.counted for part in parts)
+        loss = sum(part.loss * part.counted for part in parts) / max(counted, 1)
+        return cls([one for part in parts for one in part.each], loss, counted)
+
+
+def chosen(guid: str, found: Found, threshold: float | None) -> Prediction:
+    """Selects an answer: none if its score exceeds the best by more than `threshold` (None: always answers)."""
+    candidates = list(found.candidates)
+    odds = None
+    if threshold is not None:
+        odds = found.none.score - candidates[0].score if candidates else None
+        candidates = sorted([*candidates, found.none], key=lambda one: -one.score)
+    candidates = candidates or [found.none]
+    probabilities = _softmax([one.score for one in candidates])
+    is_none = threshold is not None and (odds is None or odds > threshold)
+    place = next((n for n, one in enumerate(candidates) if bool(one.text) != is_none), 0)
+    best = candidates[place]
+    listed = tuple(zip(candidates, probabilities))
+    return Prediction(guid, best.text, probabilities[place], best.start, best.end, best.window, odds, listed)
+
+
+def _softmax(scores: Sequence[float]) -> list[float]:
+    shifted = np.exp(np.array(scores) - max(scores))
+    found: list[float] = (shifted / shifted.sum()).tolist()
+    return found
+
+
+def cells(examples: Sequence[SpanExample], predictions: Predictions) -> Iterator[list[Any]]:
+    del examples
+    return ([one.id, one.label, *(getattr(one, name) for name in COLUMNS[2:])] for one in predictions.each)
+
+
+def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
+    """Returns the published predictions.json, nbest_predictions.json and, if no answer is allowed, null_odds.json."""
+    each = predictions.each
+    answers = {one.id: one.label for one in each}
+    n_best = {one.id: [_as_published(*listed) for listed in one.n_best] for one in each}
+    odds = {one.id: one.null_odds for one in each if one.null_odds is not None}
+    if len(answers) < len(each):
+        _LOG.warning(
+            "questions with the id of an earlier one: %d; the JSON files hold the last answer", len(each) - len(answers)
+        )
+    files = zip(PUBLISHED_FILES, (answers, n_best, odds) if odds else (answers, n_best))
+    return {f"{name}{suffix}.json": documents.to_json(values, indent=4) + "\n" for name, values in files}
+
+
+def _as_published(one: Candidate, probability: float) -> dict[str, Any]:
+    return {"text": one.text, "probability": probability, "start_logit": one.start_logit, "end_logit": one.end_logit}
+
+
+_KEPT = 50  # of a split
+
+Mark = tuple[int, int, str]  # first character, end (exclusive), and source
+
+
+def most_confident(
+    examples: Sequence[SpanExample], predictions: Sequence[Prediction], is_right: Sequence[bool], *, kept: int = _KEPT
+) -> list[dict[str, Any]]:
+    wrong = [pair for pair, right in zip(zip(examples, predictions), is_right) if not right]
+    wrong.sort(key=lambda pair: -pair[1].probability)
+    return [_mistake(*pair) for pair in wrong[:kept]]
+
+
+def _mistake(example: SpanExample, prediction: Prediction) -> dict[str, Any]:
+    return {
+        "id": example.guid,
+        "text_a": example.context,
+        "text_b": example.question,
+        "label": list(example.label or ("no answer",)),
+        "predicted": prediction.label or "no answer",
+        "confidence": prediction.probability,
+        "error": None,
+        "marks": list(marks(_gold(example), _predicted(prediction))),
+    }
+
+
+def _gold(example: SpanExample) -> tuple[int, int] | None:
+    if not example.answers or example.is_misplaced:
+        return None
+    text, start = example.answers[0]
+    return start, start + len(text)
+
+
+def _predicted(prediction: Prediction) -> tuple[int, int] | None:
+    return None if prediction.start is None or prediction.end is None else (prediction.start, prediction.end)
+
+
+def marks(gold: tuple[int, int] | None, predicted: tuple[int, int] | None) -> Iterator[Mark]:
+    """Yields the spans of two answers in order, their overlap as a span of its own; None is no answer.
+
+    >>> list(marks((0, 9), (4, 12)))
+    [(0, 4, 'label'), (4, 9, 'both'), (9, 12, 'predicted')]
+    """
+    borders = sorted({place for answer in (gold, predicted) if answer for place in answer})
+    for start, end in zip(borders, borders[1:]):
+        of_gold, of_predicted = (answer is not None and answer[0] <= start < answer[1] for answer in (gold, predicted))
+        if of_gold or of_predicted:
+            yield start, end, "both" if of_gold and of_predicted else "label" if of_gold else "predicted"

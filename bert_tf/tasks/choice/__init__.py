@@ -1,1 +1,0 @@
-"""Multiple choice: questions with several options, one of them right."""

@@ -1,1 +1,0 @@
-"""Token classification: named entities, parts of speech."""

@@ -1,0 +1,252 @@
+"""The checkpoint command as people type it, on runs that were never trained."""
+
+import functools
+import json
+import os
+import resource
+import shutil
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import bert_tf
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.errors import CheckpointError, OutputError
+from tests import huggingface
+from tests.batch.runs import changed, write_run
+from tests.extensions import evaluated_run
+from tests.extensions.evaluated_run import assert_refused, files
+from tests.tiny import held
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, project):
+    """Not to be changed."""
+    return evaluated_run.write(tmp_path_factory.mktemp("runs") / "run", project)
+
+
+@pytest.fixture
+def call(called):
+    return functools.partial(called, "checkpoint")
+
+
+def test_inspect_sums_up_by_part_and_names_what_is_not_finite(run, tmp_path, call):
+    status, out, _ = call("inspect", run / "model.ckpt-60", "--format=json")
+    found = json.loads(out)
+    assert status == 0
+    assert (found["layout"], found["step"], found["finite"]) == ("TensorFlow", 60, True)
+    parts = {part["name"]: part for part in found["parts"]}
+    assert list(parts) == ["embeddings", "layer 0", "pooler", "head", "optimizer", "other"]
+    assert (parts["optimizer"]["variables"], parts["optimizer"]["norm"]) == (3, pytest.approx(6**0.5))
+    weights = held(run / "model.ckpt-60")
+    for variable in found["variables"]:
+        array = weights[variable["name"]].astype(np.float64)
+        assert variable["norm"] == pytest.approx(np.linalg.norm(array))
+        assert (variable["lowest"], variable["highest"]) == (array.min(), array.max())
+    write_checkpoint(tmp_path / "spoilt", {**weights, "output_bias": np.array([np.nan, -np.inf], np.float32)})
+    assert call("inspect", tmp_path / "spoilt")[1].splitlines()[-1] == "not finite: output_bias"
+
+
+def test_every_name_of_a_checkpoint_and_hugging_faces_layout_are_read(run, tmp_path):
+    assert [bert_tf.inspect_checkpoint(run / name).step for name in ("", "model.ckpt-60", "model.ckpt-60.index")] == [60] * 3
+    copy = shutil.copytree(run, tmp_path / "run")
+    shutil.copytree(run, copy / "model.ckpt-40")  # a folder does not hide a checkpoint of its name
+    assert bert_tf.inspect_checkpoint(copy / "model.ckpt-40").step == 40
+    with bert_tf.load(copy / "model.ckpt-40") as model:
+        assert model.checkpoint == str(copy / "model.ckpt-40")
+    found = bert_tf.inspect_checkpoint(huggingface.write_folder(tmp_path / "hf"))
+    assert (found.layout, found.step) == ("Hugging Face", None)
+    assert [group.name for group in found.groups] == ["embeddings", "layer 0", "layer 1", "pooler"]
+
+
+def test_diff_says_how_far_each_layer_moved_and_what_one_side_alone_has(run, tmp_path, call):
+    weights = held(run / "model.ckpt-20")
+    weights["bert/pooler/dense/bias"] *= 3
+    write_checkpoint(tmp_path / "moved", weights)
+    status, out, _ = call("diff", run / "model.ckpt-20", tmp_path / "moved", "--format=json")
+    found = json.loads(out)
+    assert (status, [part["name"] for part in found["parts"] if not part["same"]]) == (1, ["pooler"])
+    moved = found["variables"][0]
+    assert (moved["name"], moved["relative"], moved["cosine"]) == ("bert/pooler/dense/bias", *map(pytest.approx, (2.0, 1.0)))
+    assert call("diff", run, run / "model.ckpt-60")[0] == 0
+    weights = held(run / "model.ckpt-60")
+    weights["output_weights"], weights["new"] = np.ones([3, 8], np.float32), np.ones(1)
+    write_checkpoint(tmp_path / "other", {name: value for name, value in weights.items() if "/adam" not in name})
+    found = bert_tf.diff_checkpoints(run / "model.ckpt-60", tmp_path / "other")
+    assert (found.only_a, found.only_b) == (("output_bias/adam_m", "output_bias/adam_v"), ("new",))
+    assert found.misshaped == {"output_weights": ((2, 8), (3, 8))}
+    assert "another shape: output_weights [2, 8] in A, [3, 8] in B" in str(found)
+
+
+@pytest.mark.parametrize("layout", ["hf", "tf2-names", "tf1"])
+def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, call):
+    written = bert_tf.convert_checkpoint(run, to=layout, output=tmp_path / "there")
+    assert written.left_out == (("output_bias", "output_weights") if layout == "tf2-names" else ())
+    assert call("convert", tmp_path / "there", "--to=tf1", f"--output={tmp_path / 'back'}")[0] == 0
+    wanted, weights = held(run / "model.ckpt-60"), held(bert_tf.inspect_checkpoint(tmp_path / "back").checkpoint)
+    for name in [name for name in wanted if name.startswith("bert/")]:
+        assert weights[name].tobytes() == wanted[name].tobytes()
+    assert all(variable.same for variable in bert_tf.diff_checkpoints(run, tmp_path / "there").variables)
+    if layout == "hf":
+        head = safetensors.numpy.load_file(tmp_path / "there" / "model.safetensors")["classifier.weight"]
+        assert head.tobytes() == wanted["output_weights"].tobytes()
+    else:
+        assert CheckpointReader(tmp_path / "there" / "model.ckpt-60").shapes["global_step"] == ()
+
+
+def test_strip_leaves_out_what_only_training_needs(run, tmp_path):
+    run = changed(tmp_path / "noted", run, 60, note=np.array(b"of whom"))  # texts are kept
+    (tmp_path / ".light.123.tmp").mkdir()  # left by a kill
+    written = bert_tf.strip_checkpoint(run, output=tmp_path / "light")
+    assert sorted(os.listdir(tmp_path)) == ["light", "noted"]
+    assert written.left_out == ("output_bias/adam_m", "output_bias/adam_v", "output_bias/ema")
+    wanted = held(run / "model.ckpt-60")
+    found = held(tmp_path / "light" / "model.ckpt-60")
+    assert found.keys() == wanted.keys() - set(written.left_out)
+    assert found.pop("note") == b"of whom"
+    assert all(found[name].tobytes() == wanted[name].tobytes() for name in found)
+    with bert_tf.load(tmp_path / "light") as model:
+        assert model.predict([("rain came", "soup")])[0].label in ("0", "1")
+
+
+def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, call, caplog):
+    words = ("rename", run / "model.ckpt-20", "--map=^bert/=>model/ ^output_(.*)$=>head/\\1")
+    status, out, _ = call(*words, "--dry_run")
+    assert status == 0
+    assert "output_bias  " in out
+    assert os.listdir(tmp_path) == []
+    assert call(*words, f"--output={tmp_path / 'renamed'}")[0] == 0
+    names = held(tmp_path / "renamed" / "model.ckpt-20").keys()
+    assert {"head/bias", "head/weights", "global_step", "model/pooler/dense/bias"} <= names
+    assert not [name for name in names if name.startswith("bert/")]
+    (tmp_path / "rules").write_text("^bert/ => model/\n\n")
+    written = bert_tf.rename_checkpoint(run / "model.ckpt-20", map=str(tmp_path / "rules"), dry_run=True)
+    assert written.names["bert/pooler/dense/bias"] == "model/pooler/dense/bias"
+    bert_tf.rename_checkpoint(run / "model.ckpt-20", map="^brt/=>model/", output=tmp_path / "copy")
+    assert "--map=^brt/=>model/: changes no name; writing a copy" in caplog.text
+
+
+ACTIONS = {
+    "strip": bert_tf.strip_checkpoint,
+    "rename": functools.partial(bert_tf.rename_checkpoint, map="^bert/=>b/"),
+    "hf": functools.partial(bert_tf.convert_checkpoint, to="hf"),
+    "tf2-names": functools.partial(bert_tf.convert_checkpoint, to="tf2-names"),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(run, tmp_path, action, monkeypatch):
+    for output in ("one", "two"):
+        ACTIONS[action](run, output=tmp_path / output)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bert_tf.extensions.checkpoint.models.note", interrupted)  # all else is written by then
+    with pytest.raises(KeyboardInterrupt):
+        ACTIONS[action](run, output=tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+NOT_FINITE = "model.ckpt-60: weights that are NaN or infinite: output_bias"
+NO_STEP = "global_step is .*, expected one whole number"
+
+
+@pytest.mark.parametrize(
+    ("action", "entries", "message"),
+    [
+        *((action, {"output_bias": np.array([0, np.nan], np.float32)}, NOT_FINITE) for action in ACTIONS),
+        ("strip", {"output_bias": np.array([0, np.inf], np.float32)}, NOT_FINITE),
+        *(("strip", {"global_step": step}, NO_STEP) for step in (np.arange(3), np.int64(-5), np.float32(2.5))),
+    ],
+)
+def test_no_tool_writes_weights_that_are_not_finite_or_another_step(run, tmp_path, action, entries, message):
+    broken = changed(tmp_path / "broken", run, 60, **entries)
+    with pytest.raises(CheckpointError, match=message):
+        ACTIONS[action](broken, output=tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+@pytest.mark.parametrize("layout", ["tf1", "hf"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(run, tmp_path, layout, call):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        status, _, errors = call("convert", run, f"--to={layout}", f"--output={tmp_path / 'out'}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (status, len(errors)) == (2, 1)
+    assert "out: cannot write: " in errors[0]
+    assert "File too large" in errors[0]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-40", "model.ckpt-99", "best", "ema", "optimizer", "corpus", "eval"])
+def test_no_output_is_taken_for_a_part_of_a_run(run, tmp_path, name, call):
+    copy = shutil.copytree(run, tmp_path / "run")
+    status, _, errors = call("strip", copy, f"--output={copy / name}")
+    assert (status, len(errors)) == (2, 1)
+    assert f"{name}: would be taken for a checkpoint or a part of the run in {copy}" in errors[0]
+    assert files(copy) == files(run)
+    write_checkpoint(tmp_path / "mine", held(run / "model.ckpt-20"))  # nor for one beside it
+    with pytest.raises(OutputError, match="mine: would be taken for a checkpoint"):
+        bert_tf.strip_checkpoint(run, output=tmp_path / "mine")
+
+
+def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, tmp_path, call):
+    strip = ("strip", run, f"--output={tmp_path / 'out'}")
+    assert call(*strip)[0] == 0
+    status, _, errors = call(*strip)
+    assert (status, errors) == (2, [f"error: {tmp_path}/out: already exists; name another --output, or add --overwrite"])
+    assert call(*strip, "--overwrite")[0] == 0
+    copy = shutil.copytree(run, tmp_path / "run")
+    status, _, errors = call("strip", run, f"--output={copy}", "--overwrite")
+    assert status == 2
+    assert "was not written by this command" in errors[0]
+    assert files(copy) == files(run)
+
+
+NO_FILE = "--bert_config_file={tmp}/none"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("inspect {tmp}/none", "{tmp}/none: no checkpoint of this name"),
+        ("inspect {tmp}", "{tmp}: no checkpoint in the folder"),
+        ("diff {run}", "checkpoint diff: B missing: python -m bert_tf checkpoint diff A B"),
+        ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
+        ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
+        ("strip {run}", "--output is required"),
+        ("strip {hf} --output={out}", "{hf}: Hugging Face; give it names first"),
+        ("convert {run} --output={out}", "--to is required: tf1, tf2-names, hf"),
+        ("convert {run} --to=tf3 --output={out}", "--to: unknown value 'tf3'"),
+        (f"convert {{run}}/model.ckpt-20 --to=hf --output={{out}} {NO_FILE}", f"{NO_FILE}: no"),
+        ("convert {bare} --to=hf --output={out}", "no configuration beside the weights; name it with --bert_config_file"),
+        ("convert {odd} --to=tf1 --output={out}", "no BERT variable under a known name"),
+        ("rename {run} --output={out}", "--map is required"),
+        ("rename {run} --map=kernel$=>bias --output={out}", "would both be bert/encoder/layer_0/attention/output/dense/bias"),
+        ("rename {run} --map=(=>x --output={out}", "--map=(=>x: '(=>x': "),
+        ("rename {run} --map=a=>\\2 --output={out}", "--map=a=>\\2: 'a=>\\2': "),
+        ("rename {run} --map={tmp}/none --output={out}", "neither a rule, as '^bert/=>encoder/', nor a file: No such file"),
+        ("rename {run} --map=^.*$=> --dry_run", "would have no name"),
+        ("merge {run}", "checkpoint: unknown action 'merge'"),
+    ],
+)
+def test_a_mistake_is_one_line(run, others, tmp_path, words, said, call):
+    assert_refused(call, words, said, tmp_path, run=run, **others)
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory, project):
+    """Models that cannot be converted."""
+    folder = tmp_path_factory.mktemp("others")
+    write_run(folder / "whole", project, steps=(20,))
+    (folder / "bare").mkdir()
+    for path in (folder / "whole").glob("model.ckpt-20*"):
+        shutil.copy(path, folder / "bare")
+    write_checkpoint(folder / "odd", {"dense/kernel": np.ones(2)})
+    places = {"hf": huggingface.write_folder(folder / "hf"), "bare": folder / "bare" / "model.ckpt-20"}
+    return {**places, "odd": folder / "odd"}

@@ -1,0 +1,105 @@
+"""Rows of a split: which are left out or get other labels."""
+
+import csv
+import io
+
+import pytest
+
+from bert_tf.errors import DataError
+from bert_tf.extensions.audit import findings
+from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.choice.reader import ChoiceExample
+from bert_tf.extensions.corrections import rows as corrections
+from bert_tf.extensions.span.family import SpanFamily
+from bert_tf.extensions.span.reader import SpanExample
+from bert_tf.extensions.tags.columns import TagExample
+from bert_tf.extensions.tags.family import TagFamily
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
+from tests.tasks.refusals import refusal
+
+FAMILY = SentenceFamily(("a", "b"))
+ROWS = [SentenceExample(f"train-{n}", f"text {n}", None, "a") for n in range(4)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="corrections.csv"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def corrected(exclude=None, relabel=None):
+    return [(row.guid, row.label) for row in corrections.apply(ROWS, FAMILY, exclude=exclude, relabel=relabel)]
+
+
+def test_rows_are_left_out_or_get_other_labels(file, tmp_path):
+    for text in ("train-1\ntrain-3\n", "id\ntrain-1\ntrain-3\n", '"label","id"\na,train-1\nb,train-3\n'):
+        assert corrected(exclude=file(text)) == [("train-0", "a"), ("train-2", "a")]
+    for text in ("train-1,b\n", "id\tlabel\ntrain-1\tb\n", "label,id\nb,train-1\n"):
+        assert corrected(relabel=file(text)) == [("train-0", "a"), ("train-1", "b"), ("train-2", "a"), ("train-3", "a")]
+    with pytest.raises(DataError, match="cannot read the file"):
+        corrected(exclude=str(tmp_path / "none.csv"))
+    (tmp_path / "excel.csv").write_bytes("id\ntrain-1\n".encode("utf-16"))
+    with pytest.raises(DataError, match="the file is UTF-16; iconv"):
+        corrected(exclude=str(tmp_path / "excel.csv"))
+
+
+def test_an_audit_says_what_to_do_with_each_row(file):
+    rows = [
+        findings.row_of(split, row, is_train=split == "train") for row, split in zip(ROWS, ("train", "train", "train", "dev"))
+    ]
+    found = [
+        findings.Finding(findings.LABEL, 0.1, rows[0], "b"),
+        findings.Finding(findings.DUPLICATE, 1.0, rows[1], other=rows[0]),
+        findings.Finding(findings.OUTLIER, 0.2, rows[2]),
+        findings.Finding(findings.DUPLICATE, 1.0, rows[3]),
+    ]
+    path = file(findings.table(found, ","))
+    assert corrected(path, path) == [("train-0", "b"), ("train-2", "a"), ("train-3", "a")]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "relabel", "problem"),
+    [
+        ("train-9\n", None, "1 of 1 ids are not those of training rows; the first is 'train-9', a training row is '"),
+        ("".join(f"train-{n}\n" for n in range(4)), None, "excludes every training row"),
+        (None, "train-1,c\n", "train-1: unknown label 'c' (known: a, b)"),
+        (None, "train-1\n", "no label; write id,label in each line, or name the columns: id,label"),
+        (None, "train-1,a\ntrain-1,b\n", "label of 'train-1' differs from that above"),
+        ("", None, "is empty"),
+    ],
+)
+def test_mistakes_are_one_line(file, exclude, relabel, problem):
+    paths = [None if text is None else file(text, f"{n}.csv") for n, text in enumerate((exclude, relabel))]
+    assert problem in refusal(DataError, corrected, *paths)
+
+
+@pytest.mark.parametrize(
+    ("family", "example", "text", "field", "value"),
+    [
+        (SentenceFamily(kind=REGRESSION), SentenceExample("1", "t", None, 1.0), "2.5", "label", 2.5),
+        (SentenceFamily(("a", "b"), MULTI_LABEL), SentenceExample("1", "t", None, ("a",)), '"a, b"', "label", ("a", "b")),
+        (TagFamily(("O", "X")), TagExample("1", ("a", "b"), ("O", "O")), "O X", "label", ("O", "X")),
+        (ChoiceFamily(), ChoiceExample("1", "c", "q", ("x", "y"), 0), "1", "label", 1),
+        (SpanFamily(), SpanExample("1", "q", "a red fox", ()), "fox", "answers", (("fox", 6),)),
+    ],
+)
+def test_labels_of_every_family(file, family, example, text, field, value):
+    (found,) = corrections.apply([example], family, exclude=None, relabel=file(f"1,{text}\n"))
+    assert getattr(found, field) == value
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_texts_and_are_read_back(file):
+    names = ("=1+1", "+cmd", "-a", "@x", "'=1+1", "\tx", "-0.5", "'a", "plain")
+    rows = [SentenceExample(name, name, None, name) for name in names]
+    found = [findings.Finding(findings.LABEL, 0.1, findings.row_of("train", row, is_train=True), row.guid) for row in rows]
+    text = findings.table(found, ",")
+    cells = [line["id"] for line in csv.DictReader(io.StringIO(text, newline=""))]
+    assert cells == ["'=1+1", "'+cmd", "'-a", "'@x", "''=1+1", "'\tx", "-0.5", "'a", "plain"]
+    assert list(corrections.read(file(text), corrections.RELABEL).items()) == [(name.strip(), name.strip()) for name in names]
+    assert corrections.read(file("id,label\n'=a,b\n"), corrections.RELABEL) == {"'=a": "b"}  # not written by an audit
