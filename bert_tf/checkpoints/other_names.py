@@ -47,8 +47,8 @@ _GARDEN_LAYER = {  # of layer_N, by prefix of the published names
     "output/LayerNorm": "output_layer_norm",
 }
 _LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
-# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of sentence-transformers.
-_WRAPPERS = r"(?:module\.|_orig_mod\.|0\.auto_model\.)"
+# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of a trainer, of sentence-transformers.
+_WRAPPERS = r"(?:module\.|_orig_mod\.|model\.|0\.auto_model\.)"
 _WRAPPED = re.compile(rf"^{_WRAPPERS}+")
 # Of encoders with a head; of object-based Keras models.
 _BEFORE = re.compile(rf"^{_WRAPPERS}*(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)?")
