@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
+from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints import values as tensors
-from bert_tf.checkpoints import weight_files
 from bert_tf.checkpoints.entry import Entry
+from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
@@ -33,6 +34,7 @@ from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
+ORIGIN = "hub.json"  # beside a converted checkpoint: which model of the hub it was
 _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
 # In the header of a safetensors file with a pre-training or task head.
@@ -167,8 +169,13 @@ def _heads(config: BertConfig, names: Collection[str]) -> Iterator[NamePair]:
             return
 
 
-def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Writes bert_model.ckpt, bert_config.json, the vocabulary and the text settings into a new folder, atomically."""
+def convert(
+    folder: str | os.PathLike[str], target: str | os.PathLike[str], *, origin: Callable[[], Mapping[str, Any]] | None = None
+) -> None:
+    """Writes bert_model.ckpt, bert_config.json, the vocabulary and the text settings into a new folder, atomically.
+
+    `origin` says where the folder comes from, for the records of runs.
+    """
     source = Path(folder)
     config = BertConfig.from_json_file(source / CONFIG_NAME)
     usual = ENCODERS[config.model_type].vocabulary
@@ -192,6 +199,8 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
                 (temporary / name).write_bytes((source / name).read_bytes())
         for name, text in vocabulary.files().items() if vocabulary.own_rules else ():
             (temporary / name).write_text(text, encoding="utf-8")
+        if origin is not None:
+            (temporary / ORIGIN).write_text(documents.to_json(origin(), indent=2) + "\n", encoding="utf-8")
         write_sums(temporary)
 
 
@@ -219,10 +228,26 @@ def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) 
     return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 
 
-def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
+def fetched(named: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
+    """Returns the cached TensorFlow checkpoint of a model of the hub, with a file that names its revision."""
+    found = hub.fetch(named)
+    return converted(found.folder, checkpoints_dir, of_hub=found)
+
+
+def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns name, revision and digests of the hub's model that a checkpoint was converted from; empty for any other."""
+    path = Path(checkpoint).parent / ORIGIN
+    found = documents.read_json(path) if checkpoint and path.is_file() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def converted(
+    folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str], *, of_hub: hub.Fetched | None = None
+) -> Path:
     """Returns the cached TensorFlow checkpoint of a Hugging Face folder, see `unchanged`."""
     source = Path(folder).resolve()
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(f"{of_hub.name}@{of_hub.revision}".encode() if of_hub else b"")
+    name = of_hub.name.rpartition("/")[2] if of_hub else source.name
     _add(digest, (source / CONFIG_NAME, source / VOCABULARY_NAME))
     weights = weight_files.in_folder(source)
     if weights is not None:
@@ -231,8 +256,8 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
         for head in filter(header.__contains__, _OF_HEADS):  # unlike a conversion without the head
             digest.update(head)
     _add(digest, (source / name for name in (*TOKENIZER_FILES, roles.SPECIAL_MAP, *unigram.FILES)))
-    target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
-    return unchanged(target, lambda path: convert(source, path))
+    target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
+    return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))
 
 
 def _add(digest: Any, paths: Iterable[Path]) -> None:
