@@ -51,12 +51,22 @@ class Fetched(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
+def refuse_missing(named: HubName) -> None:
+    """Raises FlagError without the package, CheckpointError if the hub has no such model or cannot be reached.
+
+    It fetches the configuration, a small file, long before TensorFlow is imported.
+    """
+    hub_names.refuse_unavailable(named)
+    _snapshot(named, _BESIDE[:1])
+
+
+@functools.lru_cache(maxsize=16)
 def fetch(named: HubName) -> Fetched:
     """Fetches a model, or finds it in the cache; once per process, so that a run sees one revision.
 
     Raises FlagError without the package, CheckpointError if the hub has no such weights or cannot be reached.
     """
-    hub_names.refuse_unavailable(named)
+    refuse_missing(named)
     log.info("%s: from the Hugging Face hub%s", named.name, f", revision {named.revision}" if named.revision else "")
     folder = _snapshot(named, (*_BESIDE, *_SAFE))
     if weight_files.in_folder(folder) is None:
@@ -77,7 +87,7 @@ def _snapshot(named: HubName, patterns: tuple[str, ...]) -> Path:
         why = next((_REASONS[name] for name in names if name in _REASONS), "")
         why = why or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise CheckpointError(
-            f"{named.name}: no file or folder here, and not fetched from the Hugging Face hub: {why};"
+            f"{named.name}: no checkpoint of this name here, and not fetched from the Hugging Face hub: {why};"
             f" or {hub_names.by_hand(named.name)}"
         ) from error
 

@@ -44,7 +44,7 @@ def refuse_unavailable(named: HubName) -> None:
     """Raises FlagError if the package that fetches models is missing."""
     if importlib.util.find_spec("huggingface_hub") is None:
         raise FlagError(
-            f"{named.name}: no file or folder here; to fetch it from the Hugging Face hub: {extras.install('hub')};"
+            f"{named.name}: no checkpoint of this name here; to fetch it from the Hugging Face hub: {extras.install('hub')};"
             f" or {by_hand(named.name)}"
         )
 

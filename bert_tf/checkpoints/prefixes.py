@@ -34,11 +34,13 @@ def refuse_missing(prefix: str) -> None:
 def refuse_missing_model(name: str) -> None:
     """Raises CheckpointError if a name matches nothing; folders, patterns and URLs are looked into when they are read.
 
-    A model of the hub needs a package: FlagError if it is missing.
+    A model of the hub is looked up there: FlagError if the package for it is missing.
     """
     of_hub = hub_names.parsed(name)
     if of_hub is not None:
-        hub_names.refuse_unavailable(of_hub)
+        from bert_tf.checkpoints import hub  # imports this module
+
+        hub.refuse_missing(of_hub)
     elif "://" not in name and not is_pattern(name) and not os.path.isdir(name.removesuffix(ALL)):
         refuse_missing(PART.sub("", name))
 

@@ -76,11 +76,11 @@ def test_without_safetensors_the_archive_of_pytorch_is_fetched(folder, tmp_path)
     [
         (
             "org/unknown",
-            "org/unknown: no file or folder here, and not fetched from the Hugging Face hub: the hub has no model of this",
+            "org/unknown: no checkpoint of this name here, and not fetched from the Hugging Face hub: the hub has no model",
         ),
         (
             "hub:org/tiny-bert@other",
-            "org/tiny-bert: no file or folder here, and not fetched from the Hugging Face hub: it has no such revision",
+            "org/tiny-bert: no checkpoint of this name here, and not fetched from the Hugging Face hub: it has no such",
         ),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_hub_without_weights_or_out_of_reach_is_one_line(folder, tmp_path):
         == "error: org/tiny-bert: the hub has no model.safetensors and no pytorch_model.bin of this model; take another one"
     )
     line = fetched("org/tiny-bert", tmp_path / "other", endpoint)  # nobody listens any more
-    assert line.startswith("error: org/tiny-bert: no file or folder here, and not fetched from the Hugging Face hub: ")
+    assert line.startswith("error: org/tiny-bert: no checkpoint of this name here, and not fetched from the Hugging Face hub: ")
     assert "\n" not in line
 
 
@@ -113,9 +113,11 @@ def fake(folder, tmp_path, monkeypatch):
     snapshot.parent.mkdir(parents=True)
     folder.rename(snapshot)
     monkeypatch.setattr(hub, "_snapshot", lambda *_: snapshot)
-    hub.fetch.cache_clear()
+    for cached in (hub.fetch, hub.refuse_missing):
+        cached.cache_clear()
     yield snapshot
-    hub.fetch.cache_clear()
+    for cached in (hub.fetch, hub.refuse_missing):
+        cached.cache_clear()
 
 
 def test_a_run_starts_from_a_name_and_the_revision_and_digests_are_kept(fake, tmp_path):
@@ -177,8 +179,8 @@ def test_a_name_in_a_folder_that_is_here_is_a_path(tmp_path, monkeypatch):
 
 
 def test_without_the_package_one_line_says_how_to_install_it_or_to_do_without(monkeypatch):
-    prefixes.refuse_missing_model("org/name-v1")
+    hub.refuse_missing.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    expected = r"^org/name-v1: no file or folder here; to fetch it from the Hugging Face hub: pip install 'huggingface_hub>=.*"
+    expected = r"^org/name-v1: no checkpoint of this name here; to fetch it from .* hub: pip install 'huggingface_hub>=.*"
     with pytest.raises(FlagError, match=expected + r"\(hf download org/name-v1 --local-dir=name-v1\) and name the folder$"):
         prefixes.refuse_missing_model("org/name-v1")
