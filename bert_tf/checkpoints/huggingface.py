@@ -11,14 +11,17 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
 
 from bert_tf import run_layout
+from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints import values as tensors
+from bert_tf.checkpoints.entry import Entry
+from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
 from bert_tf.checkpoints.other_names import ANSWERS, CLASSIFIER, PRETRAINING, layers_in, modern, wrapped_in
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.weight_files import WEIGHTS_NAME
 from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
@@ -28,13 +31,13 @@ from bert_tf.io.log_form import log
 from bert_tf.tokenization import library, roles, text_rules, unigram
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
-WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
+ORIGIN = "hub.json"  # beside a converted checkpoint: which model of the hub it was
 _SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
-# In the header of a file with a pre-training or task head.
+# In the header of a safetensors file with a pre-training or task head.
 _OF_HEADS = (b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.')
 _POOLER = "bert/pooler/"
 _KINDS = {"ForSequenceClassification": CLASSIFICATION, "ForTokenClassification": TAGS}  # by suffix of transformers' classes
@@ -42,48 +45,39 @@ _PROBLEMS = {"regression": REGRESSION, "multi_label_classification": MULTI_LABEL
 _UNNAMED = re.compile(r"LABEL_\d+")
 _WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
 _BUFFERS = ("position_ids", "token_type_ids")  # constants that some files have
-_FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
+_FLOATS = ("float16", "bfloat16", "float32", "float64", "f8_e4m3", "f8_e5m2")  # NumPy lacks the last two, and says so
 
 
 def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
-    return (Path(path) / WEIGHTS_NAME).is_file()
+    return weight_files.in_folder(path) is not None
 
 
 def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architecture: str = "") -> dict[str, npt.NDArray[Any]]:
-    """Reads the encoder, with or without its prefix, and the head of a task or of pre-training, from a safetensors file.
+    """Reads the encoder, with or without its prefix, and the head of a task or of pre-training, from a file (`weight_files`).
 
     `architecture` is the class of transformers, if it is known: some encoders give several heads one name.
 
     Returns float32 arrays by published name, kernels [in, out]. A missing pooler (masked-LM models have none) is
     initialized; CheckpointError names all missing and misshaped encoder variables.
     """
-    try:
-        files.open_plain(path).close()
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot read the weights: {files.reason(error)}") from error
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            names = _names(file.keys(), path)
-            pairs = _encoder(config, names)
-            has_pooler = any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs)
-            pairs = [(name, pair) for name, pair in pairs if has_pooler or not pair.published.startswith(_POOLER)]
-            problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
-            pairs += [(pair.huggingface, pair) for pair in _heads(config, names, architecture)]
-            problems += _problems(file, names, pairs, config)
-            refuse(path, problems)
-            weights = {} if has_pooler else _new_pooler(config)
-            if not has_pooler:
-                log.warning("%s: has no pooler: it is newly initialized", path)
-            for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
-                weights[pair.published] = _read(file.get_tensor(names[name]), pair, config)
-            own = file.get_tensor(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
-            if own is not None and not np.array_equal(own, weights[_WORDS]):
-                log.warning(
-                    "%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path
-                )
-                weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
-    except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
-        raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
+    stored = weight_files.WeightFiles(path)
+    names = _names(stored.entries, path)
+    pairs = _encoder(config, names)
+    has_pooler = any(name in names and pair.published.startswith(_POOLER) for name, pair in pairs)
+    pairs = [(name, pair) for name, pair in pairs if has_pooler or not pair.published.startswith(_POOLER)]
+    problems = [*_unread(names, pairs, config)] if any(name in names for name, _ in pairs) else []
+    pairs += [(pair.huggingface, pair) for pair in _heads(config, names, architecture)]
+    problems += _problems(stored.entries, names, pairs, config)
+    refuse(path, problems)
+    weights = {} if has_pooler else _new_pooler(config)
+    if not has_pooler:
+        log.warning("%s: has no pooler: it is newly initialized", path)
+    for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
+        weights[pair.published] = _read(stored.read(names[name]), pair, config)
+    own = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
+    if own is not None and not np.array_equal(own, weights[_WORDS]):
+        log.warning("%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path)
+        weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     tensors.refuse(tensors.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()]))
     return weights
 
@@ -108,16 +102,17 @@ def _names(stored: Iterable[str], path: object) -> dict[str, str]:
     return {name.removeprefix(wrapper): there for name, there in names.items() if name.startswith(wrapper)}
 
 
-def _problems(file: Any, names: Mapping[str, str], pairs: Iterable[tuple[str, NamePair]], config: BertConfig) -> Iterator[str]:
-    """Yields why tensors cannot be used, from the file's header: nothing is read or made yet."""
+def _problems(
+    entries: Mapping[str, Entry], names: Mapping[str, str], pairs: Iterable[tuple[str, NamePair]], config: BertConfig
+) -> Iterator[str]:
+    """Yields why tensors cannot be used, from shapes and dtypes: nothing is read or made yet."""
     shapes, padding = {**encoder_shapes(config), **pretraining_shapes(config)}, ENCODERS[config.model_type].first_position
     for name, pair in pairs:
         if name not in names:
             similar = [other for other in names if pair.published == _WORDS and other.endswith(pair.huggingface)]
             yield f"{name} is missing" + (f" (there is {similar[0]})" if similar else "")
             continue
-        tensor = file.get_slice(names[name])
-        kind, shape = tensor.get_dtype(), tuple(tensor.get_shape())
+        shape, kind = entries[names[name]]
         if pair.published == POSITIONS and shape:
             shape = (shape[0] - padding, *shape[1:])
         shape = (shape[0] // pair.share[1], *shape[1:]) if shape and shape[0] % pair.share[1] == 0 else shape
@@ -186,8 +181,13 @@ def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Ite
             return
 
 
-def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Writes bert_model.ckpt, bert_config.json, the vocabulary and the text settings into a new folder, atomically."""
+def convert(
+    folder: str | os.PathLike[str], target: str | os.PathLike[str], *, origin: Callable[[], Mapping[str, Any]] | None = None
+) -> None:
+    """Writes bert_model.ckpt, bert_config.json, the vocabulary and the text settings into a new folder, atomically.
+
+    `origin` says where the folder comes from, for the records of runs.
+    """
     source = Path(folder)
     config = BertConfig.from_json_file(source / CONFIG_NAME)
     usual = ENCODERS[config.model_type].vocabulary
@@ -197,7 +197,8 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         raise CheckpointError(f"{source}: no {usual} beside the weights{made}")
     vocabulary = library.read(tokenizer)  # raises what is wrong with it, before the weights are read
     values = documents.read_json(source / CONFIG_NAME)
-    weights = read_weights(source / WEIGHTS_NAME, config, architecture=str(values.get("architectures")))
+    file = weight_files.in_folder(source) or source / WEIGHTS_NAME
+    weights = read_weights(file, config, architecture=str(values.get("architectures")))
     with atomic.replacing(target) as temporary:
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
@@ -212,6 +213,8 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
                 (temporary / name).write_bytes((source / name).read_bytes())
         for name, text in vocabulary.files().items() if vocabulary.own_rules else ():
             (temporary / name).write_text(text, encoding="utf-8")
+        if origin is not None:
+            (temporary / ORIGIN).write_text(documents.to_json(origin(), indent=2) + "\n", encoding="utf-8")
         write_sums(temporary)
 
 
@@ -239,19 +242,49 @@ def _record(values: Mapping[str, Any], weights: Mapping[str, npt.NDArray[Any]]) 
     return {"task_name": "custom", "kind": kind, "labels": [] if kind == REGRESSION else names}
 
 
-def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
+def fetched(named: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
+    """Returns the cached TensorFlow checkpoint of a model of the hub, with a file that names its revision."""
+    found = hub.fetch(named)
+    return converted(found.folder, checkpoints_dir, of_hub=found)
+
+
+def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns name, revision and digests of the hub's model that a checkpoint was converted from; empty for any other."""
+    path = Path(checkpoint).parent / ORIGIN
+    found = documents.read_json(path) if checkpoint and path.is_file() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def converted(
+    folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str], *, of_hub: hub.Fetched | None = None
+) -> Path:
     """Returns the cached TensorFlow checkpoint of a Hugging Face folder, see `unchanged`."""
     source = Path(folder).resolve()
-    digest = hashlib.sha256()
-    for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME, *TOKENIZER_FILES, roles.SPECIAL_MAP, *unigram.FILES):
-        if (source / name).is_file():
-            content = (source / name).read_bytes()
-            digest.update(content)
-            for head in _OF_HEADS if name == WEIGHTS_NAME else ():
-                if head in content:  # unlike a conversion without the head
-                    digest.update(head)
-    target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
-    return unchanged(target, lambda path: convert(source, path))
+    digest = hashlib.sha256(f"{of_hub.name}@{of_hub.revision}".encode() if of_hub else b"")
+    name = of_hub.name.rpartition("/")[2] if of_hub else source.name
+    _add(digest, (source / CONFIG_NAME, source / VOCABULARY_NAME))
+    weights = weight_files.in_folder(source)
+    if weights is not None:
+        _add(digest, weight_files.all_of(weights))
+        header = _header(weights) if weights.name == WEIGHTS_NAME else b""
+        for head in filter(header.__contains__, _OF_HEADS):  # unlike a conversion without the head
+            digest.update(head)
+    _add(digest, (source / name for name in (*TOKENIZER_FILES, roles.SPECIAL_MAP, *unigram.FILES)))
+    target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
+    return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))
+
+
+def _add(digest: Any, paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_file():
+            with files.open_plain(path) as stream:
+                for block in iter(lambda stream=stream: stream.read(1 << 20), b""):  # type: ignore[misc]
+                    digest.update(block)
+
+
+def _header(path: Path) -> bytes:
+    size = int.from_bytes(files.read_begin(path, 8), "little")
+    return files.read_begin(path, 8 + min(size, files.LARGEST))
 
 
 def unchanged(target: Path, make: Callable[[Path], None]) -> Path:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 import safetensors.numpy
 
 from bert_tf.checkpoints import other_names
-from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
+from bert_tf.checkpoints.huggingface import CONFIG_NAME
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs
+from bert_tf.checkpoints.weight_files import WEIGHTS_NAME
 from bert_tf.config import ADDED, BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import FlagError, unknown_name

@@ -19,8 +19,8 @@ PRETRAINING = (
 )
 HEADS = (*(NamePair(*names, False) for names in {**CLASSIFIER, **ANSWERS}.items()), *PRETRAINING)
 _LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
-# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of sentence-transformers.
-WRAPPERS = r"(?:module\.|_orig_mod\.|0\.auto_model\.)"
+# Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of a trainer, of sentence-transformers.
+WRAPPERS = r"(?:module\.|_orig_mod\.|model\.|0\.auto_model\.)"
 _WRAPPED = re.compile(rf"^{WRAPPERS}+")
 
 

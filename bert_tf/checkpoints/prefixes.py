@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+from bert_tf.checkpoints import hub_names
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.io import files
 from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
@@ -31,8 +32,16 @@ def refuse_missing(prefix: str) -> None:
 
 
 def refuse_missing_model(name: str) -> None:
-    """Raises CheckpointError if a name matches nothing; folders, patterns and URLs are looked into when they are read."""
-    if "://" not in name and not is_pattern(name) and not os.path.isdir(name.removesuffix(ALL)):
+    """Raises CheckpointError if a name matches nothing; folders, patterns and URLs are looked into when they are read.
+
+    A model of the hub is looked up there: FlagError if the package for it is missing.
+    """
+    of_hub = hub_names.parsed(name)
+    if of_hub is not None:
+        from bert_tf.checkpoints import hub  # imports this module
+
+        hub.refuse_missing(of_hub)
+    elif "://" not in name and not is_pattern(name) and not os.path.isdir(name.removesuffix(ALL)):
         refuse_missing(PART.sub("", name))
 
 
@@ -69,7 +78,4 @@ def _hint(prefix: str) -> str:
 
 def on_hub(name: str) -> str:
     """Returns what to do if a missing name looks like a model's on the Hugging Face hub."""
-    if not _ON_HUB.fullmatch(name):
-        return ""
-    folder = name.rpartition("/")[2]
-    return f"; a model of the Hugging Face hub must be downloaded first: hf download {name} --local-dir={folder}"
+    return f"; if it is a model of the Hugging Face hub: {hub_names.MARK}{name}" if _ON_HUB.fullmatch(name) else ""

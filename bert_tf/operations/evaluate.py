@@ -200,7 +200,7 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
 
 def _names(settings: EvaluateSettings) -> list[str]:
     """Checkpoint names; includes Hugging Face folders and the default if a pretrained model suffices."""
-    from bert_tf.checkpoints import huggingface
+    from bert_tf.checkpoints import hub_names, huggingface
     from bert_tf.training import sources
 
     if not settings.zero_shot:
@@ -209,7 +209,7 @@ def _names(settings: EvaluateSettings) -> list[str]:
         sources.find(None, settings.model, environment=os.environ, needs_head=False).prefix
         if name == DEFAULT_CHECKPOINT
         else str(sources.checkpoint_of(name, environment=os.environ))
-        if huggingface.is_huggingface_folder(name)
+        if huggingface.is_huggingface_folder(name) or hub_names.parsed(name) is not None
         else name
         for name in settings.checkpoints
     ]

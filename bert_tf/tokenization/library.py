@@ -56,6 +56,8 @@ class LibraryVocabulary(Vocabulary):
         with _readable(path):
             template = roles.template(self.library, path)
         self.cls_id, self.sep_id, self.separators = template
+        if max(self.cls_id, self.sep_id) >= len(self.tokens):
+            raise VocabularyError(f"puts a token {max(template)} around texts, but there are {len(self.tokens)} pieces", path)
         own = getattr(self.library.model, "unk_token", None)  # of all but Unigram
         pad, unk, mask = (roles.found(role, self._ids, named_tokens, own=own if role == roles.UNK else None) for role in _FOUND)
         if not pad:

@@ -21,6 +21,8 @@ _DECODER = "added_tokens_decoder"
 _OF_SLOW_TOKENIZERS: Mapping[str, Any] = {"do_basic_tokenize": True, "never_split": None}  # with their defaults
 
 _NUMBER = re.compile("[0-9]{1,18}")
+_SIDES = ("single_word", "lstrip", "rstrip", "normalized", "special")
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_TOKEN = re.compile("[\0\n\ud800-\udfff]")  # no line of a vocabulary holds them
 
 
@@ -104,16 +106,18 @@ def read(folder: Path) -> TextRules:
 
 
 def added_beside(folder: Path) -> list[dict[str, Any]]:
-    """Returns what other files than a tokenizer.json say of added tokens, by rising id: content, id, and any switches."""
+    """Returns what other files than a tokenizer.json say of added tokens, by rising id: content, id, and any switches.
+
+    Unlike in a vocab.txt, a token may be blank, or a line break.
+    """
     path = folder / CONFIG
-    listed = content(path).get(_DECODER) or {}
-    tokens = {one.content: {**one.entry(), "id": one.id} for one in _of_entries(listed, path)}
-    for entry in listed.values() if isinstance(listed, dict) else listed:
-        sides = {side: entry.get(side) is True for side in ("lstrip", "rstrip")}
-        tokens[entry["content"]].update(sides)
+    tokens: dict[str, dict[str, Any]] = {}
+    for entry in _entries(content(path).get(_DECODER) or {}, path):
+        number = _id(entry, path)
+        switches = {name: entry[name] is True for name in _SIDES if name in entry}
+        tokens[entry["content"]] = {"content": entry["content"], "id": number, **switches}
     for token, number in content(folder / ADDED).items():
-        one = _added({"content": token, "id": number}, folder / ADDED)
-        tokens.setdefault(one.content, {"content": one.content, "id": one.id})
+        tokens.setdefault(token, {"content": token, "id": _id({"content": token, "id": number}, folder / ADDED)})
     return sorted(tokens.values(), key=lambda one: int(one["id"]))
 
 
@@ -140,6 +144,10 @@ def _checked(value: Any, key: str, switch: _Switch, path: Path) -> Any:
 
 
 def _of_entries(entries: Any, path: Path) -> Iterator[Added]:
+    return (_added(entry, path) for entry in _entries(entries, path))
+
+
+def _entries(entries: Any, path: Path) -> list[Any]:
     """Reads a list of tokens, or tokens by id."""
     if isinstance(entries, dict):
         entries = [
@@ -148,16 +156,24 @@ def _of_entries(entries: Any, path: Path) -> Iterator[Added]:
         ]
     if not isinstance(entries, list):
         raise VocabularyError("the added tokens are no list", path)
-    return (_added(entry, path) for entry in entries)
+    return entries
 
 
 def _added(entry: Any, path: Path) -> Added:
+    number = _id(entry, path)
+    content = entry["content"]
+    if not content.strip() or _NO_TOKEN.search(content):
+        raise VocabularyError(f"an added token is {content!r:.80}, expected a text", path)
+    is_normalized = entry.get("normalized", entry.get("special") is not True) is True
+    return Added(content, number, is_normalized, entry.get("single_word") is True)
+
+
+def _id(entry: Any, path: Path) -> int:
     if not isinstance(entry, dict):
         raise VocabularyError(f"an added token is {entry!r:.80}, expected one with content and id", path)
     content, number = entry.get("content"), entry.get("id")
-    if not isinstance(content, str) or not content.strip() or _NO_TOKEN.search(content):
+    if not isinstance(content, str) or not content or _LONE_SURROGATES.search(content):
         raise VocabularyError(f"an added token is {content!r:.80}, expected a text", path)
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise VocabularyError(f"the added token {content!r:.80} has the id {number!r:.80}, expected a whole number", path)
-    is_normalized = entry.get("normalized", entry.get("special") is not True) is True
-    return Added(content, number, is_normalized, entry.get("single_word") is True)
+    return number

@@ -61,7 +61,7 @@ class Vocabulary:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
         """Reads a vocab.txt: UTF-8, one piece per line."""
-        if Path(path).suffix == ".json":
+        if Path(path).suffix in (".json", ".model"):
             raise VocabularyError("only a WordPiece vocabulary will do here, a vocab.txt with one piece a line", path)
         try:
             data = files.read_bytes(path)

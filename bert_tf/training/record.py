@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import home, versions
+from bert_tf.checkpoints import huggingface
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
 from bert_tf.settings import changed, setting_names, settings_of, values_of
@@ -48,6 +49,7 @@ def make_record(job: Job) -> dict[str, Any]:
             **({} if job.data.has_command else _of_family(job.task.family)),
             **_texts(job),
         },
+        **({"hub": origin} if (origin := huggingface.origin_of(job.source.checkpoint)) else {}),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job) if job.data.has_command and not isinstance(job.task, PartialTask) else "",
         run_folder.MACHINE: {

@@ -63,7 +63,8 @@ class DataSettings(TextSettings, TaskAndFolder):
 class ModelSettings:
     init_checkpoint: str | None = setting(
         None,
-        "checkpoint or folder to start from or evaluate; default: $BERT_BASE_DIR or the default checkpoint",
+        "checkpoint, folder or model of the Hugging Face hub (ORGANISATION/NAME, hub:NAME@REVISION) to start from or evaluate;"
+        " default: $BERT_BASE_DIR or the default checkpoint",
         refuse_missing=refuse_missing_model,
     )
     bert_config_file: str | None = setting(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf import home, run_layout
 from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints import hub_names
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.io import files
@@ -68,7 +69,7 @@ def find(
     task: str | Task | None = None,
     needs_head: bool = True,
 ) -> Trained:
-    """Finds a model by a checkpoint, a run (best, else newest) or a Hugging Face folder, and checks it without reading weights.
+    """Finds a model by a checkpoint, a run (best, else newest), a Hugging Face folder or name, and checks it unread.
 
     Without a name it is that of $BERT_BASE_DIR, else the default. `task` is needed if no run record names it. A pretrained
     model suffices unless it `needs_head`.
@@ -170,7 +171,13 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)  # other errors are raised as they are
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it with other misfits
-    if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
+    of_hub = hub_names.parsed(path) is not None
+    if (
+        alone
+        and not of_hub
+        and not path.is_dir()
+        and not any(near.name.startswith(path.name) for near in _files_in(path.parent))
+    ):
         advice = on_hub(named or base or "")
         raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
     checkpoint = checkpoint_of(path, environment=environment)
@@ -179,12 +186,15 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
 
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> Path:
-    """Finds a checkpoint by its prefix, one of its files, or a folder."""
+    """Finds a checkpoint by its prefix, one of its files, a folder, or the name of a model of the Hugging Face hub."""
     from bert_tf.checkpoints import huggingface
 
-    path = Path(name)
-    if is_folder(path) and huggingface.is_huggingface_folder(path):
-        path = huggingface.converted(path, home.folder(environment) / "checkpoints")
+    path, place = Path(name), home.folder(environment) / "checkpoints"
+    of_hub = hub_names.parsed(name)
+    if of_hub is not None:
+        path = huggingface.fetched(of_hub, place)
+    elif is_folder(path) and huggingface.is_huggingface_folder(path):
+        path = huggingface.converted(path, place)
     return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
 
 

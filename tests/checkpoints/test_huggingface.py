@@ -81,21 +81,21 @@ def test_a_head_with_word_vectors_of_its_own_is_left_out(folder, caplog, changed
 
 
 DAMAGES = [
-    (lambda c: c[:0], "header too small"),
-    (lambda c: c[:-1], "incomplete metadata, file not fully covered; fetch them again"),
-    (lambda c: struct.pack("<Q", 2**60) + c[8:], "header too large"),
-    (lambda c: with_header(c, lambda _: b"weights"), "invalid JSON in header"),
-    (lambda c: with_header(c, of_float8), "float8"),
+    (lambda c: c[:0], "damaged weights: .*header too small"),
+    (lambda c: c[:-1], "damaged weights: .*incomplete metadata, file not fully covered; fetch them again"),
+    (lambda c: struct.pack("<Q", 2**60) + c[8:], "damaged weights: .*header too large"),
+    (lambda c: with_header(c, lambda _: b"weights"), "damaged weights: .*invalid JSON in header"),
+    (lambda c: with_header(c, of_float8), "pooler.dense.bias is of type f8_e4m3, which is not read"),
 ]
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)
 def test_a_damaged_file_ends_in_one_line(folder, damage, message):
     path = folder / "model.safetensors"
-    if message == "float8":
+    if "f8" in message:
         rewrite(folder, lambda name, array: (name, array.astype(np.int8) if name == BIAS else array))
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(CheckpointError, match=rf"\A{re.escape(str(path))}: damaged weights: [^\n]*{message}[^\n]*\Z"):
+    with pytest.raises(CheckpointError, match=rf"\A{re.escape(str(path))}: [^\n]*{message}[^\n]*\Z"):
         read(folder)
 
 
@@ -268,9 +268,7 @@ def test_a_configuration_without_model_type_is_of_hugging_face_and_said(folder, 
 
 
 LAYOUTS = {
-    "model.safetensors.index.json": "the weights are in several files .*; join them: python -m bert_tf checkpoint convert",
-    "pytorch_model.bin": "pytorch_model.bin: PyTorch pickles are not read, .*save_pretrained",
-    "pytorch_model.bin.index.json": "pytorch_model.bin.index.json: PyTorch pickles",
+    "weights.bin": "weights.bin is not read; name it pytorch_model.bin",
     "tf_model.h5": "tf_model.h5: Keras weights of transformers are not read",
     "weights.safetensors": "weights.safetensors is not read; name it model.safetensors",
 }

@@ -114,6 +114,15 @@ def test_tokens_of_other_files_are_added_and_stay_whole(tmp_path):
     assert "the added token 'bba' has the id 9, but the tokenizer ends at 7" in line
 
 
+def test_blanks_and_line_breaks_may_be_tokens_of_their_own(tmp_path):
+    """ModernBERT and Gemma have such, in both files."""
+    tokens = (*BERT, "  ", "\n")
+    decoder = {str(number): {"content": token, **SWITCHES} for number, token in enumerate(tokens)}
+    added = {"9": {"content": "\n\n", "special": False, "normalized": False}}
+    vocabulary = read(tmp_path, content(tokens, ONE), tokenizer_config={"added_tokens_decoder": {**decoder, **added}})
+    assert library.tokenizer_of(vocabulary, lower_case=False).ids("a  b\na\n\n") == [7, 5, 8, 6, 7, 9]
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [
@@ -139,6 +148,12 @@ def test_other_templates_are_one_line(template, said, tmp_path):
 )
 def test_other_types_beside_it_are_one_line(beside, said, tmp_path):
     assert said in refusal(VocabularyError, read, tmp_path, content(BERT, ONE), **beside)
+
+
+def test_a_template_of_tokens_that_are_not_there_is_one_line(tmp_path):
+    made = content(BERT, ONE)
+    made["post_processor"]["special_tokens"]["[SEP]"]["ids"] = [99]
+    assert "puts a token 99 around texts, but there are 7 pieces" in refusal(VocabularyError, read, tmp_path, made)
 
 
 def test_a_model_that_cannot_split_a_text_is_one_line(tmp_path):

@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import huggingface, layouts, other_names, saved, values
-from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
-from bert_tf.checkpoints.layouts import SHARDS
+from bert_tf.checkpoints import hub, hub_names, huggingface, layouts, other_names, saved, values, weight_files
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import write_checkpoint
@@ -25,6 +23,7 @@ from bert_tf.estimator import kept, run_folder
 from bert_tf.extensions.checkpoint import renaming
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
+from bert_tf.tokenization import library, unigram
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 MADE_FROM = "made_from.json"
@@ -33,16 +32,15 @@ _SAVED_MODEL = "variables/variables"  # the checkpoint in a SavedModel
 
 
 def opened(name: str | os.PathLike[str]) -> Tensors:
-    """Opens a checkpoint: a prefix or one of its files, a run (its best or newest), a Hugging Face folder or file."""
-    path = Path(name)
+    """Opens a checkpoint: a prefix or one of its files, a run (its best or newest), a Hugging Face folder, file or name."""
+    of_hub = hub_names.parsed(name)
+    path = Path(name) if of_hub is None else hub.fetch(of_hub).folder
     if is_folder(path):
-        if any((path / name).is_file() for name in (WEIGHTS_NAME, SHARDS)):
+        if weight_files.in_folder(path) is not None:
             return SafeTensors(path)
         return TensorFlowTensors(_prefix_in(path))
-    if path.suffix == Path(WEIGHTS_NAME).suffix:
+    if weight_files.is_file_of_weights(path):
         return SafeTensors(path)
-    if path.suffix in layouts.OF_PYTORCH and path.is_file():
-        raise CheckpointError(f"{path}: {layouts.NOT_PICKLED}; save the weights as safetensors")
     return TensorFlowTensors(os.fspath(path.with_name(PART.sub("", path.name))))
 
 
@@ -71,7 +69,8 @@ class PublishedModel:
         """Files that are None are looked for beside the weights."""
         self.found = found
         self.config_file = self._file("bert_config_file", config_file, run_layout.CONFIG, huggingface.CONFIG_NAME)
-        self.vocabulary_file = self._file("vocab_file", vocabulary_file, run_layout.VOCABULARY, run_layout.TOKENIZER)
+        tokenizers = (run_layout.VOCABULARY, run_layout.TOKENIZER, *unigram.FILES)
+        self.vocabulary_file = self._file("vocab_file", vocabulary_file, *tokenizers)
         numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
         published = renaming.published(numbers)
         self.keys = {name: key for key, (name, _) in published.items()}
@@ -173,6 +172,9 @@ def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> 
 def copy_texts(folder: Path, model: PublishedModel) -> None:
     if model.vocabulary_file is None:
         log.warning("%s: no vocabulary beside the weights, so none is written", model.found.folder)
+    elif model.vocabulary_file.name in unigram.FILES:
+        for name, text in library.read(model.vocabulary_file).files().items():
+            (folder / name).write_text(text, encoding="utf-8")
     else:
         name = run_layout.TOKENIZER if model.vocabulary_file.suffix == ".json" else run_layout.VOCABULARY
         (folder / name).write_bytes(model.vocabulary_file.read_bytes())

@@ -60,7 +60,7 @@ class EncodeSettings:
     )
     checkpoint: str | None = setting(
         None,
-        "checkpoint, run or Hugging Face folder; default: $BERT_BASE_DIR or the default checkpoint",
+        "checkpoint, run, Hugging Face folder or name; default: $BERT_BASE_DIR or the default checkpoint",
         refuse_missing=refuse_missing_model,
     )
     options: VectorOptions = group(VectorOptions)

@@ -1,0 +1,110 @@
+"""Fetches models of the Hugging Face hub through its own package, which keeps the cache, tokens and settings of the user.
+
+Its environment variables apply: HF_HOME, HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE. Only configuration, tokenizer and weights are
+fetched, never code: safetensors, or `pytorch_model.bin` of a model that has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf.checkpoints import hub_names, weight_files
+from bert_tf.checkpoints.hub_names import HubName
+from bert_tf.errors import CheckpointError
+from bert_tf.io import files
+from bert_tf.io.log_form import log
+from bert_tf.tokenization import roles, text_rules, unigram
+
+_BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *unigram.FILES)
+_SAFE, _TORCH = (
+    (name, f"{name}{weight_files.INDEX}", f"{Path(name).stem}-*{Path(name).suffix}")
+    for name in (weight_files.WEIGHTS_NAME, weight_files.TORCH_NAME)
+)
+# By class of the package's errors: what is wrong.
+_REASONS = {
+    "GatedRepoError": "access is granted on its page, to users who are logged in (hf auth login)",
+    "RepositoryNotFoundError": "the hub has no model of this name, or it is private: log in (hf auth login)",
+    "RevisionNotFoundError": "it has no such revision",
+    "LocalEntryNotFoundError": "it is not in the cache, and the hub cannot be reached (network, HF_ENDPOINT, HF_HUB_OFFLINE)",
+    "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set, and it is not in the cache",
+}
+
+
+class Fetched(NamedTuple):
+    """A model in the cache of the hub's package."""
+
+    folder: Path
+    name: str
+    revision: str  # the commit
+
+    def origin(self) -> dict[str, Any]:
+        """Name, commit and SHA-256 of each file."""
+        digests = {path.name: files.digest(path) for path in sorted(self.folder.iterdir()) if path.is_file()}
+        return {"name": self.name, "revision": self.revision, "sha256": digests}
+
+
+@functools.lru_cache(maxsize=16)
+def refuse_missing(named: HubName) -> None:
+    """Raises FlagError without the package, CheckpointError if the hub has no such model or cannot be reached.
+
+    It fetches the configuration, a small file, long before TensorFlow is imported.
+    """
+    hub_names.refuse_unavailable(named)
+    _snapshot(named, _BESIDE[:1])
+
+
+@functools.lru_cache(maxsize=16)
+def fetch(named: HubName) -> Fetched:
+    """Fetches a model, or finds it in the cache; once per process, so that a run sees one revision.
+
+    Raises FlagError without the package, CheckpointError if the hub has no such weights or cannot be reached.
+    """
+    refuse_missing(named)
+    log.info("%s: from the Hugging Face hub%s", named.name, f", revision {named.revision}" if named.revision else "")
+    folder = _snapshot(named, (*_BESIDE, *_SAFE))
+    if weight_files.in_folder(folder) is None:
+        folder = _snapshot(HubName(named.name, folder.name), _TORCH)
+    if weight_files.in_folder(folder) is None:
+        expected = f"{weight_files.WEIGHTS_NAME} and no {weight_files.TORCH_NAME}"
+        raise CheckpointError(f"{named.name}: the hub has no {expected} of this model; take another one")
+    return Fetched(folder, named.name, folder.name)
+
+
+def _snapshot(named: HubName, patterns: tuple[str, ...]) -> Path:
+    package = importlib.import_module("huggingface_hub")
+    try:
+        with _quiet():
+            return Path(package.snapshot_download(named.name, revision=named.revision, allow_patterns=list(patterns)))
+    except Exception as error:  # of the package, of its clients of HTTP, of the operating system
+        names = (one.__name__ for one in type(error).__mro__)
+        why = next((_REASONS[name] for name in names if name in _REASONS), "")
+        why = why or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise CheckpointError(
+            f"{named.name}: no checkpoint of this name here, and not fetched from the Hugging Face hub: {why};"
+            f" or {hub_names.by_hand(named.name)}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Within the block, requests are not logged, and bars of progress are drawn only on a terminal."""
+    utils = importlib.import_module("huggingface_hub.utils")
+    requests = logging.getLogger("httpx")
+    level = requests.level
+    hides = not sys.stderr.isatty() and not utils.are_progress_bars_disabled()
+    try:
+        requests.setLevel(logging.WARNING)
+        if hides:
+            utils.disable_progress_bars()
+        yield
+    finally:
+        requests.setLevel(level)
+        if hides:
+            utils.enable_progress_bars()

@@ -1,0 +1,186 @@
+"""Models by their name on the Hugging Face hub, from a server on loopback, through the hub's own package."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.numpy
+
+import bert_tf
+from bert_tf.checkpoints import hub, hub_names, huggingface, prefixes
+from bert_tf.checkpoints.hub_names import HubName
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.io import files
+from bert_tf.operations.checkpoint import models
+from bert_tf.training import sources
+from tests import hub_server, torch_files
+from tests.checkpoints.test_huggingface import assert_original
+from tests.huggingface import write_folder
+
+pytest.importorskip("huggingface_hub")
+
+ROOT = Path(__file__).resolve().parents[2]
+# What a process prints that fetches a model and that has never imported the hub's package.
+FETCH = (
+    "import sys; from bert_tf.checkpoints import hub, hub_names; from bert_tf.errors import BertError\n"
+    "try: found = hub.fetch(hub_names.parsed(sys.argv[1])); print(found.folder, found.revision)\n"
+    "except BertError as error: print('error:', error)"
+)
+
+
+def fetched(name, home, endpoint, **environment):
+    variables = {**os.environ, "HF_HOME": str(home), "HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0", "PYTHONPATH": str(ROOT)}
+    variables.update(environment)
+    done = subprocess.run(
+        [sys.executable, "-c", FETCH, name], env=variables, capture_output=True, text=True, check=True, cwd=home.parent
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = write_folder(tmp_path / "there")
+    for name in ("README.md", "modeling.py", "tf_model.h5", "model.onnx", "pytorch_model.bin"):
+        (folder / name).write_text("not fetched")
+    return folder
+
+
+def test_only_weights_configuration_and_tokenizer_are_fetched_and_the_cache_is_used_offline(folder, tmp_path):
+    home = tmp_path / "home"
+    with hub_server.serving({"org/tiny-bert": folder}) as (endpoint, asked):
+        place, revision = fetched("hub:org/tiny-bert@v1", home, endpoint, HF_TOKEN="hf_secret").split()  # noqa: S106
+        assert any(token == "Bearer hf_secret" for _, _, token in asked)  # noqa: S105
+        assert fetched("org/tiny-bert", home, endpoint).split() == [place, revision]
+    assert revision == hub_server.COMMIT
+    assert sorted(path.name for path in Path(place).iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
+    assert fetched("org/tiny-bert", home, endpoint, HF_HUB_OFFLINE="1").split() == [place, revision]
+    assert "HF_HUB_OFFLINE" in fetched("org/other", home, endpoint, HF_HUB_OFFLINE="1")
+
+
+def test_without_safetensors_the_archive_of_pytorch_is_fetched(folder, tmp_path):
+    arrays = safetensors.numpy.load_file(folder / "model.safetensors")
+    torch_files.write(folder / "pytorch_model.bin", arrays)
+    (folder / "model.safetensors").unlink()
+    with hub_server.serving({"org/tiny-bert": folder}) as (endpoint, _):
+        place, _ = fetched("org/tiny-bert", tmp_path / "home", endpoint).split()
+    assert "pytorch_model.bin" in {path.name for path in Path(place).iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "org/unknown",
+            "org/unknown: no checkpoint of this name here, and not fetched from the Hugging Face hub: the hub has no model",
+        ),
+        (
+            "hub:org/tiny-bert@other",
+            "org/tiny-bert: no checkpoint of this name here, and not fetched from the Hugging Face hub: it has no such",
+        ),
+    ],
+)
+def test_what_the_hub_does_not_have_is_one_line(folder, tmp_path, name, said):
+    with hub_server.serving({"org/tiny-bert": folder}) as (endpoint, _):
+        line = fetched(name, tmp_path / "home", endpoint)
+    assert line.startswith(f"error: {said}")
+    assert "; or download it on another machine (hf download org/" in line
+    assert "\n" not in line
+
+
+def test_a_hub_without_weights_or_out_of_reach_is_one_line(folder, tmp_path):
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / name).unlink()
+    with hub_server.serving({"org/tiny-bert": folder}) as (endpoint, _):
+        line = fetched("org/tiny-bert", tmp_path / "home", endpoint)
+    assert (
+        line
+        == "error: org/tiny-bert: the hub has no model.safetensors and no pytorch_model.bin of this model; take another one"
+    )
+    line = fetched("org/tiny-bert", tmp_path / "other", endpoint)  # nobody listens any more
+    assert line.startswith("error: org/tiny-bert: no checkpoint of this name here, and not fetched from the Hugging Face hub: ")
+    assert "\n" not in line
+
+
+@pytest.fixture
+def fake(folder, tmp_path, monkeypatch):
+    """The package finds a model in its cache."""
+    snapshot = tmp_path / "cache" / "snapshots" / hub_server.COMMIT
+    snapshot.parent.mkdir(parents=True)
+    folder.rename(snapshot)
+    monkeypatch.setattr(hub, "_snapshot", lambda *_: snapshot)
+    for cached in (hub.fetch, hub.refuse_missing):
+        cached.cache_clear()
+    yield snapshot
+    for cached in (hub.fetch, hub.refuse_missing):
+        cached.cache_clear()
+
+
+def test_a_run_starts_from_a_name_and_the_revision_and_digests_are_kept(fake, tmp_path):
+    environment = {"BERT_TF_HOME": str(tmp_path / "own")}
+    prefix = sources.checkpoint_of("org/tiny-bert", environment=environment)
+    assert prefix.parent.name.startswith("tiny-bert-")
+    assert_original(CheckpointReader(prefix))
+    origin = huggingface.origin_of(prefix)
+    assert (origin["name"], origin["revision"]) == ("org/tiny-bert", hub_server.COMMIT)
+    assert origin["sha256"]["model.safetensors"] == files.digest(fake / "model.safetensors")
+    assert huggingface.origin_of("") == huggingface.origin_of(tmp_path / "x") == {}
+    again = huggingface.converted(fake, tmp_path / "own")
+    assert not (again / huggingface.ORIGIN).exists()
+    assert models.opened("hub:org/tiny-bert").folder == fake
+
+
+def test_the_record_of_a_run_keeps_them(fake, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "own"))
+    rows = [("rain storm", "wet"), ("bread soup", "food")] * 4
+    task = bert_tf.SentenceTask(train=rows, dev=rows)
+    settings = {"max_seq_length": 8, "train_batch_size": 8, "num_train_steps": 1, "native_kernels": False}
+    bert_tf.fine_tune(task, init_checkpoint="hub:org/tiny-bert@v1", output_dir=tmp_path / "run", **settings).close()
+    recorded = json.loads((tmp_path / "run" / "run_config.json").read_text())["hub"]
+    assert (recorded["name"], recorded["revision"]) == ("org/tiny-bert", hub_server.COMMIT)
+    assert recorded["sha256"]["vocab.txt"] == files.digest(fake / "vocab.txt")
+
+
+def test_names():
+    assert hub_names.parsed("answerdotai/ModernBERT-base") == HubName("answerdotai/ModernBERT-base")
+    assert hub_names.parsed("hub:bert-base-uncased") == HubName("bert-base-uncased")
+    assert hub_names.parsed("hub:org/name@refs/pr/1") == HubName("org/name", "refs/pr/1")
+    for path in (
+        "name",
+        "/a/b",
+        "./a",
+        "a/b/c",
+        "../b",
+        "uncased/bert_model.ckpt",
+        "run/model.ckpt-10",
+        "a/x.safetensors",
+        "a/",
+        "",
+    ):
+        assert hub_names.parsed(path) is None
+    for name in ("hub:", "hub:a/b/c", "hub:a/b@", "hub:../x", "hub:a b"):
+        with pytest.raises(FlagError, match=r"expected hub:ORGANISATION/NAME or hub:ORGANISATION/NAME@REVISION$"):
+            hub_names.parsed(name)
+
+
+def test_a_name_in_a_folder_that_is_here_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    assert hub_names.parsed("out/mrpc") is None
+    assert hub_names.parsed("hub:out/mrpc") == HubName("out/mrpc")
+    with pytest.raises(
+        CheckpointError, match="no checkpoint of this name; if it is a model of the Hugging Face hub: hub:out/mrpc$"
+    ):
+        prefixes.refuse_missing_model("out/mrpc")
+
+
+def test_without_the_package_one_line_says_how_to_install_it_or_to_do_without(monkeypatch):
+    hub.refuse_missing.cache_clear()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    expected = r"^org/name-v1: no checkpoint of this name here; to fetch it from .* hub: pip install 'huggingface_hub>=.*"
+    with pytest.raises(FlagError, match=expected + r"\(hf download org/name-v1 --local-dir=name-v1\) and name the folder$"):
+        prefixes.refuse_missing_model("org/name-v1")
