@@ -222,7 +222,7 @@ class BertConfig:
         return documents.to_json(self.as_dict(), indent=2, sort_keys=True) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the fields; those after the first version are omitted if they are BERT's, as earlier runs have recorded them."""
+        """Returns the fields; those of ADDED are omitted if they are BERT's, as earlier runs have recorded them."""
         values = dataclasses.asdict(self)
         return {name: value for name, value in values.items() if name not in ADDED or value != ADDED[name]}
 
