@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import home, tasks
+from bert_tf import extensions, home, tasks
 from bert_tf.errors import BadRowsError, BertError, DataError, FlagError, PreflightError
 from bert_tf.extensions.data.survey import LIMITS, Survey, survey
 from bert_tf.features.columns import MANY_TRUNCATED
@@ -194,16 +194,19 @@ def check(settings: CheckSettings, *, environment: Mapping[str, str]) -> Checked
 @contextlib.contextmanager
 def _heard() -> Iterator[list[str]]:
     """Collects the warnings of readers within the block instead of logging them."""
-    logger, messages = logging.getLogger(tasks.__name__), list[str]()
+    loggers, messages = [logging.getLogger(room.__name__) for room in (tasks, extensions)], list[str]()
     collector = logging.Handler(logging.WARNING)
     collector.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    propagates, logger.propagate = logger.propagate, False
-    logger.addHandler(collector)
+    propagated = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.propagate = False
+        logger.addHandler(collector)
     try:
         yield messages
     finally:
-        logger.removeHandler(collector)
-        logger.propagate = propagates
+        for logger, propagates in zip(loggers, propagated):
+            logger.removeHandler(collector)
+            logger.propagate = propagates
 
 
 def _of_readers(heard: Iterable[str], path: Path) -> Iterator[str]:
