@@ -18,6 +18,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 class PositionKind:
     graph: str  # module:name of a subclass of `modeling.positions.Positions`
     nodes: str = ""  # module:name of a subclass of `conversion.positions.PositionNodes`; empty if there is no ONNX
+    by_distance: bool = False  # whether each layer makes scores from products with vectors of distances
     has_table: bool = False  # whether the vectors of tokens have a vector of their position added
     tables: Callable[[Any], Shapes] = lambda _: {}  # from a `BertConfig`: its variables, by name in the scope `embeddings`
     norms: tuple[str, ...] = ()  # LayerNorms in the scope `embeddings`
@@ -34,6 +35,7 @@ KINDS: dict[str, PositionKind] = {
     DISENTANGLED: PositionKind(
         f"{_GRAPH}Disentangled",
         f"{_NODES}Disentangled",
+        by_distance=True,
         tables=lambda config: {"relative_embeddings": (2 * config.relative_span, config.hidden_size)},
         norms=("relative",),
     ),

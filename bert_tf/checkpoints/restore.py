@@ -20,6 +20,18 @@ tf1 = tf.compat.v1
 _LAYER = re.compile(r"/layer_(\d+)/")
 _BERT, _ELECTRA = "bert/", "electra/"  # scopes of the encoder, the second in Google's checkpoints of ELECTRA
 _WORDS = f"{_BERT}embeddings/word_embeddings"
+# Names in Google's checkpoints of ALBERT (google-research/albert, modeling.py): patterns, and what replaces them, in this order.
+_GROUP = r"/transformer/group_\1/inner_group_0"
+_ALBERT = (
+    (r"embeddings_project", "encoder/embedding_hidden_mapping_in"),
+    (r"/layer_(\d+)/attention/self", rf"{_GROUP}/attention_1/self"),
+    (r"/layer_(\d+)/attention/output/dense", rf"{_GROUP}/attention_1/output/dense"),
+    (r"/layer_(\d+)/attention/output/LayerNorm", rf"{_GROUP}/LayerNorm"),
+    (r"/layer_(\d+)/intermediate", rf"{_GROUP}/ffn_1/intermediate"),
+    (r"/layer_(\d+)/output/dense", rf"{_GROUP}/ffn_1/intermediate/output/dense"),
+    (r"/layer_(\d+)/output/LayerNorm", rf"{_GROUP}/LayerNorm_1"),
+)
+_OF_ALBERT = "/transformer/group_0/"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +101,8 @@ def plan_restore(
     found = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
     scope = _ELECTRA if _WORDS not in found and _WORDS.replace(_BERT, _ELECTRA) in found else _BERT
-    sources = {name: stored for name in encoder if (stored := _stored(name, scope, layers)) != name}
+    names_by_group = _ALBERT if any(_OF_ALBERT in name for name in found) else ()
+    sources = {name: stored for name in encoder if (stored := _stored(name, scope, layers, names_by_group)) != name}
     if sources or layers:
         names = (*encoder, *head_variables)
         found = {name: found[stored] for name in names if (stored := sources.get(name, name)) in found}
@@ -110,9 +123,11 @@ def plan_restore(
     )
 
 
-def _stored(name: str, scope: str, layers: Sequence[int]) -> str:
+def _stored(name: str, scope: str, layers: Sequence[int], replaced: Sequence[tuple[str, str]]) -> str:
     """The name of an encoder variable in a checkpoint: of layer i, that of layer `layers[i]`."""
     name = name.replace(_BERT, scope, 1)
+    for pattern, replacement in replaced:
+        name = re.sub(pattern, replacement, name)
     return _LAYER.sub(lambda found: f"/layer_{layers[int(found[1])]}/", name) if layers else name
 
 

@@ -57,6 +57,31 @@ def test_some_layers_are_taken_and_variables_begin_anew(tmp_path):
     assert found.stored("bert/encoder/layer_0/output/dense/bias") == "bert/encoder/layer_0/output/dense/bias"
 
 
+def test_a_checkpoint_of_albert_as_google_publishes_it(tmp_path):
+    """Names as in modeling.py of google-research/albert; all layers share the weights of group 0."""
+    config = resized(embedding_size=4, model_type="albert", layer_groups=1)
+    group = "bert/encoder/transformer/group_0/inner_group_0"
+    theirs = {
+        "bert/embeddings_project": "bert/encoder/embedding_hidden_mapping_in",
+        "bert/encoder/layer_0/attention/self/query": f"{group}/attention_1/self/query",
+        "bert/encoder/layer_0/attention/self/key": f"{group}/attention_1/self/key",
+        "bert/encoder/layer_0/attention/self/value": f"{group}/attention_1/self/value",
+        "bert/encoder/layer_0/attention/output/dense": f"{group}/attention_1/output/dense",
+        "bert/encoder/layer_0/attention/output/LayerNorm": f"{group}/LayerNorm",
+        "bert/encoder/layer_0/intermediate/dense": f"{group}/ffn_1/intermediate/dense",
+        "bert/encoder/layer_0/output/dense": f"{group}/ffn_1/intermediate/output/dense",
+        "bert/encoder/layer_0/output/LayerNorm": f"{group}/LayerNorm_1",
+    }
+    stored = {}
+    for name, shape in encoder_shapes(config).items():
+        part, _, ending = name.rpartition("/")
+        stored[f"{theirs.get(part, part)}/{ending}"] = np.zeros(shape)
+    write_checkpoint(tmp_path / "model.ckpt", stored)
+    plan = plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, ())
+    assert (plan.missing, plan.misshaped, plan.unexpected) == ((), {}, ())
+    assert plan.stored("bert/encoder/layer_0/output/LayerNorm/beta") == f"{group}/LayerNorm_1/beta"
+
+
 def test_a_checkpoint_of_electra_as_google_publishes_it(tmp_path):
     """Names as in model/modeling.py of google-research/electra; the generator shares the embeddings."""
     config = resized(embedding_size=4, model_type="electra")

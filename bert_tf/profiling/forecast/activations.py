@@ -91,10 +91,14 @@ _PLAIN_ACTIVATIONS = {
 }
 
 
+_GATE = (Kept("gate", WIDE), Kept("product", WIDE, for_weights=True))  # beside the activated half
+
 # Temporary memory of a block, in addition to the kept tensors: counts of sizes, in the forward and the backward pass.
 _Need = tuple[Mapping[str, float], Mapping[str, float]]
 # Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place, except for two tensors.
 _ATTENTION_NEED: _Need = ({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
+# Scores by distance are made of rows twice as wide, of which two exist at a time.
+_RELATIVE_NEED: _Need = ({SCORES: 5}, {SCORES: 5})
 _CUSTOM_NEED: _Need = ({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's do not exist yet while GELU is computed
 _PLAIN_NEED: _Need = ({WIDE: 2, SELECTED: -3}, {WIDE: 1.5, SELECTED: 2})
 
@@ -109,8 +113,11 @@ class Shape:
     number: int = FLOAT  # bytes of an activation
 
 
-def elements(shape: Shape, config: BertConfig, *, selected: int | None) -> dict[str, int]:
-    """Returns the number of elements for each size; `selected` is the tokens computed per sequence, None for all."""
+def elements(shape: Shape, config: BertConfig, *, selected: int | None, window: int = 0) -> dict[str, int]:
+    """Returns the number of elements for each size; `selected` is the tokens computed per sequence, None for all.
+
+    Tokens see all others, or those in a block of half a `window` and its neighbours.
+    """
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
     selected_rows = shape.rows if selected is None else shape.examples * selected
     query_rows = tokens if selected is None else shape.examples * selected
@@ -120,7 +127,7 @@ def elements(shape: Shape, config: BertConfig, *, selected: int | None) -> dict[
         PADDED: tokens * d,
         QUERIES: query_rows * d,
         WIDE: selected_rows * config.intermediate_size,
-        SCORES: query_rows * heads * shape.tokens,
+        SCORES: query_rows * heads * (min(shape.tokens, 3 * window // 2) if window else shape.tokens),
         ROW: selected_rows,
     }
 
@@ -138,17 +145,24 @@ class Block(NamedTuple):
 
 
 def layer_blocks(
-    shape: Shape, config: BertConfig, *, custom_gradients: bool, selected: int | None, trained: bool = True
+    shape: Shape, config: BertConfig, *, custom_gradients: bool, selected: int | None, trained: bool = True, window: int = 0
 ) -> tuple[Block, Block]:
     """Returns attention and feed-forward block; `selected`: the last layer's tokens per sequence, None for all."""
-    counts = elements(shape, config, selected=selected)
+    counts = elements(shape, config, selected=selected, window=window)
     attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
-    feed_forward = (*activations[config.hidden_act], *(() if custom_gradients else (_CENTERED,)), *_END)
+    gate = _GATE if config.gated else ()
+    feed_forward = (*activations[config.hidden_act], *gate, *(() if custom_gradients else (_CENTERED,)), *_END)
+    need = _together(_ATTENTION_NEED, _RELATIVE_NEED) if config.position_kind.by_distance else _ATTENTION_NEED
     return (
-        _block(attention, _ATTENTION_NEED, counts, shape, config, trained=trained),
+        _block(attention, need, counts, shape, config, trained=trained),
         _block(feed_forward, _CUSTOM_NEED if custom_gradients else _PLAIN_NEED, counts, shape, config, trained=trained),
     )
+
+
+def _together(one: _Need, other: _Need) -> _Need:
+    forward, backward = ({size: a.get(size, 0) + b.get(size, 0) for size in {*a, *b}} for a, b in zip(one, other))
+    return forward, backward
 
 
 def _block(

@@ -207,10 +207,12 @@ class _Step:
         blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
-            selected = 1 + options.places if last and options.last_layer_cls_only else None
+            window = config.window_of_layer(number)
+            spares = last and options.last_layer_cls_only and not window
+            selected = 1 + options.places if spares else None
             trained = number not in options.frozen
             attention, feed_forward = blocks(
-                shape, config, custom_gradients=options.custom_gradients, selected=selected, trained=trained
+                shape, config, custom_gradients=options.custom_gradients, selected=selected, trained=trained, window=window
             )
             name, gradient = f"layer {number}", f * self._gradient_of(number)
             upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices

@@ -14,7 +14,7 @@ from bert_tf.profiling.forecast import step_peak
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, classifier
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
-from tests.profiling.forecast_table import GRID, HEADS, MORE_HEADS, WIDER, Cell
+from tests.profiling.forecast_table import ENCODERS, GRID, HEADS, MORE_HEADS, WIDER, Cell
 
 BASE = BertConfig(vocab_size=30522)
 NUMBERS = 109_482_240  # of BERT-Base (Devlin et al., 2018: 110 M)
@@ -124,7 +124,7 @@ def check(forecast, state, live):
     assert forecast.of_step == pytest.approx(live, rel=0.2)  # without the variables
 
 
-@pytest.mark.parametrize(("cell", "sizes"), [*((cell, {}) for cell in GRID), *HEADS])
+@pytest.mark.parametrize(("cell", "sizes"), [*((cell, {}) for cell in GRID), *HEADS, *ENCODERS])
 def test_forecasts_the_live_peak_of_operations_in_turn(cell, sizes):
     check(*cell.compare(in_turn=True, **sizes))
 
