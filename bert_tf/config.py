@@ -14,7 +14,7 @@ from bert_tf.encoders import ENCODERS
 from bert_tf.errors import ConfigError
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
-from bert_tf.position_kinds import ABSOLUTE, ROTARY, PositionKind
+from bert_tf.position_kinds import ABSOLUTE, DISENTANGLED, ROTARY, PositionKind
 
 # "gelu" is written in both kinds of configuration and means two functions: Google's code computes the tanh
 # approximation (google-research/bert modeling.py), Hugging Face's the exact form with erf (activations.py).
@@ -44,6 +44,8 @@ MOST_LAYERS = 1000
 _LARGEST = 1 << 24  # of other sizes: far beyond any model, and safe to multiply
 
 PADDING = "pad_token_id"  # a key of Hugging Face's alone
+
+_FARTHEST = 1 << 16  # of models that have a row for each distance
 
 _LARGEST_NUMBER = 1e30  # fits a float32
 
@@ -102,8 +104,14 @@ class BertConfig:
             raise ConfigError(
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}"
             )
-        if self.layer_groups and self.num_hidden_layers % self.layer_groups:
+        if self.layer_groups > self.num_hidden_layers:
             raise ConfigError(f"{self.num_hidden_layers} layers cannot be divided into {self.layer_groups} groups")
+        if self.position_kind.tables(self) and self.max_position_embeddings > _FARTHEST:
+            raise ConfigError(
+                f"max_position_embeddings is too large, expected at most {_FARTHEST} with {self.positions} positions"
+            )
+        if self.positions == DISENTANGLED and self.position_buckets and self.farthest <= self.position_buckets // 2 + 1:
+            raise ConfigError(f"position_buckets is {self.position_buckets}, too many for distances of up to {self.farthest}")
         if self.positions == ROTARY and self.head_size % 2:
             raise ConfigError(f"rotary positions need heads of an even size, not {self.head_size}")
         for name in ("attention_window", "position_buckets"):
@@ -185,6 +193,9 @@ class BertConfig:
                 raise ConfigError(f"{key} is {values[key]!r}, only {expected} can be loaded for model_type {kind}")
         ours = {theirs: name for name, theirs in row.keys.items()}
         fields = {field.name for field in dataclasses.fields(cls)}
+        if source == "huggingface":  # a key of BERT's that the type has under another name says nothing, but sizes
+            unread = {key for key, own in row.keys.items() if own != key and (own in values or key not in _REQUIRED)}
+            values = {key: value for key, value in values.items() if key not in unread}
         chosen = {ours.get(key, key): value for key, value in values.items() if ours.get(key, key) in fields}
         chosen = {**row.fixed, **row.defaults, **chosen}
         source = source or ("huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published")
@@ -224,7 +235,8 @@ class BertConfig:
     def as_dict(self) -> dict[str, Any]:
         """Returns the fields; those of ADDED are omitted if they are BERT's, as earlier runs have recorded them."""
         values = dataclasses.asdict(self)
-        return {name: value for name, value in values.items() if name not in ADDED or value != ADDED[name]}
+        filled = ENCODERS[self.model_type].defaults  # what reading would put in their place
+        return {name: value for name, value in values.items() if name not in ADDED or value != ADDED[name] or name in filled}
 
 
 _FIRST_VERSION = tuple(BertConfig.__dataclass_fields__)[: tuple(BertConfig.__dataclass_fields__).index("model_type")]
@@ -244,9 +256,10 @@ def _check_value(name: str, value: object, kind: str) -> None:
         _check_type(value)
         return
     if name in _CHOICES:
-        if value not in _CHOICES[name]:
-            more = " (or gelu)" if _CHOICES[name] == ACTIVATIONS else ""
-            raise ConfigError(f"{name} is {value!r:.80}, expected one of {', '.join(_CHOICES[name])}{more}")
+        choices = tuple(_CHOICES[name])
+        if value not in choices:
+            more = " (or gelu)" if choices == ACTIVATIONS else ""
+            raise ConfigError(f"{name} is {value!r:.80}, expected one of {', '.join(choices)}{more}")
         return
     if kind == "bool":
         if not isinstance(value, bool):

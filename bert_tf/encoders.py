@@ -34,7 +34,6 @@ class Encoder:
     pooler_norm: str | None = None  # LayerNorm after it
     classifier: str = "classifier"  # output layer of the sentence classifier
     answers: str = "qa_outputs"  # output layer of question answering
-    masked_words: Mapping[str, str] | None = None  # weights of the masked-LM head by BERT's, if they can be read
     vocabulary: str = "tokenizer.json"  # file that defines the tokenizer, if the folder has it (`tokenization.library.file_in`)
     unused: tuple[str, ...] = ()  # weights that some files have, without `prefix`
     first_position: int = 0  # first row of the file's position table that is used; earlier rows are padding
@@ -68,9 +67,13 @@ _ROBERTA = Encoder(
 def _of_modernbert(values: Values) -> Values:
     """Since version 5 transformers writes `layer_types` and `rope_parameters` instead of three numbers."""
     values = dict(values)
+    if values.get("rope_scaling") is not None:
+        raise ConfigError(f"rope_scaling is {values['rope_scaling']!r:.80}, only null can be loaded")
+    if values.get("embedding_dropout", 0) != values.get("mlp_dropout", 0):
+        raise ConfigError(f"embedding_dropout is {values.get('embedding_dropout', 0)!r:.80}, only mlp_dropout can be loaded")
     types = values.get("layer_types")
     if types is not None:
-        values["global_attn_every_n_layers"] = _every(types)
+        values["global_attn_every_n_layers"] = _every(types, values.get("num_hidden_layers"))
     rotary = values.get("rope_parameters")
     for layers, key in (("full_attention", "global_rope_theta"), ("sliding_attention", "local_rope_theta")):
         of_layers = rotary.get(layers) if isinstance(rotary, dict) else None
@@ -83,13 +86,21 @@ def _of_modernbert(values: Values) -> Values:
     return values
 
 
-def _every(types: Any) -> int:
+def _every(types: Any, layers: Any) -> int:
     """Which layers attend to whole texts: each n-th, from the first on."""
     whole = [kind == "full_attention" for kind in types] if isinstance(types, list) else []
-    step = next((number for number, one in enumerate(whole) if one and number), len(whole))
-    if not whole or whole != [number % step == 0 for number in range(len(whole))]:
-        raise ConfigError(f"layer_types is {types!r:.80}, expected 'full_attention' of the first and of each n-th layer")
+    step = whole.index(True, 1) if True in whole[1:] else len(whole)
+    if len(whole) != layers or whole != [number % step == 0 for number in range(len(whole))]:
+        raise ConfigError(
+            f"layer_types is {types!r:.80}, expected 'full_attention' of the first and of each n-th of {layers} layers"
+        )
     return step
+
+
+def _for_modernbert(values: Values) -> Values:
+    """Rates cannot be null; tokens that the vocabulary does not name would be those of the published model."""
+    tokens = ("pad", "bos", "eos", "cls", "sep")
+    return {"classifier_dropout": 0.0, **{f"{token}_token_id": values.get(f"{token}_token_id") for token in tokens}}
 
 
 def _of_deberta(values: Values) -> Values:
@@ -160,8 +171,13 @@ ENCODERS: dict[str, Encoder] = {
         "Albert",
         "albert.",
         keys={"layer_groups": "num_hidden_groups"},
-        defaults={"hidden_act": "gelu_new", "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "layer_groups": 1}
-        | {"embedding_size": 128},
+        defaults={
+            "hidden_act": "gelu_new",
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "layer_groups": 1,
+            "embedding_size": 128,
+        },
         parts=(
             ("embeddings_project", "encoder.embedding_hidden_mapping_in"),
             (r"encoder\.layer\.(\d+)", r"encoder.albert_layer_groups.\1.albert_layers.0"),
@@ -216,6 +232,7 @@ ENCODERS: dict[str, Encoder] = {
             "share_att_key": True,
             "norm_rel_ebd": "layer_norm",
             "conv_kernel_size": 0,
+            "pooler_dropout": 0,
         },
         read=_of_deberta,
         written=lambda values: {"pooler_hidden_size": values["hidden_size"]},
@@ -236,8 +253,14 @@ ENCODERS: dict[str, Encoder] = {
             "pooling": "classifier_pooling",
             "pooler_act": "classifier_activation",
         },
-        fixed={"type_vocab_size": 0, "positions": position_kinds.ROTARY, "norm_first": True, "biases": False, "gated": True}
-        | {"output_transform": True},
+        fixed={
+            "type_vocab_size": 0,
+            "positions": position_kinds.ROTARY,
+            "norm_first": True,
+            "biases": False,
+            "gated": True,
+            "output_transform": True,
+        },
         defaults={
             "hidden_act": "gelu",
             "pooler_act": "gelu",
@@ -265,20 +288,14 @@ ENCODERS: dict[str, Encoder] = {
         pooler="head.dense",
         pooler_norm="head.norm",
         answers="classifier",
-        masked_words={
-            "cls/predictions/transform/dense/kernel": "head.dense.weight",
-            "cls/predictions/transform/LayerNorm/gamma": "head.norm.weight",
-            "cls/predictions/output_bias": "decoder.bias",
-        },
         expected={
             "attention_bias": False,
             "mlp_bias": False,
             "norm_bias": False,
             "classifier_bias": False,
-            "decoder_bias": True,
         },
         read=_of_modernbert,
-        written=lambda _: {"classifier_dropout": 0.0},  # it cannot be null
+        written=_for_modernbert,
     ),
 }
 

@@ -166,13 +166,7 @@ def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, Name
 def _heads(config: BertConfig, names: Collection[str], architecture: str) -> Iterator[NamePair]:
     """Names of the heads that a file has, a task's only with both of its variables."""
     row = ENCODERS[config.model_type]
-    words = (
-        PRETRAINING
-        if row.masked_words is None
-        else [NamePair(*pair, pair[0].endswith("kernel")) for pair in row.masked_words.items()]
-    )
-    if row.masked_words is None or set(row.masked_words.values()) <= set(names):
-        yield from (pair for pair in words if pair.huggingface in names)
+    yield from (pair for pair in PRETRAINING if pair.huggingface in names)
     of_sentences = {name: theirs.replace("classifier", row.classifier) for name, theirs in CLASSIFIER.items()}
     answers = {name: theirs.replace("qa_outputs", row.answers) for name, theirs in ANSWERS.items()}
     for head in (answers,) if "QuestionAnswering" in architecture else (of_sentences, CLASSIFIER, answers):

@@ -86,8 +86,7 @@ def of_encoder(architecture: Architecture, config: BertConfig) -> Architecture:
     if config.model_type == "bert":
         return architecture
     is_choice, is_sequence = (architecture.name.endswith(end) for end in ("MultipleChoice", "SequenceClassification"))
-    is_pretraining = "PreTraining" in architecture.name or architecture == MASKED_WORDS
-    if is_pretraining and row.masked_words is None:
+    if "PreTraining" in architecture.name or architecture == MASKED_WORDS:
         raise FlagError(f"a pre-training head of {config.model_type} cannot be exported")
     weights = {name: theirs.replace("qa_outputs", row.answers) for name, theirs in architecture.weights.items()}
     if is_sequence:
@@ -126,8 +125,7 @@ def write(
     """
     known = architecture or of_encoder(guessed(weights), config)
     pairs = {pair.published: pair for pair in (*other_names.HEADS, *known.encoder_names(config))}
-    of_words = ENCODERS[config.model_type].masked_words or {}
-    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **of_words, **known.weights}
+    named = {**{name: pair.huggingface for name, pair in pairs.items()}, **known.weights}
     names = {name: named[name] for name in sorted(weights) if name in named}
     transposed = {name for name in names if name.endswith("/kernel")}
     parts: dict[str, dict[int, npt.NDArray[Any]]] = {}  # several kernels may be one tensor

@@ -143,15 +143,18 @@ _PRETRAINING = re.compile(r"^cls/(?:predictions|seq_relationship)(?:/|$)")
 
 EMBEDDINGS, POOLER, HEAD, OPTIMIZER, OTHER = "embeddings", "pooler", "head", "optimizer", "other"
 # The first match in a name decides; names are published ones, Hugging Face's or Keras's.
+_RELATIVE = "rel_embeddings|relative_attention_bias|embedding_hidden_mapping_in"  # of DeBERTa, MPNet, ALBERT
 _GROUPS = (
     (
         OPTIMIZER,
         re.compile(r"/(?:adam_[mv]|lamb_[mv]|ema)$|^loss_scale/|^beta[12]_power|(?:^|/)(?:optimizer|\.OPTIMIZER_SLOT)/"),
     ),
-    ("layer {}", re.compile(r"(?:^|[./])layer[._](\d+)(?:[./]|$)")),
+    ("layer {}", re.compile(r"(?:^|[./])(?:layers?|albert_layer_groups)[._](\d+)(?:[./]|$)")),
     (
         EMBEDDINGS,
-        re.compile(r"(?:^|[./])(?:embeddings(?:_project)?|word_embeddings|type_embeddings|position_embedding)(?:[./]|$)"),
+        re.compile(
+            rf"(?:^|[./])(?:embeddings(?:_project)?|word_embeddings|type_embeddings|position_embedding|{_RELATIVE})(?:[./]|$)"
+        ),
     ),
     (POOLER, re.compile(r"(?:^|[./])pooler(?:_transform)?[./]")),
     (HEAD, re.compile(rf"^(?:{VARIABLE_SCOPES}|classifier|qa_outputs)(?:[./]|$)")),

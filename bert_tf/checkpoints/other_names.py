@@ -18,7 +18,7 @@ PRETRAINING = (
     NamePair("cls/seq_relationship/output_bias", "cls.seq_relationship.bias", False),
 )
 HEADS = (*(NamePair(*names, False) for names in {**CLASSIFIER, **ANSWERS}.items()), *PRETRAINING)
-_LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
+_LAYER = re.compile(r"(?:^|[./])layers?[._](\d+)[./]")
 # Before all names of a model that was saved in a wrapper: of several GPUs, compiled, of a trainer, of sentence-transformers.
 WRAPPERS = r"(?:module\.|_orig_mod\.|model\.|0\.auto_model\.)"
 _WRAPPED = re.compile(rf"^{WRAPPERS}+")

@@ -20,7 +20,7 @@ tf1 = tf.compat.v1
 _LAYER = re.compile(r"/layer_(\d+)/")
 _BERT, _ELECTRA = "bert/", "electra/"  # scopes of the encoder, the second in Google's checkpoints of ELECTRA
 _WORDS = f"{_BERT}embeddings/word_embeddings"
-# Names in Google's checkpoints of ALBERT (google-research/albert, modeling.py): patterns, and what replaces them, in this order.
+# Names in Google's checkpoints of ALBERT (google-research/albert, modeling.py): patterns, and their replacements, in this order.
 _GROUP = r"/transformer/group_\1/inner_group_0"
 _ALBERT = (
     (r"embeddings_project", "encoder/embedding_hidden_mapping_in"),
@@ -101,8 +101,9 @@ def plan_restore(
     found = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
     scope = _ELECTRA if _WORDS not in found and _WORDS.replace(_BERT, _ELECTRA) in found else _BERT
+    of_student = () if config.layer_groups else layers  # layers that share weights have the same in a smaller model
     names_by_group = _ALBERT if any(_OF_ALBERT in name for name in found) else ()
-    sources = {name: stored for name in encoder if (stored := _stored(name, scope, layers, names_by_group)) != name}
+    sources = {name: stored for name in encoder if (stored := _stored(name, scope, of_student, names_by_group)) != name}
     if sources or layers:
         names = (*encoder, *head_variables)
         found = {name: found[stored] for name in names if (stored := sources.get(name, name)) in found}

@@ -21,7 +21,7 @@ from bert_tf.modeling.embeddings import JointLookup, Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import DropElements, Dropout, Execution, no_dropout
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import Head, LossOptions, part_of_mean
+from bert_tf.modeling.heads.base import Head, LossOptions, part_of_mean, trains_pooler
 from bert_tf.modeling.packing import Places, Reads, Tokens
 from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER, Part
@@ -75,7 +75,7 @@ def make_model_fn(model: Model) -> ModelFn:
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
-        unread: frozenset[Part] = frozenset() if head.trains_pooler(model.config) else frozenset({POOLER})
+        unread: frozenset[Part] = frozenset() if trains_pooler(head, model.config) else frozenset({POOLER})
         optimization = dataclasses.replace(model.optimization, frozen=model.optimization.frozen | unread)
         update = Update(optimization, defers=not head.reads_word_table)
 

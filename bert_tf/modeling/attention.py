@@ -75,12 +75,14 @@ def _projected(
     sequences: Sequences, config: BertConfig, execution: Execution
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, list[tf.Tensor]]:
     """Queries (scaled) [M, D], keys and values [N, D], and the vectors of distances as queries and as keys [S, D]."""
-    queries, rows, positions, width = sequences.queries, sequences.rows, sequences.positions, config.hidden_size
+    positions, width = sequences.positions, config.hidden_size
+    queries, rows = sequences.queries, sequences.rows
+    keys = rows
     distances = positions.distances(execution)
     if distances is not None:  # they have the same weights
         queries, keys = tf.concat([queries, distances], axis=0), tf.concat([rows, distances], axis=0)
     query = layers.dense(queries, width, config, scope="query") * (config.head_size * positions.terms) ** -0.5
-    key = layers.dense(rows if distances is None else keys, width, config, scope="key")
+    key = layers.dense(keys, width, config, scope="key")
     value = layers.dense(rows, width, config, scope="value")
     projected = []
     if distances is not None:
@@ -134,10 +136,12 @@ def _within_windows(
     """Attention of all tokens to those at most half a window away: rows [N, D] to [N, D].
 
     In C blocks of half a window, W, each of which sees itself and its neighbours: costs are in proportion to the length.
+    Shorter texts are one block.
     """
-    layout, heads, half = sequences.layout, config.num_attention_heads, sequences.window // 2
+    layout, heads = sequences.layout, config.num_attention_heads
     query, key, value = (layout.split_heads(rows, heads) for rows in (query, key, value))  # [B, H, T, K]
     batch, _, tokens, _ = tf.unstack(tf.shape(query))
+    half = tf.minimum(sequences.window // 2, tokens)
     size, blocks = query.shape[-1], -(-tokens // half)
     behind = blocks * half - tokens
 
@@ -149,7 +153,7 @@ def _within_windows(
 
     split = tf.reshape(tf.pad(query, [[0, 0], [0, 0], [0, behind], [0, 0]]), [batch, heads, blocks, half, size])
     distances = tf.range(3 * half)[None] - half - tf.range(half)[:, None]  # [W, 3 W], of a key from a query
-    outside = tf.where(tf.abs(distances) <= half, 0.0, _MASKED)
+    outside = tf.where(tf.abs(distances) <= sequences.window // 2, 0.0, _MASKED)
     real = near(sequences.bias[:, :, 0, :, None] - _MASKED)[..., 0]  # [B, 1, C, 3 W], 0 outside the sequence
     hidden = (real + _MASKED)[:, :, :, None] + outside  # [B, 1, C, W, 3 W]
     shape = tf.stack([batch, heads, blocks, half, 3 * half])

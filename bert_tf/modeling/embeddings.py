@@ -36,27 +36,23 @@ def embeddings(
     *,
     lookup: Lookup = tf.gather,
 ) -> tf.Tensor:
-    """Adds word, segment and position vectors: three [N] ids to [N, D]; variable scope `embeddings`.
+    """Adds word, segment and position vectors: three [N] ids to [N, E]; variable scope `embeddings`, of the caller.
 
-    `lookup` reads rows of the word table: [V, E] and [N] to [N, E]. Narrower embeddings are projected in the variable scope
-    `embeddings_project` (ELECTRA, Clark et al., 2020).
+    `lookup` reads rows of the word table: [V, E] and [N] to [N, E]. Narrower embeddings are projected afterwards, in the
+    variable scope `embeddings_project` (ELECTRA, Clark et al., 2020).
     """
-    with tf1.variable_scope("embeddings"):
-        words = _table("word_embeddings", config.vocab_size, config)
-        rows = lookup(words, token_ids)  # [N, E]
-        if config.type_vocab_size:
-            segments = _table("token_type_embeddings", config.type_vocab_size, config)
-            # A product with one-hot rows gives two rows a dense gradient without a scatter. A single row is every token's.
-            several = config.type_vocab_size > 1
-            rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments) if several else segments
-        if config.position_kind.has_table:
-            places = _table("position_embeddings", config.max_position_embeddings, config)
-            rows += tf.gather(places, positions)
-        rows = layers.layer_norm(rows, config, execution)
-        rows = execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)
-    if config.projects_embeddings:
-        rows = layers.dense(rows, config.hidden_size, config, scope="embeddings_project")  # [N, D]
-    return rows
+    words = _table("word_embeddings", config.vocab_size, config)
+    rows = lookup(words, token_ids)  # [N, E]
+    if config.type_vocab_size:
+        segments = _table("token_type_embeddings", config.type_vocab_size, config)
+        # A product with one-hot rows gives two rows a dense gradient without a scatter. A single row is every token's.
+        several = config.type_vocab_size > 1
+        rows += tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments) if several else segments
+    if config.position_kind.has_table:
+        places = _table("position_embeddings", config.max_position_embeddings, config)
+        rows += tf.gather(places, positions)
+    rows = layers.layer_norm(rows, config, execution)
+    return execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)
 
 
 def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:

@@ -5,10 +5,11 @@ Shapes: B batch, T tokens, S slots, N rows of tokens, D hidden size; M rows that
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -87,9 +88,11 @@ def bert(
     layout = make_layout(input_mask)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
-        rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
         with tf1.variable_scope("embeddings"):
+            rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, E]
             positions = of_model(config, layout, execution)
+        if config.projects_embeddings:
+            rows = layers.dense(rows, config.hidden_size, config, scope="embeddings_project")  # [N, D]
         computed = _computed(reads, positions, config, execution)
         queries = last_queries(computed, layout, input_mask, make_layout)
         bias = mask_bias(input_mask, layout, positions, execution)
@@ -150,9 +153,7 @@ def _layers(
         queries = last if number == top else all_tokens(layout)
         place = Place(number, bias, layout, queries, positions)
         layer = functools.partial(BLOCKS[config.norm_first], place, config)
-        own = config.weights_of_layer(number)
-        shares = number > 0 and own == config.weights_of_layer(number - 1)
-        with tf1.variable_scope(f"layer_{own}", reuse=shares or None):
+        with _scope(number, config):
             # The last layer's tensors still exist when the backward pass begins.
             again = execution.recompute and number < top
             rows = recomputed(layer, rows, execution, positions.shared()) if again else layer(rows, execution)
@@ -161,6 +162,20 @@ def _layers(
         rows = layers.layer_norm(rows, config, execution)
         states[-1] = last.layout.unpack(rows)
     return rows, states
+
+
+@contextlib.contextmanager
+def _scope(number: int, config: BertConfig) -> Iterator[None]:
+    """The scope of a layer: its number in names of operations; that of its weights in names of variables."""
+    if not config.layer_groups:
+        with tf1.variable_scope(f"layer_{number}"):
+            yield
+        return
+    own = config.weights_of_layer(number)
+    shares = number > 0 and own == config.weights_of_layer(number - 1)
+    of_weights = tf1.variable_scope(f"layer_{own}", reuse=shares or None, auxiliary_name_scope=False)
+    with tf1.name_scope(f"layer_{number}"), of_weights:
+        yield
 
 
 def _encoded(

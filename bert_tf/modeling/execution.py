@@ -168,7 +168,7 @@ def _from(level: int, draws: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """Ways of computing the same numbers, unless `dtype` is not float32."""
+    """Ways of computing the same numbers, unless `dtype` is not float32; dropout within windows draws others with `native`."""
 
     dropout: DropElements = no_dropout  # active in training only
     pack_tokens: bool = True  # computes real tokens only; pads only around attention

@@ -93,10 +93,10 @@ def read_weight(name: str, shape: Sequence[int], initializer: Callable[..., tf.T
 
 def gated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
     """The activation of half of a dense layer, times the other half (Shazeer, 2020): [N, D] to [N, E]."""
-    multiplied = native.product if execution.native else tf.matmul
     with tf1.variable_scope(scope):
         kernel = read_weight("kernel", [x.shape[-1], 2 * width], initializer(config))
-        wide, gate = tf.split(multiplied(x, tf.cast(kernel, x.dtype)), 2, axis=-1)
+        both = native.product(x, kernel) if execution.native else tf.matmul(x, tf.cast(kernel, x.dtype))
+    wide, gate = tf.split(both, 2, axis=-1)
     if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
         return native.gelu(wide, tf.zeros([width]), exact=_NATIVE_ACTIVATIONS[config.hidden_act]) * gate
     return activation(wide, config, execution) * gate

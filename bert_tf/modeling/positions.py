@@ -213,7 +213,7 @@ def log_buckets(distances: Distances, buckets: int, farthest: int) -> Distances:
 
 
 def t5_buckets(distances: Distances, buckets: int) -> Distances:
-    """Bucket of each distance: half of them for keys behind; of each half, half for single distances, half logarithmic.
+    """Bucket of each distance: half of them for keys after the query; of each half, half single distances, half logarithmic.
 
     In float32, as in the published code (microsoft/MPNet, `relative_position_bucket`).
     """

@@ -38,11 +38,10 @@ def check(job: Job) -> RestorePlan:
         find_loss_options(job.settings.train, job.task)
         problems += _of_training(job)
     placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
-    parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
-    if job.settings.train.reinit_layers > job.config.num_hidden_layers:
-        raise FlagError(
-            f"--reinit_layers={job.settings.train.reinit_layers}: the model has {job.config.num_hidden_layers} layers"
-        )
+    layers = job.config.weighted_layers
+    parts.check_layers(job.settings.train.frozen, layers, shared=layers < job.config.num_hidden_layers)
+    if job.settings.train.reinit_layers > layers:
+        raise FlagError(f"--reinit_layers={job.settings.train.reinit_layers}: the model has weights of {layers} layers")
     plan = _restored(job, problems)
     preflight.refuse(problems)
     preflight.refuse(list(_of_files(job)))
@@ -91,7 +90,7 @@ def _restored(job: Job, problems: list[str]) -> RestorePlan:
 
 def _new(job: Job) -> list[str]:
     """Variables of --reinit_layers: of the top layers, and of the pooler (Zhang et al., 2021)."""
-    count, layers = job.settings.train.reinit_layers, job.config.num_hidden_layers
+    count, layers = job.settings.train.reinit_layers, job.config.weighted_layers
     top = {parts.POOLER, *range(layers - count, layers)} if count else set()
     return [name for name in encoder_shapes(job.config) if parts.part_of(name) in top]
 

@@ -16,7 +16,7 @@ from bert_tf.estimator import run
 from bert_tf.features.columns import Features
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import Head
+from bert_tf.modeling.heads.base import Head, trains_pooler
 from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions, Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
@@ -144,7 +144,7 @@ def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> Comput
         options,
         head=tuple(head.variables(config).values()),
         head_memory=head.memory,
-        frozen=options.frozen if head.trains_pooler(config) else options.frozen | {POOLER},
+        frozen=options.frozen if trains_pooler(head, config) else options.frozen | {POOLER},
         last_layer_cls_only=options.last_layer_cls_only and not head.reads_tokens,
         places=options.places if head.reads_places else 0,
         tied_words=head.reads_word_table,

@@ -158,7 +158,7 @@ def _optimization(job: Job, end: int, begin: int) -> Optimization:
         begin=begin,
         schedule=train.learning_rate_schedule,
         polynomial_power=train.polynomial_power,
-        layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),
+        layer_decay=parts.LayerDecay(train.layer_decay, job.config.weighted_layers),
         frozen=train.frozen,
         micro_batches=train.gradient_accumulation_steps,
         defer_embeddings=computing.defer_embeddings,

@@ -15,8 +15,8 @@ from bert_tf.checkpoints import hub, hub_names, huggingface, prefixes
 from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.extensions.checkpoint import models
 from bert_tf.io import files
-from bert_tf.operations.checkpoint import models
 from bert_tf.training import sources
 from tests import hub_server, torch_files
 from tests.checkpoints.test_huggingface import assert_original

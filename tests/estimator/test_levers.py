@@ -74,7 +74,7 @@ def losses(case: Case, *, off=(), bias_correction=False, same_masks=False) -> li
             masks = MasksByToken(batch["input_mask"], case, execution, tf1.train.get_or_create_global_step())
             patch.setattr(model_fn, "_dropout", lambda *_: masks)
         else:
-            patch.setattr(heads, "_DROPOUT_RATE", 0.0)
+            patch.setattr(heads, "DROPOUT_RATE", 0.0)
         model = Model(case.config, HeadSpec(2), execution=execution, seed=1, optimization=optimization)
         spec = make_model_fn(model)(batch, model_fn.TRAIN)
         assert not same_masks or masks.calls == 3 * case.config.num_hidden_layers + 2

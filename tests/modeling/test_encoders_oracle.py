@@ -144,7 +144,10 @@ def test_what_is_written_is_what_was_read(model, tmp_path):
         assert not written[name][:padding].any()
     texts = ((tmp_path / "config.json").read_text(), str(ORACLE[f"{kind}/{head}/config"]))
     values, expected = map(json.loads, texts)
-    shared = values.keys() & expected.keys() - {"id2label", "label2id", "problem_type"}
+    ids = {
+        name for name in values if name.endswith("_token_id") and values[name] is None
+    }  # of a vocabulary, which is not there
+    shared = values.keys() & expected.keys() - {"id2label", "label2id", "problem_type", *ids}
     if expected.get("hidden_act") == "gelu_new":
         expected["hidden_act"] = "gelu_pytorch_tanh"  # the same function
     assert {name: values[name] for name in shared} == {name: expected[name] for name in shared}

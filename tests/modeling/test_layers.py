@@ -77,7 +77,8 @@ def embed(ids, dropout=no_dropout):
 
     def build():
         zeros = tf.zeros_like(ids)
-        return embeddings(tf.constant(ids), zeros, zeros, config, Execution(dropout=dropout))
+        with tf.compat.v1.variable_scope("embeddings"):
+            return embeddings(tf.constant(ids), zeros, zeros, config, Execution(dropout=dropout))
 
     return evaluate(build, tables)
 

@@ -126,9 +126,34 @@ def test_layers_of_a_group_share_their_weights():
         np.testing.assert_allclose(gradient(config, [group]), gradient(apart, layers), atol=1e-5)
 
 
-def test_groups_must_divide_the_layers():
-    with pytest.raises(ConfigError, match="4 layers cannot be divided into 3 groups"):
-        dataclasses.replace(CONFIGS["albert"], layer_groups=3)
+def test_there_are_not_more_groups_than_layers():
+    with pytest.raises(ConfigError, match="4 layers cannot be divided into 5 groups"):
+        dataclasses.replace(CONFIGS["albert"], layer_groups=5)
+
+
+def test_operations_have_the_number_of_their_layer():
+    with tf.Graph().as_default() as graph:
+        ids = tf.ones([1, 3], tf.int32)
+        bert(ids, ids, ids, CONFIGS["albert"], Execution())
+    scopes = {operation.name.split("/")[2] for operation in graph.get_operations() if "/attention/" in operation.name}
+    assert {f"layer_{number}" for number in range(4)} == {scope for scope in scopes if scope.startswith("layer")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("modernbert", {"whole_attention_every": 1}),
+        ("modernbert", {"rotary_base": 10_000.0, "window_rotary_base": 5.0}),
+        ("modernbert", {"attention_window": 0, "pooler_act": "tanh", "pooling": "mean"}),
+        ("deberta-v2", {"pooler_act": "tanh", "max_relative_positions": 20}),
+        ("albert", {"layer_groups": 4, "embedding_size": 0}),
+        ("mpnet", {"position_buckets": 32}),
+    ],
+)
+def test_a_configuration_is_read_back_as_it_was(kind, change, tmp_path):
+    config = dataclasses.replace(CONFIGS[kind], **change)
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    assert BertConfig.from_json_file(tmp_path / "bert_config.json") == config
 
 
 @pytest.mark.parametrize("lengths", [(9, 5), (3, 2), (1,), (24, 23)])
@@ -261,6 +286,10 @@ def test_names_are_registered_once():
         ({"norm_bias": True}, "norm_bias is True, only False"),
         ({"local_attention": 5}, "attention_window is 5"),
         ({"classifier_pooling": "max"}, "pooling is 'max'"),
+        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling"),
+        ({"embedding_dropout": 0.1}, "embedding_dropout is 0.1"),
+        ({"layer_types": ["full_attention"]}, "each n-th of 4 layers"),
+        ({"positions": []}, r"positions is \[\], expected one of"),
     ],
 )
 def test_other_forms_of_modernbert_are_refused(change, message):

@@ -160,7 +160,7 @@ def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypat
     assert ("save_checkpoints_steps" in found.given) == is_saved_by_steps
     assert not (tmp_path / "out" / "eval_results.txt").exists()
     assert "stopped by SIGTERM at step 3; the same command continues there" in caplog.messages
-    monkeypatch.setattr("bert_tf.training.record.home.clone", lambda: None)  # a wheel brings another command
+    monkeypatch.setattr("bert_tf.training.record.home.clone", lambda *_: None)  # a wheel brings another command
     assert run(*arguments, f"--output_dir={tmp_path / 'wheel'}") == 130
     assert reading.record(tmp_path / "wheel")["command"].startswith("bert-tf fine-tune --task_name=")
 

@@ -104,6 +104,10 @@ class Distillation(Part):
             return
         if teacher.config.num_hidden_layers < 2:
             yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
+        for model, config in ((teacher.prefix, teacher.config), ("the student", job.config)):
+            if self.settings.relation_weight and (config.norm_first or config.layer_groups):
+                said = f"the last layer of {config.model_type} ({model}) is computed otherwise than BERT's"
+                yield f"--relation_weight: {said}; leave it out"
         if teacher.vocabulary.fingerprint != job.vocabulary.fingerprint:
             yield f"{job.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
         if job.machine.plan.cluster:

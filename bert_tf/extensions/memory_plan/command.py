@@ -180,7 +180,7 @@ def _step(settings: PlanSettings) -> Step:
         raise FlagError(f"--max_seq_length={tokens}: must be 1 to {config.max_position_embeddings}, the positions of the model")
     head, places = _head(settings)
     frozen = TrainSettings(freeze=settings.freeze).frozen
-    parts.check_layers(frozen, config.num_hidden_layers)
+    parts.check_layers(frozen, config.weighted_layers, shared=config.weighted_layers < config.num_hidden_layers)
     options = ComputeOptions(
         micro_batches=settings.gradient_accumulation_steps,
         frozen=frozen,

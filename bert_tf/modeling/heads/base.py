@@ -72,10 +72,6 @@ class Head:
         """Whether `Encoded.transform` is applied to tokens."""
         return False
 
-    def trains_pooler(self, config: BertConfig) -> bool:
-        """Whether the pooler has a gradient."""
-        return self.reads_pooled or (self.transforms_tokens and config.output_transform)
-
     @property
     def reads_places(self) -> str | None:
         """Name of the [B, S] feature with the places read besides the first tokens; None if there are none."""
@@ -157,6 +153,11 @@ def _inner(name: str) -> property:
 _READS = ("inputs", "targets", "reads_pooled", "reads_tokens", "transforms_tokens", "reads_places", "reads_word_table")
 for _name in ("outputs", *_READS, "fewest_examples", "memory", "loss_options"):
     setattr(Around, _name, _inner(_name))
+
+
+def trains_pooler(head: Head, config: BertConfig) -> bool:
+    """Whether the pooler has a gradient; heads of other packages may lack the newer member."""
+    return head.reads_pooled or (config.output_transform and getattr(head, "transforms_tokens", False))
 
 
 def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:

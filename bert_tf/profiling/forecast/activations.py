@@ -127,7 +127,7 @@ def elements(shape: Shape, config: BertConfig, *, selected: int | None, window: 
         PADDED: tokens * d,
         QUERIES: query_rows * d,
         WIDE: selected_rows * config.intermediate_size,
-        SCORES: query_rows * heads * (min(shape.tokens, 3 * window // 2) if window else shape.tokens),
+        SCORES: query_rows * heads * (3 * min(shape.tokens, window // 2) if window else shape.tokens),
         ROW: selected_rows,
     }
 
