@@ -20,7 +20,7 @@ tf1 = tf.compat.v1
 _LAYER = re.compile(r"/layer_(\d+)/")
 _BERT, _ELECTRA = "bert/", "electra/"  # scopes of the encoder, the second in Google's checkpoints of ELECTRA
 _WORDS = f"{_BERT}embeddings/word_embeddings"
-# Names in Google's checkpoints of ALBERT (google-research/albert, modeling.py): patterns, and their replacements, in this order.
+# Names in Google's checkpoints of ALBERT (google-research/albert, modeling.py): patterns and their replacements, in order.
 _GROUP = r"/transformer/group_\1/inner_group_0"
 _ALBERT = (
     (r"embeddings_project", "encoder/embedding_hidden_mapping_in"),
