@@ -129,7 +129,7 @@ def _refuse_incomplete(name: str) -> None:
     """Raises BertError for a command of which there is nothing but actions that extensions add."""
     for action in _OF_EXTENSIONS:
         if action.partition(" ")[0] == name:
-            raise BertError(f"{action}: the command {name} is missing, to which an extension adds this (docs/extensions.md)")
+            raise BertError(f"the command {name} is missing, to which an extension adds {action} (docs/extensions.md)")
 
 
 def _benchmark(argv: list[str]) -> int:

@@ -48,8 +48,8 @@ KINDS = {
 }
 
 
-def _loaded(name: str) -> Any:
-    """Raises BertError for whatever the module of another package does when it is imported."""
+def loaded(name: str) -> Any:
+    """Imports module:name; raises BertError for whatever the module of another package does when it is imported."""
     if name.startswith("bert_tf."):
         return extension.load(name)
     try:
@@ -79,7 +79,7 @@ class Registry(MutableMapping[str, T]):
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
-            self._made[kind] = _loaded(self._names[kind])
+            self._made[kind] = loaded(self._names[kind])
         return self._made[kind]
 
     def __setitem__(self, kind: str, made: T) -> None:

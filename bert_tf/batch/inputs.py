@@ -151,7 +151,7 @@ def inputs(
     family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
     own = own_task(record, columns, test_file="-") if registry.reads_own(record["kind"]) else None
-    id_column = columns.id_column or record.get("id_column") or family.id_column
+    id_column = columns.id_column or record.get("id_column") or family.usual_id_column
     return Inputs(family, published, own, columns, skip_bad_rows, keep_columns, id_column)
 
 

@@ -19,7 +19,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of, values_of
 from bert_tf.tasks.names import FORMATS
 from bert_tf.training.settings import MachineSettings
 
@@ -181,7 +181,7 @@ def _determining(
         "task_name": reads.published.name if reads.published else None,
         **reads.family.record(),
         **rules_of(reads.family),
-        "columns": dataclasses.asdict(settings.columns),
+        "columns": values_of(settings.columns),
         "skip_bad_rows": settings.skip_bad_rows,
         **({"keep_columns": True} if settings.keep_columns else {}),  # earlier outputs stay valid
         "predict_batch_size": settings.predict_batch_size,

@@ -6,11 +6,13 @@ Rows are read by the family, which may accept more shapes than the form; a kind 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bert_tf import extension
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY
+from bert_tf.kinds import loaded
 from bert_tf.tasks.prediction_fields import PREDICTIONS
 from bert_tf.tasks.predictions import json_schema, object_schema
 
@@ -83,11 +85,18 @@ _FORMS: Mapping[str, Form] = {
     REGRESSION: _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number"),
     SIMILARITY: _of_pairs("Scores the similarity of two texts and embeds texts."),
     CONTRASTIVE: _of_pairs("Scores the similarity of two texts and embeds texts."),
-    **{kind: extension.load(new.form) for kind, new in extension.kinds().items() if new.form},
 }
-FORMS: Mapping[str, Form] = {
-    kind: dataclasses.replace(form, prediction=json_schema(PREDICTIONS[kind])) for kind, form in _FORMS.items()
-}
+
+
+@functools.cache
+def by_kind() -> Mapping[str, Form]:
+    """All forms; those of extensions, which import this module, are asked when they are needed."""
+    added = {kind: loaded(new.form) for kind, new in extension.kinds().items() if new.form}
+    return {
+        kind: dataclasses.replace(form, prediction=json_schema(PREDICTIONS.get(kind, {})))
+        for kind, form in {**_FORMS, **added}.items()
+    }
+
 
 # For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.
 _BY_TEXTS: Mapping[int, tuple[str, tuple[Schema, ...], Mapping[str, Any], tuple[Field, ...]]] = {
@@ -101,7 +110,7 @@ def of(kind: str, texts: int | None = None, columns: Sequence[str] = ()) -> Form
 
     `texts` (1 or 2) is the number of sentences per row, None if both are accepted; `columns` are those of the training.
     """
-    form = FORMS.get(kind)
+    form = by_kind().get(kind)
     if form is None:
         return None
     if texts is not None:

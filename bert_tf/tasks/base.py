@@ -118,7 +118,7 @@ class Family(Protocol):
         return False
 
     @property
-    def id_column(self) -> str | None:
+    def usual_id_column(self) -> str | None:
         """The column of ids of tables, unless another is given; None for numbers of rows."""
         return None
 

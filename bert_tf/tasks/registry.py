@@ -195,6 +195,8 @@ def _folded(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-for _name, _task in _NEW.items():
-    if _folded(_name) in map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)):
+_taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)))
+for _name, _task in _NEW.items():  # ours come first
+    if _folded(_name) in _taken:
         raise BertError(f"{_task.make}: there is a task {_name} already; correct or uninstall its package")
+    _taken.add(_folded(_name))

@@ -8,7 +8,7 @@ from bert_tf.batch import inputs, trained
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.settings import read
+from bert_tf.settings import read, values_of
 from tests.batch.runs import LENGTH, write_run
 
 PAIRS = [("rain .", "storm ."), ("bread .", "soup .")]
@@ -113,3 +113,9 @@ def test_columns_are_those_of_the_training_unless_given(tmp_path, name, columns,
 def test_columns_of_another_kind_of_task_are_refused(record, columns, message):
     with pytest.raises(FlagError, match=message):
         own_task(record, columns, test_file="-")
+
+
+def test_columns_are_recorded_as_by_earlier_outputs():
+    """A half-done output with another record begins anew."""
+    names = ("text_b", "id_column", "file_format", "has_header", "word_column", "raw_text")
+    assert values_of(Columns(text_a="text")) == {"text_a": "text", **dict.fromkeys(names)}

@@ -104,6 +104,7 @@ EXTENSION = Extension({})
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
         ("confident", DOUBLE.replace("settings=", "of_tasks="), "extension confident: there is a setting seed already"),
         ("confident", FIELDS.format('tasks={"mrpc": NewTask("x:y")}'), "x:y: there is a task mrpc already"),
+        ("confident", FIELDS.format('tasks={"swag": NewTask("x:y")}'), "x:y: there is a task swag already"),
         (
             "confident",
             FIELDS.format('pipelines={"predict": "x:y"}'),
@@ -140,7 +141,7 @@ def test_an_action_of_a_command_without_actions_is_one_line(tmp_path):
 def test_an_action_of_no_command_is_one_line_where_it_is_asked_for(tmp_path):
     installed = install(tmp_path, "confident", COMMANDS.format("nothing x"))
     done = copies.run(installed, "nothing", "x")
-    message = "error: nothing x: the command nothing is missing, to which an extension adds this (docs/extensions.md)\n"
+    message = "error: the command nothing is missing, to which an extension adds nothing x (docs/extensions.md)\n"
     assert (done.returncode, done.stderr) == (2, message)
     assert copies.run(installed, "evaluate", "--help").returncode == 0
 

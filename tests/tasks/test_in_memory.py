@@ -359,3 +359,8 @@ def test_rows_that_hardly_mean_what_they_say_are_refused(rows, settings, problem
 
 def test_truth_values_have_the_names_of_files():
     assert SentenceTask(train=[("a", True), ("b", np.False_)]).family.labels == ("False", "True")
+
+
+def test_a_family_has_no_setting_of_files():
+    """The record of a run would keep it, and tables of others would have to have that column."""
+    assert not hasattr(SpanTask(train=[QUESTION]).family, "id_column")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
-from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides
+from bert_tf.batch.job import TEXT_FILES, Columns, ExtensionColumns, ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import BEST_WORDS
@@ -20,7 +20,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting
+from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names, values_of
 from bert_tf.tasks import names
 from bert_tf.training.settings import MachineSettings
 
@@ -53,7 +53,7 @@ class FillMaskSettings:
     output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe")
     top: int = setting(5, f"words per [MASK], most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
-    columns: Columns = group(Columns, without=("text_b", "word_column", "raw_text"), file_format=TEXT_FILES)
+    columns: Columns = group(Columns, without=("text_b", *setting_names(ExtensionColumns)), file_format=TEXT_FILES)
     filler: FillerSettings = group(FillerSettings)
 
     def __post_init__(self) -> None:
@@ -166,7 +166,7 @@ def _determining(settings: FillMaskSettings, filler: FileFiller) -> dict[str, An
 
     return {
         **filler.trained.settings,
-        "columns": dataclasses.asdict(settings.columns),
+        "columns": values_of(settings.columns),
         "skip_bad_rows": settings.skip_bad_rows,
         "top": settings.top,
         "batch_size": settings.filler.batch_size,

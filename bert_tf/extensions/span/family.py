@@ -56,7 +56,7 @@ class SpanFamily(Family):
     targets: ClassVar[tuple[Field, ...]] = spans.FIELDS
     rules: ClassVar[tuple[str, ...]] = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
     trains_on_windows = True
-    id_column = "id"
+    usual_id_column = "id"
     file_patterns: ClassVar[tuple[str, ...]] = tuple(
         f"{name}*.{suffix}" for name, suffix in (("predictions", "jsonl"), *((name, "json") for name in PUBLISHED_FILES))
     )

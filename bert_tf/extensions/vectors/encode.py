@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
-from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides
+from bert_tf.batch.job import TEXT_FILES, Columns, ExtensionColumns, ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.extensions.vectors.formats import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, form_of
@@ -22,7 +22,7 @@ from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting
+from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting, setting_names, values_of
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -68,7 +68,7 @@ class EncodeSettings:
     dtype: str = setting(FLOAT32, f"number type of .npy, .npz and .parquet: {', '.join(DTYPES)}", choices=DTYPES)
     batch_size: int | None = same(EncoderSettings, "batch_size")
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
-    columns: Columns = group(Columns, without=("word_column", "raw_text"), file_format=TEXT_FILES)
+    columns: Columns = group(Columns, without=setting_names(ExtensionColumns), file_format=TEXT_FILES)
     model: ModelOverrides = group(ModelOverrides, max_seq_length=_LENGTH)
     machine: MachineSettings = group(MachineSettings)
 
@@ -227,7 +227,7 @@ def _determining(settings: EncodeSettings, encoder: TextEncoder) -> dict[str, An
     """Everything but the input that affects the bytes of the output."""
     return {
         **_encoding(settings, encoder.trained),
-        "columns": dataclasses.asdict(settings.columns),
+        "columns": values_of(settings.columns),
         "skip_bad_rows": settings.skip_bad_rows,
         "batch_size": settings.batch_size,
         "precision": encoder.inference.precision,

@@ -22,7 +22,7 @@ from bert_tf.extensions.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.extensions.vectors.options import layer_numbers
 from bert_tf.head_spec import POOLINGS
 from bert_tf.io import documents, files
-from bert_tf.settings import fields_of, read, setting_names
+from bert_tf.settings import read, setting_names
 
 Array = npt.NDArray[Any]
 Row = Mapping[str, Any]
@@ -143,7 +143,8 @@ class _Npy:
             if files.digest(source) != wanted:
                 raise DataError(f"is not the file that became {self._path}, or was changed; name that one", source)
         said = self.encoding
-        self._texts = TextInputs(fields_of(Columns, said.get("columns", {})), said.get("skip_bad_rows", False))
+        columns = {name: value for name, value in said.get("columns", {}).items() if name in setting_names(Columns)}
+        self._texts = TextInputs(read(Columns, columns), said.get("skip_bad_rows", False))
 
     def blocks(self) -> Iterator[Array]:
         return _blocks_of(self._vectors)

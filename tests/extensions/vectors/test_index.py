@@ -8,11 +8,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from bert_tf.batch.job import Columns
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.vectors import files, index
 from bert_tf.extensions.vectors.files import ArrayForm
 from bert_tf.extensions.vectors.nearest import nearest
 from bert_tf.extensions.vectors.text_encoder import Vectors
+from bert_tf.settings import values_of
 from bert_tf.tasks.sentence.example import SentenceExample
 
 COUNT, WIDTH = 50, 4
@@ -221,5 +223,5 @@ def test_texts_are_those_that_were_encoded_read_as_they_were(tmp_path):
         read(path, source)
     path, source = write(tmp_path / "i.npy"), tmp_path / "rows.csv"
     source.write_text("text,title\n" + "".join(f"no,text {n}\n" for n in range(COUNT)) + ",\n")
-    job_of(path, input_sha256=index.files.digest(source), columns={"text_a": "title"}, skip_bad_rows=True)
+    job_of(path, input_sha256=index.files.digest(source), columns=values_of(Columns(text_a="title")), skip_bad_rows=True)
     assert read(path, source)[1][20]["text"] == "text 20"
