@@ -47,12 +47,16 @@ def parse_frozen(text: str | None) -> frozenset[Part]:
     return frozenset(frozen)
 
 
+def counted(layers: int, *, shared: bool) -> str:
+    """Layers with weights of their own, for messages."""
+    return f"weights of {layers} layers, which the others share" if shared else f"{layers} layers"
+
+
 def check_layers(frozen: Collection[Part], layers: int, *, shared: bool = False) -> None:
     """Raises FlagError if a frozen layer exceeds the model; `shared`: several layers have the weights of each of `layers`."""
     beyond = [part for part in frozen if isinstance(part, int) and part >= layers]
     if beyond:
-        said = f"weights of {layers} layers, which the others share" if shared else f"{layers} layers"
-        raise FlagError(f"--freeze: layer {min(beyond)}: the model has {said}, 0 to {layers - 1}")
+        raise FlagError(f"--freeze: layer {min(beyond)}: the model has {counted(layers, shared=shared)}, 0 to {layers - 1}")
 
 
 class LayerDecay(NamedTuple):

@@ -38,10 +38,11 @@ def check(job: Job) -> RestorePlan:
         find_loss_options(job.settings.train, job.task)
         problems += _of_training(job)
     placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
-    layers = job.config.weighted_layers
-    parts.check_layers(job.settings.train.frozen, layers, shared=layers < job.config.num_hidden_layers)
-    if job.settings.train.reinit_layers > layers:
-        raise FlagError(f"--reinit_layers={job.settings.train.reinit_layers}: the model has weights of {layers} layers")
+    layers, count = job.config.weighted_layers, job.settings.train.reinit_layers
+    shared = layers < job.config.num_hidden_layers
+    parts.check_layers(job.settings.train.frozen, layers, shared=shared)
+    if count > layers:
+        raise FlagError(f"--reinit_layers={count}: the model has {parts.counted(layers, shared=shared)}")
     plan = _restored(job, problems)
     preflight.refuse(problems)
     preflight.refuse(list(_of_files(job)))
