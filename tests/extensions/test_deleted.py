@@ -77,12 +77,12 @@ def test_what_another_one_needs_is_one_line(name, command, tmp_path):
     assert re.match(rf"error: {said.partition(' --')[0]} needs the extension {name}", done.stderr)
 
 
-@pytest.mark.parametrize("action", ["checkpoint average", "data audit"])
+@pytest.mark.parametrize("action", ["checkpoint average", "checkpoint inspect", "data audit"])
 def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
     command = action.partition(" ")[0]
     done = copies.run(copied(tmp_path, command), *action.split(), "x", "--output=y")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert done.stderr.startswith(f"error: {action}: the command {command} is missing")
+    assert done.stderr.startswith(f"error: the command {command} is missing, to which an extension adds {command} a")
 
 
 OF_FAMILIES = {  # a record, by extension
