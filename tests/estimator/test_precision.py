@@ -115,7 +115,7 @@ def train_for_xla(folder, restore, *, xla):
 
 @pytest.mark.several_machines  # a process that compiles
 def test_xla_trains_to_the_same_losses_and_compiles_once(tmp_path, pretrained, monkeypatch):
-    monkeypatch.setattr(heads, "_DROPOUT_RATE", 0.0)
+    monkeypatch.setattr(heads, "DROPOUT_RATE", 0.0)
     (tmp_path / "run.py").write_text(XLA_RUN)
     environment = {**os.environ, "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit", "XLA_FLAGS": f"--xla_dump_to={tmp_path / 'dump'}"}
     done = processes.run([tmp_path / "run.py", tmp_path / "xla"], environment=environment)
