@@ -96,7 +96,7 @@ import sys
 from pathlib import Path
 from bert_tf.modeling.heads import sentence as heads
 from tests.estimator import test_precision, toy
-heads._DROPOUT_RATE = 0.0
+heads.DROPOUT_RATE = 0.0
 folder = Path(sys.argv[1])
 test_precision.train_for_xla(folder, toy.restore_plan(folder / "model"), xla=True)
 """
