@@ -157,7 +157,7 @@ def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
 
 def without_dropout():
     """The rate of the head is not a setting."""
-    sentence._DROPOUT_RATE = 0.0
+    sentence.DROPOUT_RATE = 0.0
 
 
 @pytest.fixture(scope="module")
