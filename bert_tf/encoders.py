@@ -70,7 +70,7 @@ def _of_modernbert(values: Values) -> Values:
     if values.get("rope_scaling") is not None:
         raise ConfigError(f"rope_scaling is {values['rope_scaling']!r:.80}, only null can be loaded")
     if values.get("embedding_dropout", 0) != values.get("mlp_dropout", 0):
-        raise ConfigError(f"embedding_dropout is {values.get('embedding_dropout', 0)!r:.80}, only mlp_dropout can be loaded")
+        raise ConfigError(f"embedding_dropout is {values.get('embedding_dropout', 0)!r:.80}, expected that of mlp_dropout")
     types = values.get("layer_types")
     if types is not None:
         values["global_attn_every_n_layers"] = _every(types, values.get("num_hidden_layers"))
