@@ -12,7 +12,7 @@ from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
-from bert_tf.settings import checked, group, read, same, setting, settings_of, unknown_setting
+from bert_tf.settings import checked, group, read, same, setting, setting_names, settings_of, unknown_setting, values_of
 from bert_tf.tasks import names, tables
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.settings import SimilaritySettings
@@ -33,21 +33,19 @@ class _Overrides:
     """Settings that replace those of the training unless they are None."""
 
     def given(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        of_extensions = [value for value in values.values() if isinstance(value, _Overrides)]
-        own = {name: value for name, value in values.items() if value is not None and value not in of_extensions}
-        return {**own, **{name: value for one in of_extensions for name, value in one.given().items()}}
+        return {name: value for name, value in values_of(self).items() if value is not None}
 
 
 def _of_extensions(name: str, more: str = "", **attributes: Any) -> Any:
     """A class of those settings of extensions' tasks that have such attributes."""
-    rows = [(one.of_tasks, row) for one in extension.found().values() for row in settings_of(one.of_tasks)]
+    kinds = [one.of_tasks for one in extension.found().values()]
     made = dataclasses.make_dataclass(
         name,
         [
-            (row.name, f"{row.kind.__name__} | None", same(kind, row.name, default=None, more=more))
-            for kind, row in rows
-            if all(getattr(row, attribute) == value for attribute, value in attributes.items())
+            (field.name, f"{field.type} | None", same(kind, field.name, default=None, more=more))
+            for kind in kinds
+            for field in dataclasses.fields(kind)
+            if field.name in setting_names(kind, **attributes)
         ],
         bases=(_Overrides,),
         frozen=True,

@@ -22,13 +22,13 @@ class PositionNodes:
     """Adds nothing, see `modeling.positions.Positions`."""
 
     terms = 1
-    reads_heads = adds_scores = False  # whether `turned` or `scores` do something; whether the latter does
+    reads_heads = adds_scores = False  # whether `rotated` or `scores` do something; whether the latter does
 
     def __init__(self, graph: OnnxGraph, config: BertConfig) -> None:
         self._graph, self._config = graph, config
         self._tokens = graph.add("Slice", graph.add("Shape", _IDS), graph.constant([1]), graph.constant([2]))  # [1]
 
-    def turned(self, heads: str, window: int) -> str:
+    def rotated(self, heads: str, window: int) -> str:
         """Changes queries or keys by their places: [B, H, T, K]."""
         del window
         return heads
@@ -88,7 +88,7 @@ class Rotary(PositionNodes):
         }  # [T, K / 2]
         self._waves = {window: (graph.add("Cos", some), graph.add("Sin", some)) for window, some in self._angles.items()}
 
-    def turned(self, heads: str, window: int) -> str:
+    def rotated(self, heads: str, window: int) -> str:
         graph, (cos, sin) = self._graph, self._waves[window]
         half, axis = self._config.head_size // 2, graph.constant([3])
         first = graph.add("Slice", heads, graph.constant([0]), graph.constant([half]), axis)

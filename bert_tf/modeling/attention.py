@@ -91,8 +91,8 @@ def _projected(
         query, key = query[:of_queries], key[:of_keys]
     selection = None if _is_whole(sequences) else sequences.selection
     return (
-        positions.turned(query, selection, sequences.window),
-        positions.turned(key, None, sequences.window),
+        positions.rotated(query, selection, sequences.window),
+        positions.rotated(key, None, sequences.window),
         value,
         projected,
     )
@@ -107,8 +107,8 @@ def _native_attention(sequences: Sequences, config: BertConfig, execution: Execu
         found = [layers.product(source, config.hidden_size, config, scope=name) for name, source in sources.items()]
         (query, key, value), biases = zip(*found)
         selection = None if _is_whole(sequences) else sequences.selection
-        query = positions.turned(query, selection, sequences.window)
-        key = positions.turned(key, None, sequences.window)
+        query = positions.rotated(query, selection, sequences.window)
+        key = positions.rotated(key, None, sequences.window)
         starts = of_queries.starts(), layout.starts()
         shape = tf.stack([layout.sequences(), heads, of_queries.longest(), layout.longest()])
         mask, scale = execution.dropout.kept_weights(shape, starts, config.attention_probs_dropout_prob)

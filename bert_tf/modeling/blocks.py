@@ -20,8 +20,8 @@ from bert_tf.modeling.positions import Positions
 tf1 = tf.compat.v1
 
 
-class Place(NamedTuple):
-    """A layer in its model."""
+class LayerPlan(NamedTuple):
+    """What a layer computes: its number, and the tokens that attend and are attended to."""
 
     number: int
     bias: tf.Tensor  # from `attention.mask_bias`
@@ -30,14 +30,14 @@ class Place(NamedTuple):
     positions: Positions
 
 
-Block = Callable[[Place, BertConfig, tf.Tensor, Execution], tf.Tensor]
+Block = Callable[[LayerPlan, BertConfig, tf.Tensor, Execution], tf.Tensor]
 
 
-def norm_last(place: Place, config: BertConfig, rows: tf.Tensor, execution: Execution) -> tf.Tensor:
+def norm_last(plan: LayerPlan, config: BertConfig, rows: tf.Tensor, execution: Execution) -> tf.Tensor:
     """Normalizes each sum (Devlin et al., 2018): [N, D] to [M, D]; variable scope of a layer."""
-    queries = place.queries.take(rows)
+    queries = plan.queries.take(rows)
     with tf1.variable_scope("attention"):
-        context = self_attention(_sequences(place, config, queries, rows), config, execution)
+        context = self_attention(_sequences(plan, config, queries, rows), config, execution)
         with tf1.variable_scope("output"):
             attended = layers.add_and_norm(context, queries, config, execution)  # [M, D]
     wide = _wide(attended, config, execution)
@@ -45,12 +45,12 @@ def norm_last(place: Place, config: BertConfig, rows: tf.Tensor, execution: Exec
         return layers.add_and_norm(wide, attended, config, execution)
 
 
-def norm_first(place: Place, config: BertConfig, rows: tf.Tensor, execution: Execution) -> tf.Tensor:
+def norm_first(plan: LayerPlan, config: BertConfig, rows: tf.Tensor, execution: Execution) -> tf.Tensor:
     """Normalizes what is read, not the sums, and not twice before the first layer (Xiong et al., 2020; Warner et al., 2024)."""
-    residual = place.queries.take(rows)
+    residual = plan.queries.take(rows)
     with tf1.variable_scope("attention"):
-        normal = layers.layer_norm(rows, config, execution) if place.number else rows
-        context = self_attention(_sequences(place, config, place.queries.take(normal), normal), config, execution)
+        normal = layers.layer_norm(rows, config, execution) if plan.number else rows
+        context = self_attention(_sequences(plan, config, plan.queries.take(normal), normal), config, execution)
         with tf1.variable_scope("output"):
             attended = layers.add(context, residual, config.attention_probs_dropout_prob, config, execution)  # [M, D]
     with tf1.variable_scope("intermediate"):
@@ -63,9 +63,9 @@ def norm_first(place: Place, config: BertConfig, rows: tf.Tensor, execution: Exe
 BLOCKS: Mapping[bool, Block] = {False: norm_last, True: norm_first}  # by `BertConfig.norm_first`
 
 
-def _sequences(place: Place, config: BertConfig, queries: tf.Tensor, rows: tf.Tensor) -> Sequences:
-    window = config.window_of_layer(place.number)
-    return Sequences(queries, rows, place.bias, place.queries, place.layout, place.positions, window)
+def _sequences(plan: LayerPlan, config: BertConfig, queries: tf.Tensor, rows: tf.Tensor) -> Sequences:
+    window = config.window_of_layer(plan.number)
+    return Sequences(queries, rows, plan.bias, plan.queries, plan.layout, plan.positions, window)
 
 
 def _wide(rows: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:

@@ -18,7 +18,7 @@ from bert_tf.config import MEAN, BertConfig
 from bert_tf.gradient import Gradient, with_gradient
 from bert_tf.modeling import layers
 from bert_tf.modeling.attention import mask_bias
-from bert_tf.modeling.blocks import BLOCKS, Place
+from bert_tf.modeling.blocks import BLOCKS, LayerPlan
 from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import (
@@ -98,9 +98,8 @@ def bert(
         bias = mask_bias(input_mask, layout, positions, execution)
         with tf1.variable_scope("encoder"):
             rows, states = _layers(rows, bias, layout, queries, positions, config, execution)
-        first = _mean(layout.unpack(rows), input_mask) if config.pooling == MEAN else queries.layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
-            pooled = _pool(tf.cast(first, tf.float32), config)
+            pooled = _pool(_pooled(rows, queries.layout, input_mask, config), config)
         encoded = _encoded(pooled, states, rows, queries.layout, reads, make_layout, computed)
         return encoded._replace(transform=functools.partial(_pool_again, config)) if config.output_transform else encoded
 
@@ -113,10 +112,11 @@ def _computed(reads: Reads, positions: Positions, config: BertConfig, execution:
     return reads if spares else Tokens.ALL
 
 
-def _mean(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    """Means of real tokens, [B, T, D] to [B, D]."""
-    real = tf.cast(input_mask, tf.float32)[:, :, None]
-    return tf.reduce_sum(tf.cast(tokens, tf.float32) * real, axis=1) / tf.reduce_sum(real, axis=1)
+def _pooled(rows: tf.Tensor, layout: Layout, input_mask: tf.Tensor, config: BertConfig) -> tf.Tensor:
+    """What the pooler reads, [M, D] to [B, D] in float32."""
+    if config.pooling == MEAN:
+        return layers.mean(tf.cast(layout.unpack(rows), tf.float32), input_mask)
+    return tf.cast(layout.first(rows), tf.float32)
 
 
 def _pool(rows: tf.Tensor, config: BertConfig) -> tf.Tensor:
@@ -151,8 +151,8 @@ def _layers(
     states = []
     for number in range(config.num_hidden_layers):
         queries = last if number == top else all_tokens(layout)
-        place = Place(number, bias, layout, queries, positions)
-        layer = functools.partial(BLOCKS[config.norm_first], place, config)
+        plan = LayerPlan(number, bias, layout, queries, positions)
+        layer = functools.partial(BLOCKS[config.norm_first], plan, config)
         with _scope(number, config):
             # The last layer's tensors still exist when the backward pass begins.
             again = execution.recompute and number < top

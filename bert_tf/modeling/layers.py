@@ -154,6 +154,12 @@ def _layer_norm(x: tf.Tensor, gamma: custom_gradients.Weights, beta: custom_grad
     return centered * tf.math.rsqrt(variance + epsilon) * gamma + beta
 
 
+def mean(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
+    """Means of real tokens, [B, T, D] and [B, T] to [B, D]; vectors of padding must be finite."""
+    real = tf.cast(input_mask, tokens.dtype)[:, :, None]  # [B, T, 1]
+    return tf.reduce_sum(tokens * real, axis=1) / tf.reduce_sum(real, axis=1)
+
+
 def scorer(
     config: BertConfig, kernel_name: str, bias_name: str, labels: int, temperatures: Sequence[float] = ()
 ) -> Callable[[tf.Tensor], tf.Tensor]:

@@ -35,7 +35,7 @@ class Positions:
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
         """Makes what all layers share; `layout` is that of all tokens."""
 
-    def turned(self, rows: tf.Tensor, queries: Selection | None, window: int) -> tf.Tensor:
+    def rotated(self, rows: tf.Tensor, queries: Selection | None, window: int) -> tf.Tensor:
         """Changes keys, or queries if a selection is given, [N, D], by their places, in a layer with this window."""
         del queries, window
         return rows
@@ -62,7 +62,7 @@ class Positions:
 
 
 class Rotary(Positions):
-    """Turns pairs of elements of queries and keys by angles in proportion to their places (Su et al., 2021)."""
+    """Rotates pairs of elements of queries and keys by angles in proportion to their places (Su et al., 2021)."""
 
     def __init__(self, config: BertConfig, layout: Layout, execution: Execution) -> None:
         super().__init__(config, layout, execution)
@@ -72,11 +72,11 @@ class Rotary(Positions):
             angles = {window: places[:, None] * frequencies(base, config.head_size) for window, base in bases.items()}
             self._angles = {window: (tf.cos(some), tf.sin(some)) for window, some in angles.items()}  # [N, K / 2]
 
-    def turned(self, rows: tf.Tensor, queries: Selection | None, window: int) -> tf.Tensor:
+    def rotated(self, rows: tf.Tensor, queries: Selection | None, window: int) -> tf.Tensor:
         cos, sin = self._angles[window]
         if queries is not None:
             cos, sin = queries.take(cos), queries.take(sin)
-        return turned(rows, cos, sin, self._heads)
+        return rotated(rows, cos, sin, self._heads)
 
 
 def frequencies(base: float, size: int) -> npt.NDArray[np.float32]:
@@ -84,10 +84,10 @@ def frequencies(base: float, size: int) -> npt.NDArray[np.float32]:
     return (1.0 / np.float32(base) ** (np.arange(0, size, 2, dtype=np.float32) / np.float32(size))).astype(np.float32)
 
 
-def turned(rows: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, heads: int) -> tf.Tensor:
-    """Turns element i and i + K / 2 of each head: rows [N, D], cos and sin [N, K / 2] to [N, D]; the gradient turns back."""
+def rotated(rows: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, heads: int) -> tf.Tensor:
+    """Rotates element i and i + K / 2 of each head: rows [N, D], cos and sin [N, K / 2] to [N, D]."""
 
-    def turn(rows: tf.Tensor, sin: tf.Tensor) -> tf.Tensor:
+    def rotate(rows: tf.Tensor, sin: tf.Tensor) -> tf.Tensor:
         halves = tf.reshape(tf.cast(rows, tf.float32), [-1, heads, 2, rows.shape[-1] // heads // 2])
         first, second = halves[:, :, 0], halves[:, :, 1]  # [N, H, K / 2]
         c, s = cos[:, None], sin[:, None]
@@ -96,7 +96,7 @@ def turned(rows: tf.Tensor, cos: tf.Tensor, sin: tf.Tensor, heads: int) -> tf.Te
 
     @with_gradient
     def compute(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-        return turn(rows, sin), lambda upstream: turn(upstream, -sin)
+        return rotate(rows, sin), lambda upstream: rotate(upstream, -sin)
 
     return compute(rows)
 

@@ -14,7 +14,7 @@ from bert_tf.tasks.predictions import names_of
 
 def as_json(prediction: Any) -> bytes:
     value = plain(prediction)
-    if hasattr(prediction, "details"):
+    if callable(getattr(prediction, "details", None)):
         value.update(prediction.details())
     return documents.to_json(value).encode()
 

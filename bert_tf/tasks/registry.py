@@ -14,8 +14,8 @@ from bert_tf.extension import NewTask
 from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
 from bert_tf.settings import setting_names, settings_of
 from bert_tf.tasks import settings as of_tasks
-from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import SKIP, CustomSettings
 from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, STS_B_VECTORS, XNLI
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 
@@ -73,7 +73,6 @@ def _of_extension(new: NewTask) -> Callable[[str, TaskSettings, Labels], Task]:
 
 _NEW = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
-_FILES = frozenset(FILES) | _OF_GLUE
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 
 # Named tasks, and custom data by `--problem`.

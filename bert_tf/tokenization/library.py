@@ -59,7 +59,9 @@ class LibraryVocabulary(Vocabulary):
         if max(self.cls_id, self.sep_id) >= len(self.tokens):
             raise VocabularyError(f"puts a token {max(template)} around texts, but there are {len(self.tokens)} pieces", path)
         own = getattr(self.library.model, "unk_token", None)  # of all but Unigram
-        pad, unk, mask = (roles.found(role, self._ids, named_tokens, own=own if role == roles.UNK else None) for role in _FOUND)
+        pad, unk, mask = (
+            roles.token_of(role, self._ids, named_tokens, own=own if role == roles.UNK else None) for role in _FOUND
+        )
         if not pad:
             raise VocabularyError(
                 f"<pad> missing; is this a tokenizer of an encoder? {text_rules.CONFIG} may name another", path
@@ -69,7 +71,7 @@ class LibraryVocabulary(Vocabulary):
         self._named = {
             role: token
             for role, token in zip(_FOUND, (pad, unk, mask))
-            if token != roles.found(role, self._ids, {}, own=own if role == roles.UNK else None)
+            if token != roles.token_of(role, self._ids, {}, own=own if role == roles.UNK else None)
         }
         self.folder: Path | None = None
         beside = [documents.to_json(self._named, sort_keys=True)] if self._named else []

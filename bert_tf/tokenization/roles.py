@@ -49,7 +49,7 @@ def named_in(folder: Path) -> dict[str, str]:
     return named
 
 
-def found(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None = None) -> str:
+def token_of(role: str, vocabulary: Container[str], named: Mapping[str, str], *, own: str | None = None) -> str:
     """Returns the token of a role: as named, as `own` of the tokenizer's model, else as usual; empty if there is none."""
     candidates = (named.get(role), own, *_USUAL[role])
     return next((token for token in candidates if token and token in vocabulary), "")

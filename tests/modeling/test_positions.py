@@ -17,7 +17,7 @@ from bert_tf.modeling import attention
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Dropout, Execution
 from bert_tf.modeling.packing import Packed, Padded, Tokens, all_tokens
-from bert_tf.modeling.positions import Positions, aligned, frequencies, log_buckets, t5_buckets, turned
+from bert_tf.modeling.positions import Positions, aligned, frequencies, log_buckets, rotated, t5_buckets
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
@@ -205,10 +205,10 @@ def test_a_single_token_stays():
     assert evaluate(lambda: aligned(tf.constant([[[7.0]]]))).tolist() == [[[7.0]]]
 
 
-def test_halves_of_a_head_turn_together():
+def test_halves_of_a_head_rotate_together():
     """A quarter turn moves the first half to the second, and the second, negative, to the first."""
     rows, cos, sin = np.array([[1, 2, 3, 4, 5, 6, 7, 8]], np.float32), np.zeros([1, 2], np.float32), np.ones([1, 2], np.float32)
-    found = evaluate(lambda: turned(tf.constant(rows), tf.constant(cos), tf.constant(sin), heads=2))
+    found = evaluate(lambda: rotated(tf.constant(rows), tf.constant(cos), tf.constant(sin), heads=2))
     assert found.tolist() == [[-3, -4, 1, 2, -7, -8, 5, 6]]
 
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.fields import GROUPS, HIDDEN, INPUTS, ROW, TOKEN, Field
 from bert_tf.head_spec import CLS, MAX, MEAN, HeadMemory, Sizes
+from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
@@ -69,18 +70,13 @@ def pooled(tokens: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
     return _POOLINGS[pooling](tokens, input_mask)
 
 
-def _mean(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    real = tf.cast(input_mask, tokens.dtype)[:, :, None]  # [B, T, 1]
-    return tf.reduce_sum(tokens * real, axis=1) / tf.reduce_sum(real, axis=1)
-
-
 def _max(tokens: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
     real = tf.cast(input_mask, tf.bool)[:, :, None]  # [B, T, 1]
     return tf.reduce_max(tf.where(real, tokens, -math.inf), axis=1)
 
 
 _POOLINGS: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    MEAN: _mean,
+    MEAN: layers.mean,
     CLS: lambda tokens, _: tokens[:, 0],
     MAX: _max,
 }
