@@ -204,6 +204,14 @@ def needed(name: str, user: str) -> Extension:
     return found()[name]
 
 
+def advice(command: str, text: str) -> str:
+    """`text`, which names a command (or an action, by two words) of an extension; empty if no extension adds it.
+
+    The core advises commands of extensions only through this.
+    """
+    return text if command in commands() else ""
+
+
 def drivers() -> dict[str, Driver]:
     """Drivers by the setting that asks for one."""
     return {name: driver for one in found().values() for name, driver in one.drivers.items()}

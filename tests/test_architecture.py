@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from bert_tf import extension
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bert_tf"
@@ -174,3 +177,35 @@ def test_the_benchmark_sees_the_package_from_outside():
 )
 def test_names_what_the_benchmark_must_not_see(path, code, message):
     assert [line.partition(": ")[2] for line in benchmark_violations(BENCHMARKS / path, ast.parse(code))] == [message]
+
+
+COMMANDS = "|".join(sorted({name.partition(" ")[0] for name in extension.commands()}, key=len, reverse=True))
+ADVISES = re.compile(rf"(python -m bert_tf|bert-tf) ({COMMANDS})\b|--encode\b|bert_tf\.encoder\b")
+
+
+def advising(tree: ast.AST) -> Iterator[int]:
+    """Lines of texts that name a command of an extension, except what `extension.advice` is asked for."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "extension.advice":
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ADVISES.search(node.value):
+            yield node.lineno
+        yield from advising(node)
+
+
+def test_the_core_advises_commands_of_extensions_only_if_they_are_there():
+    core = (path for path in modules() if room(path) != "extensions")
+    assert [f"{path.name}:{line}" for path in core for line in advising(ast.parse(path.read_text()))] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ('log(f"see python -m bert_tf data fetch {name}")', [1]),
+        ('x = 1\nHINT = "bert-tf memory plan"', [2]),
+        ('extension.advice("devices", "python -m bert_tf devices says why")', []),
+        ('"python -m bert_tf predict"', []),
+    ],
+)
+def test_finds_advice_that_does_not_ask(code, lines):
+    assert list(advising(ast.parse(code))) == lines

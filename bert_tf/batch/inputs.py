@@ -21,7 +21,6 @@ from bert_tf.tasks.base import TEST, Family, Layout, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
-from bert_tf.tasks.names import NO_LABELS
 from bert_tf.tasks.predictions import delimited
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.settings import KEPT, of_values
@@ -145,7 +144,7 @@ def inputs(
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it names its task; add --task_name")
     if record["kind"] == PRETRAINING:
-        raise CheckpointError(f"{trained.prefix}: {NO_LABELS}")
+        raise CheckpointError(f"{trained.prefix}: {names.no_labels()}")
     published = None if record["task_name"] == CUSTOM else registry.of_record(record)
     family = families.of_record(record) if published is None else published.family.as_trained(record)
     family = with_rules(family, rules.given() if rules else {})
@@ -170,7 +169,7 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     if "kind" not in record:
         raise FlagError(f"task {CUSTOM}: needs the kind and names of labels from run_config.json of a run, which is missing")
     if record["kind"] == PRETRAINING:
-        raise FlagError(f"task {CUSTOM}: {NO_LABELS}")
+        raise FlagError(f"task {CUSTOM}: {names.no_labels()}")
     if not registry.reads_own(record["kind"]):
         raise FlagError(
             f"task {CUSTOM} has no files of {record['kind']}, which the model has learned; name the task of its training"

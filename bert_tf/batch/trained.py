@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import run_layout
+from bert_tf import extension, run_layout
 from bert_tf.batch.job import ModelOverrides, TextOverrides
 from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -225,10 +225,8 @@ def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any
     if missing and others:
         raise CheckpointError(_of_another_task(reader.prefix, missing[0], others))
     if missing:
-        raise CheckpointError(
-            f"{reader.prefix}: no {missing[0]}: {PRETRAINED}; train it first,"
-            " or take its vectors (python -m bert_tf encode, bert_tf.encoder)"
-        )
+        vectors = extension.advice("encode", ", or take its vectors (python -m bert_tf encode, bert_tf.encoder)")
+        raise CheckpointError(f"{reader.prefix}: no {missing[0]}: {PRETRAINED}; train it first{vectors}")
     wrong = preflight.wrong_shapes(reader, shapes)
     if wrong:
         raise CheckpointError(f"{reader.prefix}: {'; '.join(wrong)}; is it a model of this task?")

@@ -63,11 +63,9 @@ model.encode([{text}])"""
 def package(kind: str, place: str, *, pairs: bool, row: Row | None = None) -> tuple[str, str]:
     """Python code and a command line, empty if there is none; `place` is the run or its checkpoint, `row` one of its data."""
     load = f'import bert_tf\n\nmodel = bert_tf.load("{place}")'
-    if kind == PRETRAINING:
-        return (
-            f'{load}\nmodel.fill_mask(["{_MASKED}"])[0][0].words',
-            f'python -m bert_tf fill-mask {place} --text="{_MASKED}"',
-        )
+    line = extension.advice("fill-mask", f'python -m bert_tf fill-mask {place} --text="{_MASKED}"')
+    if kind == PRETRAINING and line:
+        return f'{load}\nmodel.fill_mask(["{_MASKED}"])[0][0].words', line
     new = _added(kind)
     if kind not in (*_SENTENCES, *_FIELDS) and new is None:
         return load, ""

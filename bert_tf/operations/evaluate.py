@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+from bert_tf import extension
 from bert_tf.batch import job
 from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
@@ -287,9 +288,8 @@ def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
     task = get_task(entry.name)
     if task.family.head.kind == PRETRAINING:
-        raise FlagError(
-            f"{task.name}: held-out text is evaluated by python -m bert_tf pretrain --do_eval, with the flags of the run"
-        )
+        advice = extension.advice("pretrain", "python -m bert_tf pretrain --do_eval, with the flags of the run")
+        raise FlagError(f"{task.name}: held-out text is evaluated by {advice}")
     return task
 
 

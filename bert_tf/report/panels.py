@@ -16,7 +16,7 @@ from bert_tf.report.run_files import Run
 if TYPE_CHECKING:
     import jinja2
 
-_LEFT_OUT = '<p class="soft small">{} more runs have their own reports: <code>python -m bert_tf report DIR</code>.</p>\n'
+_LEFT_OUT = '<p class="soft small">{} more runs have their own reports{}.</p>\n'
 _MOST = 4  # runs that `of_each` shows: pictures and tables of one step are large
 
 
@@ -49,7 +49,9 @@ def of_each(template: Path, runs: Sequence[Run], of_run: Callable[[Run], dict[st
         return ""
     made = environment().from_string(template.read_text(encoding="utf-8"))
     html = made.render(runs=shown, others=len(runs) > 1)
-    return html + (_LEFT_OUT.format(len(runs) - _MOST) if len(shown) == _MOST < len(runs) else "")
+    if not len(shown) == _MOST < len(runs):
+        return html
+    return html + _LEFT_OUT.format(len(runs) - _MOST, extension.advice("report", ": <code>python -m bert_tf report DIR</code>"))
 
 
 def _known(runs: Sequence[Run], of_run: Callable[[Run], dict[str, Any] | None]) -> Iterator[tuple[str, dict[str, Any]]]:

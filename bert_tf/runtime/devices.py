@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
+from bert_tf import extension
 from bert_tf.errors import DeviceError
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cgroup, placement
@@ -169,7 +170,8 @@ def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: M
 
 def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> str:
     numbers = ", ".join(map(str, range(len(gpus))))
-    there = f"TensorFlow sees GPU {numbers}" if gpus else "TensorFlow sees no GPU (python -m bert_tf devices says why)"
+    why = extension.advice("devices", " (python -m bert_tf devices says why)")
+    there = f"TensorFlow sees GPU {numbers}" if gpus else f"TensorFlow sees no GPU{why}"
     if HIDING in environment:
         there += f"; {HIDING}={environment[HIDING]} in the environment, and numbers count from 0 within it"
     return there

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from bert_tf import extension
 from bert_tf.runtime import nvidia
 
 _SHOWN = 200  # characters of TensorFlow's own message
@@ -87,6 +88,6 @@ _KINDS: tuple[tuple[str, str, str | Callable[[], str]], ...] = (
         r"|system not yet initialized|forward compatibility was attempted|unsupported display driver"
         r"|Failed to get the number of GPU devices|Failed to initialize GPU device|\bCUDA_ERROR_\w|\bCU(DNN|BLAS)_STATUS_\w",
         "its driver or its libraries refuse to work",
-        f"python -m bert_tf devices says more; {_ON_CPU}",
+        lambda: extension.advice("devices", "python -m bert_tf devices says more; ") + _ON_CPU,
     ),
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from bert_tf import extension
 from bert_tf.errors import BertError, FlagError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
@@ -107,9 +108,10 @@ class Served:
         kind = reader.family.kind
         self._calls = [one for one in every().values() if one.is_offered(kind, config)]
         if kind == PRETRAINING and len(self._calls) == 1:
+            masked = extension.advice("fill-mask", " for masked words use python -m bert_tf fill-mask;")
+            vectors = extension.advice("encode", ", or text vectors with --encode")
             raise FlagError(
-                f"{config.run}: pre-training models are not served; for masked words use python -m bert_tf"
-                " fill-mask; serve a fine-tuned model instead, or text vectors with --encode"
+                f"{config.run}: pre-training models are not served;{masked} serve a fine-tuned model instead{vectors}"
             )
         self.description: Description = Description(
             name=_name(self._model.checkpoint),

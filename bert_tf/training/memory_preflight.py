@@ -188,7 +188,7 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, 
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     helps = [text.replace("--train_batch_size", flag) for text in helps]
     remedy = f"try {' or '.join(helps) or 'a smaller model'}"
-    remedy += "; python -m bert_tf memory plan shows what uses it" if plans else ""
+    remedy += extension.advice("memory plan", "; python -m bert_tf memory plan shows what uses it")
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
         log.warning("%s, it may run out of memory: %s", said, remedy)
         return

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bert_tf import home, run_layout
+from bert_tf import extension, home, run_layout
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints import hub_names
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
@@ -141,9 +141,9 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
             if glue and source is not candidates[0]:
                 log.warning("$GLUE_DIR has no folder %s: reading %s (%s)", name, source.folder, source.origin)
             return source
+    fetch = extension.advice("data", f"fetch it (python -m bert_tf data fetch {task.name}), ")
     raise DataError(
-        f"no data for {task.name}; fetch it (python -m bert_tf data fetch {task.name}), put its files there, set GLUE_DIR,"
-        " or name their folder with --data_dir",
+        f"no data for {task.name}; {fetch}put its files there, set GLUE_DIR, or name their folder with --data_dir",
         candidates[-2].folder,
     )
 

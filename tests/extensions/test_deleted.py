@@ -103,6 +103,15 @@ def test_a_model_of_a_family_that_is_missing_is_one_line(name, project, tmp_path
     assert (done.returncode, done.stderr.partition(" (")[0]) == (2, f"error: --task_name: unknown task '{record['task_name']}'")
 
 
+@pytest.mark.parametrize("name", ["devices", "data"])
+def test_no_message_advises_its_commands_without_it(name, tmp_path):
+    package = copied(tmp_path / "package", name)
+    flags = {"devices": "--task_name=MRPC --visible_gpus=99", "data": "--task_name=QQP"}[name]
+    told = copies.run(package, "fine-tune", *flags.split(), f"--output_dir={tmp_path / 'out'}").stderr
+    assert told.splitlines()[-1].startswith("error: ")
+    assert f"bert_tf {name}" not in told
+
+
 def test_without_cluster_there_is_no_beam(tmp_path):
     told = copies.run(copied(tmp_path, "cluster"), "predict", "--help=all").stdout
     assert "--checkpoint" in told

@@ -27,7 +27,7 @@ from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TRAIN, Family, Limits, Outputs, Splits
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.names import JSONL, NO_LABELS
+from bert_tf.tasks.names import JSONL, no_labels
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tokenization.tokenizer import Tokenizer
@@ -84,13 +84,13 @@ class PretrainingFamily(Family):
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
         del rows, split, labelled
-        raise DataError(NO_LABELS, NAME)
+        raise DataError(no_labels(), NAME)
 
     def features(self, examples: Sequence[Any], tokenizer: Tokenizer, limits: Limits) -> Features:
         """Returns the rows for evaluation; raises `DataError` if they are not rows of files."""
         del tokenizer, limits
         if not isinstance(examples, OnDisk):
-            raise DataError(NO_LABELS, NAME)
+            raise DataError(no_labels(), NAME)
         return examples.features()
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> MaskedPredictions:
@@ -110,7 +110,7 @@ class PretrainingFamily(Family):
 
     def layout(self, form: str = JSONL) -> Any:
         del form
-        raise DataError(NO_LABELS, NAME)
+        raise DataError(no_labels(), NAME)
 
     def record(self) -> dict[str, Any]:
         return {
@@ -123,7 +123,7 @@ class PretrainingFamily(Family):
 
 def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
     if not isinstance(examples, TextRows):
-        raise DataError(NO_LABELS, NAME)
+        raise DataError(no_labels(), NAME)
     return examples.vocabulary
 
 
@@ -148,7 +148,7 @@ class PretrainingTask(Splits):
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         del data_dir
         if purpose not in (TRAIN, DEV):
-            raise DataError(f"no split {purpose}: {NO_LABELS}", NAME)
+            raise DataError(f"no split {purpose}: {no_labels()}", NAME)
         return (purpose, f"{purpose}_{_SECOND}") if self._settings.phase2_num_train_steps else (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
