@@ -12,6 +12,7 @@ import functools
 import importlib
 import pkgutil
 import signal
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -140,6 +141,7 @@ def _every() -> tuple[Mapping[str, Extension], tuple[str, ...]]:
         if not point.name.isidentifier() or point.name in usable:
             problems.append(f"{named}: name it otherwise, as a name of Python that is not taken")
             continue
+        _refuse_unfinished(point.value)
         try:
             one = point.load().EXTENSION
             if not isinstance(one, Extension):
@@ -159,6 +161,13 @@ def _refuse_unusable(one: Extension, others: Iterable[Extension]) -> None:
             raise ValueError(f"there is a {what} {min(taken)} already")
     if one.decides and not one.part:
         raise ValueError("a decision rule is fitted by a part, and there is none")
+
+
+def _refuse_unfinished(module: str) -> None:
+    """Raises ImportError if the module of an extension imports one that asks for the extensions, of which it will be one."""
+    unfinished = getattr(sys.modules.get(module), "__spec__", None)
+    if getattr(unfinished, "_initializing", False):
+        raise ImportError("it imports a module of bert_tf that lists the extensions; import that in its functions instead")
 
 
 def _entry_points() -> list[Any]:

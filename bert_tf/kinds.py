@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, MutableMapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, TypeVar
 
 from bert_tf import extension
 from bert_tf.errors import BertError
+from bert_tf.extension import NewKind
 from bert_tf.head_spec import (
     CLASSIFICATION,
     CONTRASTIVE,
@@ -20,35 +21,49 @@ from bert_tf.head_spec import (
 
 T = TypeVar("T")
 
-_MODULES = {
-    "family": "tasks.{}.family",
-    "head": "modeling.heads.{}",
-    "nodes": "conversion.heads",
-    "client": "export.saved_model.{}",
+
+def _of_sentences(head: str, hints: str, form: str, usage: str) -> NewKind:
+    return NewKind(
+        family="bert_tf.tasks.sentence.family:SentenceFamily",
+        head=f"bert_tf.modeling.heads.sentence:{head}",
+        nodes="bert_tf.conversion.heads:of_pooled",
+        client="bert_tf.export.saved_model.sentences:labelled",
+        prediction=f"bert_tf.tasks.sentence.predictions:{hints}",
+        form=f"bert_tf.service.forms:{form}",
+        usage=f"bert_tf.card.usage:{usage}",
+    )
+
+
+def _of_pairs(family: str, head: str) -> NewKind:
+    return NewKind(
+        family=f"bert_tf.tasks.similarity.family:{family}",
+        head=f"bert_tf.modeling.heads.vectors:{head}",
+        nodes="bert_tf.conversion.heads:of_pairs",
+        client="bert_tf.export.saved_model.sentences:alike",
+        prediction="bert_tf.tasks.similarity.predictions:Prediction",
+        form="bert_tf.service.forms:PAIRS",
+        usage="bert_tf.card.usage:PAIRS",
+    )
+
+
+# Kinds of the core; names as in an extension.
+KINDS: Mapping[str, NewKind] = {
+    CLASSIFICATION: _of_sentences("ClassificationHead", "CLASS", "CLASS", "LABELS"),
+    REGRESSION: _of_sentences("RegressionHead", "NUMBER", "NUMBER", "NUMBERS"),
+    MULTI_LABEL: _of_sentences("MultiLabelHead", "LABELS", "LABELS", "SEVERAL_LABELS"),
+    SIMILARITY: _of_pairs("SimilarityFamily", "CosineHead"),
+    CONTRASTIVE: _of_pairs("ContrastiveFamily", "ContrastiveHead"),
+    PRETRAINING: NewKind(family="", head="bert_tf.modeling.heads.pretraining:PretrainingHead"),  # an extension has the rest
+    VECTORS: NewKind(
+        family="",
+        head="bert_tf.modeling.heads.vectors:VectorsHead",
+        nodes="bert_tf.conversion.heads:of_vectors",
+        usage="bert_tf.card.usage:VECTORS_OF_TEXTS",
+    ),
 }
 
 
-class Kind(NamedTuple):
-    """Names of objects as MODULE:NAME, in the modules above; empty if a layer has none."""
-
-    family: str
-    head: str
-    nodes: str = ""  # of ONNX
-    client: str = ""  # how clients of a SavedModel send raw text
-
-
-KINDS = {
-    CLASSIFICATION: Kind("sentence:SentenceFamily", "sentence:ClassificationHead", ":of_pooled", "sentences:labelled"),
-    REGRESSION: Kind("sentence:SentenceFamily", "sentence:RegressionHead", ":of_pooled", "sentences:labelled"),
-    MULTI_LABEL: Kind("sentence:SentenceFamily", "sentence:MultiLabelHead", ":of_pooled", "sentences:labelled"),
-    SIMILARITY: Kind("similarity:SimilarityFamily", "vectors:CosineHead", ":of_pairs", "sentences:alike"),
-    CONTRASTIVE: Kind("similarity:ContrastiveFamily", "vectors:ContrastiveHead", ":of_pairs", "sentences:alike"),
-    PRETRAINING: Kind("", "pretraining:PretrainingHead"),  # the family is an extension's
-    VECTORS: Kind("", "vectors:VectorsHead", ":of_vectors"),
-}
-
-
-def loaded(name: str) -> Any:
+def _loaded(name: str) -> Any:
     """Imports module:name; raises BertError for whatever the module of another package does when it is imported."""
     if name.startswith("bert_tf."):
         return extension.load(name)
@@ -59,7 +74,7 @@ def loaded(name: str) -> Any:
 
 
 class Registry(MutableMapping[str, T]):
-    """A layer's objects by kind: a column of `KINDS`, those of extensions, and objects registered from outside."""
+    """A layer's objects by kind: a field of `NewKind` in `KINDS` and in extensions, and objects registered from outside."""
 
     def __init__(self, column: str) -> None:
         self._column, self._made = column, dict[str, T]()
@@ -67,11 +82,7 @@ class Registry(MutableMapping[str, T]):
     @functools.cached_property
     def _names(self) -> dict[str, str]:
         """Module and name by kind; extensions import this module, so that they are asked later."""
-        names = {}
-        for kind, row in KINDS.items():
-            module, _, name = getattr(row, self._column).partition(":")
-            if name:
-                names[kind] = f"bert_tf.{_MODULES[self._column].format(module)}:{name}"
+        names = {kind: name for kind, row in KINDS.items() if (name := getattr(row, self._column))}
         added = {kind: name for kind, new in extension.kinds().items() if (name := getattr(new, self._column))}
         for kind in added.keys() & names.keys():
             raise BertError(f"{added[kind]}: there is a {self._column} {kind} already; correct or uninstall its package")
@@ -79,7 +90,7 @@ class Registry(MutableMapping[str, T]):
 
     def __getitem__(self, kind: str) -> T:
         if kind not in self._made:
-            self._made[kind] = loaded(self._names[kind])
+            self._made[kind] = _loaded(self._names[kind])
         return self._made[kind]
 
     def __setitem__(self, kind: str, made: T) -> None:

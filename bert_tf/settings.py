@@ -13,13 +13,16 @@ import functools
 import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, Union, cast
 
+from bert_tf import extension
 from bert_tf.errors import BertError, FlagError, unknown_name
 from bert_tf.io import files
 from bert_tf.io.documents import LARGEST_SETTING
 
 T = TypeVar("T")
+Kind = Union[type, Callable[[], type]]  # a dataclass of settings, or what makes it
+Changes = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]  # attributes of a setting
 
 # Our settings, and their names in transformers (TrainingArguments, its scripts), Keras, Lightning and others.
 _NAMED_ELSEWHERE: Mapping[str, str] = {
@@ -135,13 +138,50 @@ def same(kind: type, name: str, *, more: str = "", **differing: Any) -> Any:
     return dataclasses.field(default=default, metadata={_DECLARED: {**declared, "help": declared["help"] + more}})
 
 
-def group(kind: type, title: str = "", *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
+def group(kind: Kind, title: str = "", *, without: Collection[str] = (), **changed: Changes) -> Any:
     """Field of a dataclass that holds another dataclass of settings, listed among its own, in --help below a title.
 
     The default title is the class's TITLE, if it has one, else that of the holder. Settings in `without` keep their defaults;
-    `changed` overrides help or choices of a setting.
+    `changed` overrides help or choices of a setting. What depends on extensions is a function, called when it is needed.
     """
-    return dataclasses.field(default_factory=kind, metadata={_GROUP: (kind, title, without, changed)})
+    return dataclasses.field(default_factory=lambda: _type_of(kind)(), metadata={_GROUP: (kind, title, without, changed)})
+
+
+def _type_of(kind: Kind) -> type:
+    return kind if isinstance(kind, type) else kind()
+
+
+class OfExtensions:
+    """Base of dataclasses that `of_extensions` or a function like it makes; pickles name the function."""
+
+    made_by: ClassVar[Callable[[], type]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(cast(Any, self))}
+        return _unpickled, (type(self).made_by, values)
+
+
+def _unpickled(made_by: Callable[[], type], values: Mapping[str, Any]) -> Any:
+    return made_by()(**values)
+
+
+@functools.cache
+def of_extensions(attribute: str, title: str = "") -> type:
+    """A dataclass with a group for each extension, by its name: of the settings that it has as `attribute`.
+
+    `title` is the attribute with the title of its section.
+    """
+    fields = [
+        (name, Any, group(getattr(one, attribute), getattr(one, title) if title else ""))
+        for name, one in extension.found().items()
+    ]
+    return dataclasses.make_dataclass(
+        "ExtensionSettings",
+        fields,
+        bases=(OfExtensions,),
+        namespace={"made_by": functools.partial(of_extensions, attribute, title)},
+        frozen=True,
+    )
 
 
 def sections_of(kind: type) -> dict[str, list[Setting]]:
@@ -192,10 +232,12 @@ def _titled(kind: type, title: str = "") -> Iterator[tuple[str, Setting]]:
             words = (field.type.__name__ if isinstance(field.type, type) else str(field.type)).partition(" ")
             yield title, Setting(field.name.rstrip("_"), _KINDS[words[0]], field.default, **field.metadata[_DECLARED])
         elif _GROUP in field.metadata:
-            inner, own_title, without, changed = field.metadata[_GROUP]
+            kind_of_group, own_title, without, changed = field.metadata[_GROUP]
+            inner = _type_of(kind_of_group)
             for place, row in _titled(inner, own_title or getattr(inner, "TITLE", title)):
                 if row.name not in without:
-                    yield place, row._replace(**changed.get(row.name, {}))
+                    other = changed.get(row.name, {})
+                    yield place, row._replace(**(other() if callable(other) else other))
 
 
 def read(kind: type[T], values: Mapping[str, Any]) -> T:
@@ -218,7 +260,7 @@ def _made(kind: type[T], given: Mapping[str, Any]) -> T:
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(cast(Any, kind)):
         if _GROUP in field.metadata:
-            fields[field.name] = _made(field.metadata[_GROUP][0], given)
+            fields[field.name] = _made(_type_of(field.metadata[_GROUP][0]), given)
         elif field.name.rstrip("_") in given:
             fields[field.name] = given[field.name.rstrip("_")]
         elif field.name == "given":

@@ -23,7 +23,7 @@ from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.families import with_rules
 from bert_tf.tasks.predictions import delimited
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.settings import KEPT, of_values
+from bert_tf.tasks.settings import lasting_names, of_values
 from bert_tf.tasks.text_lines import Kept
 
 # Examples computed together. The grouping affects the last digits of results, so it is the same for every way to predict.
@@ -176,10 +176,10 @@ def own_task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
         )
     given = columns.given()
     registry.reject_unrelated_settings(CUSTOM, given, record["kind"])
-    kept: dict[str, Any] = {name: record[name] for name in KEPT if name in record and name not in _OF_FILES}
+    learned: dict[str, Any] = {name: record[name] for name in lasting_names() if name in record and name not in _OF_FILES}
     if "text_a" in given:
-        kept["text_b"] = None
-    return registry.get_task(CUSTOM, of_values({**kept, **given, **files, "problem": record["kind"]}), record["labels"])
+        learned["text_b"] = None
+    return registry.get_task(CUSTOM, of_values({**learned, **given, **files, "problem": record["kind"]}), record["labels"])
 
 
 class KeptChunk(list[Any]):

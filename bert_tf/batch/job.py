@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -12,7 +13,18 @@ from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
 from bert_tf.io import documents, files
 from bert_tf.io.documents import DocumentError
-from bert_tf.settings import checked, group, read, same, setting, setting_names, settings_of, unknown_setting, values_of
+from bert_tf.settings import (
+    OfExtensions,
+    checked,
+    group,
+    read,
+    same,
+    setting,
+    setting_names,
+    settings_of,
+    unknown_setting,
+    values_of,
+)
 from bert_tf.tasks import names, tables
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.settings import SimilaritySettings
@@ -36,27 +48,27 @@ class _Overrides:
         return {name: value for name, value in values_of(self).items() if value is not None}
 
 
-def _of_extensions(name: str, more: str = "", **attributes: Any) -> Any:
+@functools.cache
+def _of_extensions(more: str = "", **attributes: Any) -> Any:
     """A class of those settings of extensions' tasks that have such attributes."""
     kinds = [one.of_tasks for one in extension.found().values()]
-    made = dataclasses.make_dataclass(
-        name,
+    return dataclasses.make_dataclass(
+        "ExtensionOverrides",
         [
             (field.name, f"{field.type} | None", same(kind, field.name, default=None, more=more))
             for kind in kinds
             for field in dataclasses.fields(kind)
             if field.name in setting_names(kind, **attributes)
         ],
-        bases=(_Overrides,),
+        bases=(OfExtensions, _Overrides),
+        namespace={"made_by": functools.partial(_of_extensions, more, **attributes)},
         frozen=True,
     )
-    made.__module__ = __name__  # for pickles; Python 3.11 and older name another
-    return made
 
 
-ExtensionColumns = _of_extensions("ExtensionColumns", column_of="rows")
-ExtensionLabels = _of_extensions("ExtensionLabels", column_of="labels")
-ExtensionRules = _of_extensions("ExtensionRules", _AS_TRAINED, decodes=True)
+extension_columns = functools.partial(_of_extensions, column_of="rows")
+_extension_labels = functools.partial(_of_extensions, column_of="labels")
+_extension_rules = functools.partial(_of_extensions, _AS_TRAINED, decodes=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +82,7 @@ class Columns(_Overrides):
     id_column: str | None = same(CustomSettings, "id_column")
     file_format: str | None = same(CustomSettings, "file_format")
     has_header: bool | None = same(CustomSettings, "has_header")
-    extensions: Any = group(ExtensionColumns)
+    extensions: Any = group(extension_columns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +91,7 @@ class LabelledColumns(Columns):
 
     label_column: str | None = same(CustomSettings, "label_column", default=None)
     label_separator: str | None = same(CustomSettings, "label_separator", default=None)
-    labels_of_extensions: Any = group(ExtensionLabels)
+    labels_of_extensions: Any = group(_extension_labels)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +101,7 @@ class Rules(_Overrides):
     TITLE: ClassVar[str] = "Answers, tags and scores"
 
     highest_score: float | None = same(SimilaritySettings, "highest_score", default=None, more=_AS_TRAINED)
-    extensions: Any = group(ExtensionRules)
+    extensions: Any = group(_extension_rules)
 
 
 @dataclasses.dataclass(frozen=True)

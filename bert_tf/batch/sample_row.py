@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf import extension, run_layout
+from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
 from bert_tf.estimator import run_folder
 from bert_tf.head_spec import PRETRAINING
+from bert_tf.kinds import Registry
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.rows_task import RowsTask
 
+_ROWS = Registry[Callable[[Any], dict[str, Any]]]("row")  # of an example, by kind; else its texts
 _LARGEST = 1 << 26  # bytes of a file: some formats are read whole
 _READ = 50  # rows to choose from
 _FEW, _MANY = 20, 400  # characters of a row that shows well
@@ -29,14 +31,8 @@ def of(model: Trained) -> dict[str, Any] | None:
     with contextlib.suppress(BertError, OSError):
         examples = list(itertools.islice(_examples(model), _READ))
         shown = [one for one in examples if _FEW <= _size(one) <= _MANY] or sorted(examples, key=_size)
-        return next((_row_of(str(kind))(one) for one in shown), None)
+        return next((_ROWS.get(str(kind), _texts)(one) for one in shown), None)
     return None
-
-
-def _row_of(kind: str) -> Callable[[Any], dict[str, Any]]:
-    new = extension.kinds().get(kind)
-    made: Callable[[Any], dict[str, Any]] = extension.load(new.row) if new and new.row else _texts
-    return made
 
 
 def _examples(model: Trained) -> Iterator[Any]:

@@ -30,7 +30,7 @@ from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.decision import DECISION, Decision
 from bert_tf.tasks.rows_task import RowsTask
-from bert_tf.tasks.settings import KEPT, of_values
+from bert_tf.tasks.settings import lasting_names, of_values
 from bert_tf.tokenization import casing, library
 from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -102,8 +102,8 @@ class Trained:
         files = run_folder.own_files(self.folder)
         if not files or not registry.reads_own(self.record["kind"]):
             return RowsTask(families.of_record(self.record))
-        kept = {name: self.record[name] for name in KEPT if name in self.record}
-        settings = of_values({**kept, **files, "problem": self.record["kind"]})
+        learned = {name: self.record[name] for name in lasting_names() if name in self.record}
+        settings = of_values({**learned, **files, "problem": self.record["kind"]})
         return registry.get_task(CUSTOM, settings, self.record["labels"])
 
     @functools.cached_property

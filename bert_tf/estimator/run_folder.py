@@ -26,7 +26,7 @@ from bert_tf.tasks import families
 from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.tasks.settings import KEPT, TaskSettings
+from bert_tf.tasks.settings import TaskSettings, lasting_names
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes: affects only rounding
@@ -51,9 +51,8 @@ def _is_setting(row: Setting, value: object) -> bool:
     return False
 
 
-# Keys of a record that other commands read, with a check of their values.
+# Keys of a record that other commands read, besides settings of tasks, with a check of their values.
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
-    **{row.name: functools.partial(_is_setting, row) for row in settings_of(TaskSettings) if row.name in KEPT},
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
     **dict.fromkeys(
         ("text_a", "text_b", "id_column", "label_column"), lambda value: value is None or (_is_text(value) and value != "")
@@ -67,6 +66,14 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "bert_config": lambda value: isinstance(value, dict),
     EXTENDED: lambda value: isinstance(value, list) and all(type(step) is int and step > 0 for step in value),
 }
+
+
+@functools.cache
+def _checks() -> Mapping[str, Callable[[Any], bool]]:
+    lasting = lasting_names()
+    of_tasks = {row.name: functools.partial(_is_setting, row) for row in settings_of(TaskSettings) if row.name in lasting}
+    return {**of_tasks, **_KINDS}
+
 
 _TASK = ("task_name", "kind")
 _TOGETHER = ("task_name", "labels", "kind")  # a task's record has all of them
@@ -125,7 +132,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     missing = [name for name in _TOGETHER if name not in values]
     if missing and "kind" in values:
         raise OutputError(f"{path}: damaged record of a run: {', '.join(missing)} missing; {_REMEDY}")
-    for name, is_usable in _KINDS.items():
+    for name, is_usable in _checks().items():
         if name in values and not is_usable(values[name]):
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
     if record.get(LEARNED, learned_digest(values)) != learned_digest(values):

@@ -35,7 +35,6 @@ _LARGEST_FILE = 1 << 30  # bytes
 _LARGEST = 1e100  # of a number in a chart
 _SEED = "seed"  # key in the record of a training
 _ENDING = re.compile(r"-seed\d+$")  # of names of runs with several settings
-_SERIES = [series for one in extension.found().values() for series in one.series]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +130,13 @@ class Run:
         return next((found for found in self.evaluated if found.task == self.task), None)
 
 
+def _series() -> list[Series]:
+    return [series for one in extension.found().values() for series in one.series]
+
+
 def numbered(folder: Path) -> Series | None:
     """The kind of series to whose runs a folder belongs by its name, which says little."""
-    return next((one for one in _SERIES if one.prefix and _number_of(folder, one) is not None), None)
+    return next((one for one in _series() if one.prefix and _number_of(folder, one) is not None), None)
 
 
 def _number_of(folder: Path, kind: Series) -> int | None:
@@ -176,8 +179,8 @@ def _runs(folder: Path) -> Iterator[Path]:
     if any((folder / name).is_file() for name in (RECORD, METRICS, RESULTS)):
         yield folder
         return
-    of_names = (_numbered_runs(folder, kind) for kind in _SERIES if kind.prefix)
-    listed = next((kind for kind in _SERIES if kind.table and (folder / kind.table).is_file()), None)
+    of_names = (_numbered_runs(folder, kind) for kind in _series() if kind.prefix)
+    listed = next((kind for kind in _series() if kind.table and (folder / kind.table).is_file()), None)
     if found := next(filter(None, of_names), None):
         yield from found
     elif listed:
@@ -186,7 +189,7 @@ def _runs(folder: Path) -> Iterator[Path]:
             raise OutputError(f"{folder}: no run of the {listed.name} started; {listed.table} has their errors")
         yield from begun
     else:
-        names = (RECORD, METRICS, RESULTS, *(f"{kind.prefix}*/{RECORD}" for kind in _SERIES if kind.prefix))
+        names = (RECORD, METRICS, RESULTS, *(f"{kind.prefix}*/{RECORD}" for kind in _series() if kind.prefix))
         what = files.missing_folder(folder) or f"holds no run: none of {', '.join(names)}"
         raise OutputError(f"{folder}: {what}; name the --output_dir of a training")
 

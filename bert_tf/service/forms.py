@@ -6,15 +6,11 @@ Rows are read by the family, which may accept more shapes than the form; a kind 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import extension
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY
-from bert_tf.kinds import loaded
-from bert_tf.tasks.prediction_fields import PREDICTIONS
-from bert_tf.tasks.predictions import json_schema, object_schema
+from bert_tf.kinds import Registry
+from bert_tf.tasks.predictions import fields_of, json_schema, object_schema
 
 Schema = Mapping[str, Any]
 
@@ -79,23 +75,12 @@ def _of_pairs(says: str) -> Form:
     return Form(says, either(_PAIR, _PAIRS[-1]), _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
 
 
-_FORMS: Mapping[str, Form] = {
-    CLASSIFICATION: _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels"),
-    MULTI_LABEL: _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels"),
-    REGRESSION: _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number"),
-    SIMILARITY: _of_pairs("Scores the similarity of two texts and embeds texts."),
-    CONTRASTIVE: _of_pairs("Scores the similarity of two texts and embeds texts."),
-}
+CLASS = _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels")
+LABELS = _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels")
+NUMBER = _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number")
+PAIRS = _of_pairs("Scores the similarity of two texts and embeds texts.")
 
-
-@functools.cache
-def by_kind() -> Mapping[str, Form]:
-    """All forms; those of extensions, which import this module, are asked when they are needed."""
-    added = {kind: loaded(new.form) for kind, new in extension.kinds().items() if new.form}
-    return {
-        kind: dataclasses.replace(form, prediction=json_schema(PREDICTIONS.get(kind, {})))
-        for kind, form in {**_FORMS, **added}.items()
-    }
+FORMS = Registry[Form]("form")
 
 
 # For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.
@@ -110,9 +95,10 @@ def of(kind: str, texts: int | None = None, columns: Sequence[str] = ()) -> Form
 
     `texts` (1 or 2) is the number of sentences per row, None if both are accepted; `columns` are those of the training.
     """
-    form = by_kind().get(kind)
+    form = FORMS.get(kind)
     if form is None:
         return None
+    form = dataclasses.replace(form, prediction=json_schema(fields_of(kind)))
     if texts is not None:
         row, schemas, example, fields = _BY_TEXTS[texts]
         says = form.says.replace(_TEXT_OR_PAIR, row)

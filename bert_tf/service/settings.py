@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from bert_tf import extension
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.prefixes import refuse_missing_model
-from bert_tf.settings import changed, group, read, refuse_taken, setting
+from bert_tf.settings import changed, group, of_extensions, read, refuse_taken, setting
 from bert_tf.training.settings import MachineSettings
 
 _LONGEST_S = 86_400  # seconds of a day
@@ -86,12 +86,6 @@ class Patience:
     grace_s: float = setting(30.0, "time to finish accepted requests after SIGTERM", lowest=0.0, highest=_LONGEST_S)
 
 
-ExtensionSettings = dataclasses.make_dataclass(
-    "ExtensionSettings", [(name, Any, group(one.serving)) for name, one in extension.found().items()], frozen=True
-)
-ExtensionSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
-
-
 @dataclasses.dataclass(frozen=True)
 class ServeConfig:
     run: str = setting(
@@ -102,7 +96,7 @@ class ServeConfig:
     limits: Limits = group(Limits)
     patience: Patience = group(Patience)
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
-    extensions: Any = group(ExtensionSettings)
+    extensions: Any = group(of_extensions("serving"))
     model: ModelOverrides = group(ModelOverrides)
     machine: MachineSettings = group(MachineSettings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from bert_tf import extension
 from bert_tf.errors import FlagError
@@ -12,8 +13,12 @@ from bert_tf.settings import setting, setting_names
 from bert_tf.tasks.names import INPUT_FORMATS, KINDS
 
 NAME = "custom"
-_NEW = tuple(kind for kind, new in extension.kinds().items() if new.problem)
-PROBLEMS = (*KINDS, SIMILARITY, CONTRASTIVE, *_NEW)
+
+
+def problems() -> dict[str, Any]:
+    """Choices of --problem, and its help: extensions add some."""
+    names = (*KINDS, SIMILARITY, CONTRASTIVE, *(kind for kind, new in extension.kinds().items() if new.problem))
+    return {"choices": names, "help": f"kind of problem: {', '.join(names)} (docs/tasks.md)"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +45,7 @@ class CustomSettings:
     id_column: str | None = setting(None, "column of row ids for predictions; default: split and line")
     file_format: str | None = setting(None, f"{', '.join(INPUT_FORMATS)}, if the suffix does not tell", choices=INPUT_FORMATS)
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
-    problem: str = setting(CLASSIFICATION, f"kind of problem: {', '.join(PROBLEMS)} (docs/tasks.md)", choices=PROBLEMS)
+    problem: str = setting(CLASSIFICATION, "")  # see `problems`
     labels: str | None = setting(
         None, "comma-separated labels in class order (F1 is of the second of two); default: those of training", of_one_run=True
     )

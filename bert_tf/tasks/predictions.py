@@ -11,6 +11,7 @@ import numpy as np
 
 from bert_tf.io import documents, spreadsheets
 from bert_tf.io.text_table import cell
+from bert_tf.kinds import Registry
 from bert_tf.tasks.names import JSONL, TSV
 
 # Types of a prediction's fields; the service's JSON schema shows their annotations.
@@ -18,6 +19,8 @@ Share = Annotated[float, {"minimum": 0, "maximum": 1}]
 Place = Optional[int]
 Number = Optional[float]
 Id = Annotated[str, {"description": "the row's id, else row-0, row-1, ..."}]
+
+PREDICTIONS = Registry[Any]("prediction")  # by kind: their class, or their fields
 
 _JSON = {str: "string", int: "integer", float: "number"}
 
@@ -88,6 +91,12 @@ def hints_of(kind: Any, **others: Any) -> dict[str, Hint]:
     """Returns the types of the fields and properties of a prediction, by name; `others` override its own."""
     hints = {**typing.get_type_hints(kind, include_extras=True), **others}
     return {name: _hint(hints[name]) if name in hints else _returned(getattr(kind, name)) for name in names_of(kind)}
+
+
+def fields_of(kind: str) -> Mapping[str, Hint]:
+    """Fields of a prediction of a kind: those of `Family.listed`'s objects; none if the kind does not tell."""
+    known = PREDICTIONS.get(kind, {})
+    return known if isinstance(known, Mapping) else hints_of(known)
 
 
 def _returned(made: property) -> Hint:

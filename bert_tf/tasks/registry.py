@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,7 +18,7 @@ from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP, CustomSettings
 from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, STS_B_VECTORS, XNLI
-from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
+from bert_tf.tasks.settings import GROUPS, TaskSettings
 
 if TYPE_CHECKING:  # a task imports its family
     from bert_tf.tasks.base import Task
@@ -71,30 +72,49 @@ def _of_extension(new: NewTask) -> Callable[[str, TaskSettings, Labels], Task]:
     return make
 
 
-_NEW = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 
-# Named tasks, and custom data by `--problem`.
-_NAMED: Mapping[str, _OfSettings] = {
-    STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
-    **{
-        name: (_of_extension(task), frozenset((*setting_names(one.of_tasks), *task.takes)))
-        for one in extension.found().values()
-        for name, task in one.tasks.items()
-    },
-}
-_OWN: Mapping[str, _OfSettings] = {
-    **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
-    SIMILARITY: (_of_family("similarity"), _OF_PAIRS | {"highest_score"}),
-    CONTRASTIVE: (_of_family("similarity"), _OF_PAIRS | {"highest_score", "temperature"}),
-    **{
-        kind: (_of_extension(new.problem), frozenset((*setting_names(one.of_tasks), *new.problem.takes)))
-        for one in extension.found().values()
-        for kind, new in one.kinds.items()
-        if new.problem
-    },
-}
+
+@functools.cache
+def _of_extensions() -> Mapping[str, NewTask]:
+    """Tasks of extensions by name; raises BertError for a name of the core."""
+    tasks = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
+    taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)))
+    for name, task in tasks.items():  # ours come first
+        if _folded(name) in taken:
+            raise BertError(f"{task.make}: there is a task {name} already; correct or uninstall its package")
+        taken.add(_folded(name))
+    return tasks
+
+
+@functools.cache
+def _named() -> Mapping[str, _OfSettings]:
+    """Tasks with settings, by name."""
+    takes = {name: one for one in extension.found().values() for name in one.tasks}
+    return {
+        STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
+        **{
+            name: (_of_extension(task), frozenset((*setting_names(takes[name].of_tasks), *task.takes)))
+            for name, task in _of_extensions().items()
+        },
+    }
+
+
+@functools.cache
+def _own() -> Mapping[str, _OfSettings]:
+    """Custom data, by --problem."""
+    return {
+        **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
+        SIMILARITY: (_of_family("similarity"), _OF_PAIRS | {"highest_score"}),
+        CONTRASTIVE: (_of_family("similarity"), _OF_PAIRS | {"highest_score", "temperature"}),
+        **{
+            kind: (_of_extension(new.problem), frozenset((*setting_names(one.of_tasks), *new.problem.takes)))
+            for one in extension.found().values()
+            for kind, new in one.kinds.items()
+            if new.problem
+        },
+    }
 
 
 def register(task: Task) -> None:
@@ -106,7 +126,7 @@ def register(task: Task) -> None:
 
 def known_names() -> tuple[str, ...]:
     """Returns the names of all tasks; one XNLI language stands for all."""
-    return (*GLUE, XNLI, f"{XNLI}-en", *_NAMED, CUSTOM, *_registered)
+    return (*GLUE, XNLI, f"{XNLI}-en", *_named(), CUSTOM, *_registered)
 
 
 def names_with_labels() -> tuple[str, ...]:
@@ -116,7 +136,7 @@ def names_with_labels() -> tuple[str, ...]:
 
 def own_command(name: str) -> str:
     """The command that alone trains a task without labels, by its canonical name; empty for other tasks."""
-    return _NEW[name].command if name in _NEW else ""
+    return _of_extensions()[name].command if name in _of_extensions() else ""
 
 
 def canonical_name(name: str) -> str:
@@ -162,7 +182,7 @@ def of_record(record: Mapping[str, Any]) -> Task:
 
 def reads_own(kind: str) -> bool:
     """Whether the task custom can read data for a family of this kind."""
-    return kind in _OWN
+    return kind in _own()
 
 
 def settings_of_task(name: str, problem: str) -> frozenset[str]:
@@ -177,25 +197,18 @@ def reject_unrelated_settings(name: str, given: Collection[str], problem: str | 
     """Rejects task settings that belong to another task; other names in `given` are ignored. Raises `FlagError`."""
     problem = problem or CustomSettings.problem
     takes = settings_of_task(name, problem)
-    foreign = [setting for setting in NAMES if setting in given and setting not in takes]
+    foreign = [setting for setting in of_tasks.all_names() if setting in given and setting not in takes]
     if not foreign:
         return
     where = f" --problem={problem}" if name == CUSTOM else ""
-    owners = [task for task, (_, known) in _NAMED.items() if foreign[0] in known]
-    owners += [CUSTOM] if any(foreign[0] in known for _, known in _OWN.values()) else []
+    owners = [task for task, (_, known) in _named().items() if foreign[0] in known]
+    owners += [CUSTOM] if any(foreign[0] in known for _, known in _own().values()) else []
     raise FlagError(f"--{foreign[0]} belongs to --task_name={' or '.join(owners)}; {name}{where} does not take it")
 
 
 def _of_settings(name: str, problem: str) -> _OfSettings | None:
-    return _OWN[problem] if name == CUSTOM else _NAMED.get(name)
+    return _own()[problem] if name == CUSTOM else _named().get(name)
 
 
 def _folded(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
-
-
-_taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)))
-for _name, _task in _NEW.items():  # ours come first
-    if _folded(_name) in _taken:
-        raise BertError(f"{_task.make}: there is a task {_name} already; correct or uninstall its package")
-    _taken.add(_folded(_name))

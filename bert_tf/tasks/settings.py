@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import extension
-from bert_tf.settings import group, replaced, setting, setting_names
-from bert_tf.tasks.custom import NAME, CustomSettings
+from bert_tf.settings import group, of_extensions, replaced, setting, setting_names
+from bert_tf.tasks.custom import NAME, CustomSettings, problems
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,36 +19,48 @@ class SimilaritySettings:
     temperature: float = setting(0.05, "temperature of the loss with --problem=contrastive", lowest=1e-3)
 
 
-ExtensionTaskSettings = dataclasses.make_dataclass(
-    "ExtensionTaskSettings", [(name, Any, group(one.of_tasks)) for name, one in extension.found().items()], frozen=True
-)
-ExtensionTaskSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
-
-
 @dataclasses.dataclass(frozen=True)
 class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
-    custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})")
+    custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})", problem=problems)
     similarity: SimilaritySettings = group(
         SimilaritySettings, "Vectors (--task_name=custom --problem=similarity or contrastive)"
     )
-    extensions: Any = group(ExtensionTaskSettings)
+    extensions: Any = group(functools.partial(of_extensions, "of_tasks"))
 
 
 GROUPS: Mapping[str, type] = {
     "custom": CustomSettings,
     "similarity": SimilaritySettings,
 }
-NAMES = setting_names(TaskSettings)
-LISTS = setting_names(TaskSettings, paths=True)
-PATHS = (*setting_names(TaskSettings, path=True), *LISTS)
-KEPT = setting_names(TaskSettings, path=False, paths=False, of_one_run=False)  # of its training, a model is used with those
+
+
+@functools.cache
+def all_names() -> tuple[str, ...]:
+    return setting_names(TaskSettings)
+
+
+@functools.cache
+def list_names() -> tuple[str, ...]:
+    """Settings that are several paths."""
+    return setting_names(TaskSettings, paths=True)
+
+
+@functools.cache
+def path_names() -> tuple[str, ...]:
+    return (*setting_names(TaskSettings, path=True), *list_names())
+
+
+@functools.cache
+def lasting_names() -> tuple[str, ...]:
+    """Settings of its training with which a model is used."""
+    return setting_names(TaskSettings, path=False, paths=False, of_one_run=False)
 
 
 def of_record(record: Mapping[str, Any]) -> TaskSettings:
     """Returns the settings that a model was trained with; without files."""
-    return of_values({name: record[name] for name in KEPT if name in record})
+    return of_values({name: record[name] for name in lasting_names() if name in record})
 
 
 def of_values(values: Mapping[str, Any]) -> TaskSettings:

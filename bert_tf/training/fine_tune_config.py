@@ -18,6 +18,7 @@ from bert_tf.settings import (
     defaults,
     group,
     named,
+    of_extensions,
     refuse_taken,
     replaced,
     sections_of,
@@ -38,6 +39,7 @@ from bert_tf.training.settings import (
     OutputSettings,
     SpeedSettings,
     TrainSettings,
+    task_names,
 )
 
 if TYPE_CHECKING:
@@ -57,17 +59,12 @@ class Program(NamedTuple):
 
 _OF_EXTENSIONS = extension.found()
 DRIVERS = extension.drivers()
-ExtensionSettings = dataclasses.make_dataclass(
-    "ExtensionSettings",
-    [(name, Any, group(one.settings, one.section)) for name, one in _OF_EXTENSIONS.items()],
-    frozen=True,
-)
-ExtensionSettings.__module__ = __name__  # for pickles; Python 3.11 and older name another
+ExtensionSettings = of_extensions("settings", "section")
 
 
 @dataclasses.dataclass(frozen=True)
 class FineTuneConfig:
-    data: DataSettings = group(DataSettings, "Task and data")
+    data: DataSettings = group(DataSettings, "Task and data", task_name=task_names)
     of_task: TaskSettings = group(TaskSettings)
     model: ModelSettings = group(ModelSettings, "Model")
     actions: ActionSettings = group(ActionSettings, "What to do (default: train and evaluate)")
@@ -189,7 +186,7 @@ def made(
 
 
 def refuse_for_objects(given: Collection[str]) -> None:
-    said = [name for name in ("task_name", *tasks.NAMES) if name in given]
+    said = [name for name in ("task_name", *tasks.all_names()) if name in given]
     if said:
         raise FlagError(f"--{said[0]} is for tasks given by name; the given task object defines it: leave it out")
 

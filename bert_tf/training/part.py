@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bert_tf.estimator.run import Hook
-from bert_tf.features.columns import TrainingRows
-from bert_tf.modeling.heads.base import Head
-from bert_tf.tasks.base import Example, Family
-from bert_tf.tasks.decision import Decision
-from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.job import Job, PhasePlan
+if TYPE_CHECKING:  # they list the extensions, of which one may import this module
+    from bert_tf.estimator.run import Hook
+    from bert_tf.features.columns import TrainingRows
+    from bert_tf.modeling.heads.base import Head
+    from bert_tf.tasks.base import Example, Family
+    from bert_tf.tasks.decision import Decision
+    from bert_tf.training.fine_tune_config import FineTuneConfig
+    from bert_tf.training.job import Job, PhasePlan
 
-Predict = Callable[[Sequence[Example]], Any]
+Predict = Callable[[Sequence[Any]], Any]  # of examples
 
 
 class Part:

@@ -26,7 +26,7 @@ from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.settings import KEPT
+from bert_tf.tasks.settings import lasting_names
 from bert_tf.tokenization.library import word_pieces
 from bert_tf.training.fine_tune_config import ExtensionSettings, FineTuneConfig
 from bert_tf.training.job import Job
@@ -180,7 +180,7 @@ def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, 
     idle = settings.given & _OF_TRAINING
     if idle:
         log.warning("nothing is trained, so these have no effect: %s", ", ".join(f"--{name}" for name in sorted(idle)))
-    learned = {name: record[name] for name in KEPT if name in record and name not in settings.given}
+    learned = {name: record[name] for name in lasting_names() if name in record and name not in settings.given}
     if record and settings.given.isdisjoint(setting_names(ModelSettings)):
         learned["init_checkpoint"] = checkpoint
     return settings.replaced(learned)

@@ -16,11 +16,11 @@ from bert_tf.checkpoints import huggingface
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
 from bert_tf.settings import changed, setting_names, settings_of, values_of
+from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.tasks.settings import KEPT, LISTS, NAMES, PATHS
 from bert_tf.training.fine_tune_config import FINE_TUNE, ExtensionSettings, FineTuneConfig
 from bert_tf.training.job import Job
 from bert_tf.training.partial_task import PartialTask
@@ -45,7 +45,7 @@ def make_record(job: Job) -> dict[str, Any]:
         run_folder.DETERMINING: determining,
         run_folder.LEARNED: run_folder.learned_digest(determining),
         run_folder.COLUMNS: {
-            **_of_task(job, KEPT),
+            **_of_task(job, of_tasks.lasting_names()),
             **({} if job.data.has_command else _of_family(job.task.family)),
             **_texts(job),
         },
@@ -100,7 +100,7 @@ def command(job: Job) -> str:
     repeat = {
         "task_name": job.task.name,
         "data_dir": str(job.data.folder.resolve()) if job.data.has_folder else None,
-        **_of_task(job, NAMES),
+        **_of_task(job, of_tasks.all_names()),
         "init_checkpoint": None if job.source.from_scratch else str(Path(job.source.checkpoint).resolve()),
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
@@ -161,7 +161,8 @@ def _of_task(job: Job, wanted: Iterable[str]) -> dict[str, Any]:
     values = values_of(job.settings.of_task)
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     taken = {name: values[name] for name in wanted if name in takes}
-    return {name: _absolute(v, several=name in LISTS) if v and name in PATHS else v for name, v in taken.items()}
+    paths, lists = of_tasks.path_names(), of_tasks.list_names()
+    return {name: _absolute(v, several=name in lists) if v and name in paths else v for name, v in taken.items()}
 
 
 def _absolute(path: str, *, several: bool) -> str:
@@ -172,7 +173,7 @@ def _absolute(path: str, *, several: bool) -> str:
 def _of_family(family: Family) -> dict[str, Any]:
     """Settings of a task in memory that only its family has."""
     own = {"problem": family.kind} if reads_own(family.kind) else {}
-    return {**own, **{name: getattr(family, name) for name in KEPT if hasattr(family, name)}}
+    return {**own, **{name: getattr(family, name) for name in of_tasks.lasting_names() if hasattr(family, name)}}
 
 
 def _texts(job: Job) -> dict[str, int]:

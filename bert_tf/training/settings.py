@@ -28,9 +28,14 @@ _PRECISION = "of matrix multiplications: default (tf32 on a GPU that has it), fl
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 
 
+def task_names() -> dict[str, str]:
+    """The help of --task_name: extensions and programs add tasks."""
+    return {"help": f"required: {', '.join(names_with_labels())}"}
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskAndFolder:
-    task_name: str | None = setting(None, f"required: {', '.join(names_with_labels())}", of_labels=True)
+    task_name: str | None = setting(None, "", of_labels=True)  # see `task_names`
     data_dir: str | None = setting(
         None,
         "folder with train.tsv, dev.tsv, test.tsv; default: $GLUE_DIR/TASK, data/TASK or the sample",

@@ -66,7 +66,7 @@ from bert_tf.settings import setting
 
 @dataclasses.dataclass(frozen=True)
 class Own(Settings):
-    seed: int = setting(1, "")
+    seed: int = setting(1, "a number")
 
 EXTENSION = Extension(settings=Own)
 """
@@ -121,6 +121,37 @@ def test_a_broken_one_is_one_line(name, code, message, tmp_path):
     done = copies.run(install(tmp_path, name, code), "fine-tune", "--help")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert done.stderr.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "batch.job",
+        "modeling.heads.base",
+        "operations.command",
+        "report.panels",
+        "settings",
+        "tasks.base",
+        "tasks.custom",
+        "tasks.file_task",
+        "tasks.registry",
+        "tasks.settings",
+        "training.part",
+        "training.settings",
+    ],
+)
+def test_its_module_may_import(module, tmp_path):
+    code = f"import bert_tf.{module}\n{DOUBLE.replace('seed', 'only_mine')}"
+    done = copies.run(install(tmp_path, "confident", code), "fine-tune", "--help=all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--only_mine" in done.stdout
+
+
+def test_a_module_that_lists_the_extensions_is_refused_in_it(tmp_path):
+    code = f"import bert_tf.training.fine_tune_config\n{DOUBLE.replace('seed', 'only_mine')}"
+    done = copies.run(install(tmp_path, "confident", code), "fine-tune", "--help=all")
+    message = "ImportError: it imports a module of bert_tf that lists the extensions; import that in its functions instead"
+    assert (done.returncode, message in done.stderr, len(done.stderr.splitlines())) == (2, True, 1)
 
 
 def test_a_flag_of_serve_that_is_there_already_is_one_line(tmp_path):

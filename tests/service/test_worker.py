@@ -74,7 +74,7 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
     for sent in ({"rows": rows}, body["example"], *(row for row in rows if isinstance(row, dict))):
         validated(document, body["schema"], sent)
     for one in found:
-        validated(document, forms.by_kind()[kind].prediction, one)
+        validated(document, forms.of(kind).prediction, one)
     assert len(answered(served, PREDICT, body["example"])) == 1
 
 

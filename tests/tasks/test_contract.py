@@ -144,7 +144,7 @@ def test_metrics_are_those_of_the_family_and_mistakes_of_the_examples(whole, kin
     assert wrong
     assert {one["id"] for one in wrong} <= {one.guid for one in examples}
     assert all({"text_a", "label", "predicted"} <= one.keys() for one in wrong)
-    schema = forms.by_kind()[kind].prediction
+    schema = forms.of(kind).prediction
     for one in family.listed(predictions, examples):
         answer = json.loads(values.as_json(one))
         assert set(answer) == set(schema["properties"]) == set(schema["required"])

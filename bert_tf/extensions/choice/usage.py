@@ -12,6 +12,6 @@ options[int(logits.argmax())]"""
 
 USAGE = Usage(
     {"context": "It rained all night.", "question": "In the morning the street", "options": ["was wet.", "sang."]},
-    "option",
+    "model.predict([{row}])[0].option",
     transformers=CLASS.replace("{name}", "AutoModelForMultipleChoice") + _CHOOSE,
 )

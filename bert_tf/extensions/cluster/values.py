@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,8 +13,7 @@ from bert_tf.batch.session import Predictor
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.prediction_fields import PREDICTIONS
-from bert_tf.tasks.predictions import Hint, arrow_fields
+from bert_tf.tasks.predictions import PREDICTIONS, Hint, arrow_fields, fields_of
 
 _SPLIT = "frame"  # name of the rows in messages
 PROBLEM = "problem"  # field that says why a row has no prediction
@@ -25,19 +25,19 @@ def _is_column(name: str, hint: Hint) -> bool:
     return name not in _APART and not hint.is_property and hint.schema.get("maxProperties") != 0
 
 
-# Types of the columns of the objects that `Family.listed` returns, by name.
-_FIELDS: Mapping[str, Mapping[str, pyarrow.DataType]] = {
-    kind: arrow_fields({name: hint for name, hint in hints.items() if _is_column(name, hint)})
-    for kind, hints in PREDICTIONS.items()
-}
+@functools.cache
+def _fields(kind: str) -> Mapping[str, pyarrow.DataType]:
+    """Types of the columns of the objects that `Family.listed` returns, by name."""
+    return arrow_fields({name: hint for name, hint in fields_of(kind).items() if _is_column(name, hint)})
+
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def type_of(kind: str) -> pyarrow.DataType:
-    if kind not in _FIELDS:
-        raise FlagError(f"predictions of {kind} are not supported as a column; supported: {', '.join(_FIELDS)}")
-    return pyarrow.struct({**_FIELDS[kind], PROBLEM: pyarrow.string()})
+    if kind not in PREDICTIONS:
+        raise FlagError(f"predictions of {kind} are not supported as a column; supported: {', '.join(PREDICTIONS)}")
+    return pyarrow.struct({**_fields(kind), PROBLEM: pyarrow.string()})
 
 
 class Predictions:
@@ -58,7 +58,7 @@ class Predictions:
         return [self._struct(one) for one in family.listed(self._predictor.predictions(examples), examples)]
 
     def _struct(self, one: Any) -> dict[str, Any]:
-        return {name: _plain(getattr(one, name)) for name in _FIELDS[self._predictor.family.kind]}
+        return {name: _plain(getattr(one, name)) for name in _fields(self._predictor.family.kind)}
 
 
 class Parts:

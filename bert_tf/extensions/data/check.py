@@ -28,7 +28,7 @@ from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.registry import canonical_name, get_task, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask, are_numbers, sorted_names
-from bert_tf.tasks.settings import PATHS, TaskSettings
+from bert_tf.tasks.settings import TaskSettings, path_names
 from bert_tf.tokenization import casing, library
 
 _BAR = 40  # characters of a full bar
@@ -55,7 +55,7 @@ class CheckSettings:
         task = get_task(name, self.tasks)
         if task.reads_folder and folder is None:
             raise FlagError(f"data check: name the folder of {task.name}")
-        if not task.reads_folder and (folder or not self.given.intersection(PATHS)):
+        if not task.reads_folder and (folder or not self.given.intersection(path_names())):
             raise FlagError(f"data check: --task_name={task.name} takes --train_file, --dev_file, --test_file and no folder")
         if folder:
             _refuse_missing(folder)

@@ -95,7 +95,7 @@ def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None
     if task is not None:
         fine_tune_config.refuse_for_objects(given)
         of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
-    elif given.keys() & {*tasks.NAMES, "task_name", "data_dir"}:  # other data
+    elif given.keys() & {*tasks.all_names(), "task_name", "data_dir"}:  # other data
         of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
     given = {**of_teacher, **given}
     if "task_name" not in given:

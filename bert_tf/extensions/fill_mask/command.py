@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
-from bert_tf.batch.job import TEXT_FILES, Columns, ExtensionColumns, ModelOverrides
+from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides, extension_columns
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import BEST_WORDS
@@ -53,7 +53,7 @@ class FillMaskSettings:
     output: str | None = setting(None, "JSON lines: .jsonl or .jsonl.gz; - for a pipe")
     top: int = setting(5, f"words per [MASK], most probable first; up to {BEST_WORDS}", lowest=1, highest=BEST_WORDS)
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
-    columns: Columns = group(Columns, without=("text_b", *setting_names(ExtensionColumns)), file_format=TEXT_FILES)
+    columns: Columns = group(Columns, without=("text_b", *setting_names(extension_columns())), file_format=TEXT_FILES)
     filler: FillerSettings = group(FillerSettings)
 
     def __post_init__(self) -> None:

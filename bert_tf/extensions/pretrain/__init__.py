@@ -21,5 +21,5 @@ EXTENSION = Extension(
     },
     tasks={TASK: NewTask(f"{__name__}.family:task", COMMAND)},
     of_tasks=PretrainingSettings,
-    kinds={PRETRAINING: NewKind(f"{__name__}.family:PretrainingFamily")},
+    kinds={PRETRAINING: NewKind(f"{__name__}.family:PretrainingFamily", usage=f"{__name__}.usage:USAGE")},
 )

@@ -9,7 +9,7 @@ from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.settings import SpanSettings
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks.rows_task import RowsTask
-from bert_tf.tasks.settings import PATHS
+from bert_tf.tasks.settings import path_names
 
 
 class SpanTask(RowsTask):
@@ -40,5 +40,5 @@ class SpanTask(RowsTask):
           FlagError: a setting is unknown or has an invalid value.
           DataError: a row has another format; names split and row.
         """
-        known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
+        known = [row for row in settings_of(SpanSettings) if row.name not in path_names()]
         super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)

@@ -4,6 +4,6 @@ from bert_tf.card.usage import PIPELINE, Usage
 
 USAGE = Usage(
     {"text": "Ada built the mill in 1871."},
-    "entities",
+    "model.predict([{row}])[0].entities",
     transformers=PIPELINE.format(task="token-classification", options=', aggregation_strategy="simple"', row="{text}"),
 )

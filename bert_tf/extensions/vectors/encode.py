@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.batch.file_pairs import FilePair, expanded, refuse_clashes
-from bert_tf.batch.job import TEXT_FILES, Columns, ExtensionColumns, ModelOverrides
+from bert_tf.batch.job import TEXT_FILES, Columns, ModelOverrides, extension_columns
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import FlagError
 from bert_tf.extensions.vectors.formats import ARRAYS, DTYPES, FLOAT32, FORMATS, JSONL, NPY, PARQUET, PUBLISHED, form_of
@@ -68,7 +68,7 @@ class EncodeSettings:
     dtype: str = setting(FLOAT32, f"number type of .npy, .npz and .parquet: {', '.join(DTYPES)}", choices=DTYPES)
     batch_size: int | None = same(EncoderSettings, "batch_size")
     skip_bad_rows: bool = setting(False, "skip unusable rows instead of stopping at the first")
-    columns: Columns = group(Columns, without=setting_names(ExtensionColumns), file_format=TEXT_FILES)
+    columns: Columns = group(Columns, without=setting_names(extension_columns()), file_format=TEXT_FILES)
     model: ModelOverrides = group(ModelOverrides, max_seq_length=_LENGTH)
     machine: MachineSettings = group(MachineSettings)
 

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Optional
 
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.tasks.decision import Decision
-from bert_tf.tasks.predictions import Id, Share
+from bert_tf.tasks.predictions import Id, Share, hints_of
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.example import Label, SentenceExample
 
@@ -28,12 +28,10 @@ class Prediction:
     label_set: LabelSet = None  # classes by probability, with the requested chance to hold the true one
 
 
-# Types of the fields by kind.
-TYPES: Mapping[str, Mapping[str, Any]] = {
-    CLASSIFICATION: {"label": Optional[str]},
-    MULTI_LABEL: {"label": tuple[str, ...]},
-    REGRESSION: {"label": float, "probabilities": Annotated[Probabilities, {"maxProperties": 0}]},
-}
+# Fields by kind.
+CLASS = hints_of(Prediction, label=Optional[str])
+LABELS = hints_of(Prediction, label=tuple[str, ...])
+NUMBER = hints_of(Prediction, label=float, probabilities=Annotated[Probabilities, {"maxProperties": 0}])
 
 
 def listed(
