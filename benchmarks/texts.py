@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 from bert_tf.extensions.choice.reader import ChoiceExample
 from bert_tf.extensions.pretrain import TASK as PRETRAINING_TASK
 from bert_tf.extensions.pretrain.rows import RANDOM, PretrainingExample
+from bert_tf.extensions.similarity import STS_B_VECTORS
+from bert_tf.extensions.similarity.family import SimilarityFamily
 from bert_tf.extensions.span.reader import SpanExample
 from bert_tf.extensions.tags.columns import TagExample
 from bert_tf.io import documents
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
-from bert_tf.tasks.names import STS_B_VECTORS
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
-from bert_tf.tasks.similarity.family import SimilarityFamily
 
 EXAMPLES = 8  # that are checked, of each contender
 _FILLED_EXAMPLES = 512

@@ -42,6 +42,8 @@ from bert_tf.extensions.scikit_learn.estimators import BertClassifier as BertCla
 from bert_tf.extensions.scikit_learn.estimators import BertRegressor as BertRegressor
 from bert_tf.extensions.series.runs import FoldRuns as FoldRuns
 from bert_tf.extensions.series.runs import SeedRuns as SeedRuns
+from bert_tf.extensions.similarity.in_memory import ContrastiveTask as ContrastiveTask
+from bert_tf.extensions.similarity.in_memory import SimilarityTask as SimilarityTask
 from bert_tf.extensions.span.in_memory import SpanTask as SpanTask
 from bert_tf.extensions.sweep.command import Sweep as Sweep
 from bert_tf.extensions.sweep.command import sweep as sweep
@@ -64,9 +66,7 @@ from bert_tf.operations.fine_tune import fine_tune as fine_tune
 from bert_tf.operations.predict import predict_files as predict_files
 from bert_tf.operations.serve import serve as serve
 from bert_tf.tasks.base import Task as _Task
-from bert_tf.tasks.in_memory import ContrastiveTask as ContrastiveTask
 from bert_tf.tasks.in_memory import SentenceTask as SentenceTask
-from bert_tf.tasks.in_memory import SimilarityTask as SimilarityTask
 
 __version__: str
 

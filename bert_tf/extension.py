@@ -45,12 +45,14 @@ class NewTask(NamedTuple):
     make: str  # module:name of a function from the name, `TaskSettings` and labels (None if unknown) to the task
     command: str = ""  # which alone trains it; empty if it has labels
     takes: tuple[str, ...] = ()  # settings of the core that it takes, besides those of the extension
+    without: tuple[str, ...] = ()  # settings of the extension that it does not take
+    folder: str = ""  # name of the folder of its files, if not its own
 
 
 class NewKind(NamedTuple):
-    """A kind of tasks: module:name of its object in each layer, which may be empty except the family's."""
+    """A kind of tasks: module:name of its object in each layer, which may be empty."""
 
-    family: str  # a `tasks.base.Family`
+    family: str = ""  # a `tasks.base.Family`
     head: str = ""  # a `modeling.heads.base.Head`
     nodes: str = ""  # its head as ONNX nodes, a `conversion.heads.HeadNodes`
     client: str = ""  # how clients of a SavedModel send raw text, an `export.saved_model.signatures.Client`
@@ -128,6 +130,9 @@ class Extension:
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of a `service.call.Call`
     serving: type = Settings  # flags of `serve`, for its call
+    # Of `evaluate`.
+    evaluating: type = Settings  # flags
+    evaluator: str = ""  # module:name of an `operations.evaluate.Evaluator`, if a flag is given
 
 
 @functools.cache

@@ -11,12 +11,9 @@ from bert_tf.errors import BertError
 from bert_tf.extension import NewKind
 from bert_tf.head_spec import (
     CLASSIFICATION,
-    CONTRASTIVE,
     MULTI_LABEL,
     PRETRAINING,
     REGRESSION,
-    SIMILARITY,
-    VECTORS,
 )
 
 T = TypeVar("T")
@@ -34,32 +31,12 @@ def _of_sentences(head: str, hints: str, form: str, usage: str) -> NewKind:
     )
 
 
-def _of_pairs(family: str, head: str) -> NewKind:
-    return NewKind(
-        family=f"bert_tf.tasks.similarity.family:{family}",
-        head=f"bert_tf.modeling.heads.vectors:{head}",
-        nodes="bert_tf.conversion.heads:of_pairs",
-        client="bert_tf.export.saved_model.sentences:alike",
-        prediction="bert_tf.tasks.similarity.predictions:Prediction",
-        form="bert_tf.service.forms:PAIRS",
-        usage="bert_tf.card.usage:PAIRS",
-    )
-
-
 # Kinds of the core; names as in an extension.
 KINDS: Mapping[str, NewKind] = {
     CLASSIFICATION: _of_sentences("ClassificationHead", "CLASS", "CLASS", "LABELS"),
     REGRESSION: _of_sentences("RegressionHead", "NUMBER", "NUMBER", "NUMBERS"),
     MULTI_LABEL: _of_sentences("MultiLabelHead", "LABELS", "LABELS", "SEVERAL_LABELS"),
-    SIMILARITY: _of_pairs("SimilarityFamily", "CosineHead"),
-    CONTRASTIVE: _of_pairs("ContrastiveFamily", "ContrastiveHead"),
-    PRETRAINING: NewKind(family="", head="bert_tf.modeling.heads.pretraining:PretrainingHead"),  # an extension has the rest
-    VECTORS: NewKind(
-        family="",
-        head="bert_tf.modeling.heads.vectors:VectorsHead",
-        nodes="bert_tf.conversion.heads:of_vectors",
-        usage="bert_tf.card.usage:VECTORS_OF_TEXTS",
-    ),
+    PRETRAINING: NewKind(head="bert_tf.modeling.heads.pretraining:PretrainingHead"),  # an extension has the rest
 }
 
 

@@ -27,7 +27,6 @@ from bert_tf.settings import (
 )
 from bert_tf.tasks import names, tables
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.settings import SimilaritySettings
 
 Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 
@@ -100,7 +99,6 @@ class Rules(_Overrides):
 
     TITLE: ClassVar[str] = "Answers, tags and scores"
 
-    highest_score: float | None = same(SimilaritySettings, "highest_score", default=None, more=_AS_TRAINED)
     extensions: Any = group(_extension_rules)
 
 

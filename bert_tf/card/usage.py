@@ -36,20 +36,18 @@ from transformers import {name}, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained("."), {name}.from_pretrained(".")
 """
-_ENCODE = """\
+ENCODE = """\
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer(".")
-model.encode([{}])"""
-_TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
-_PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
+model.encode([{first}])"""
+TEXT: Row = {"text": "The parcel arrived late, and the box was damaged."}
+PAIR: Row = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
 
-LABELS = Usage(_TEXT)
-NUMBERS = Usage(_TEXT, options=', function_to_apply="none"')
-SEVERAL_LABELS = Usage(_TEXT, options=", top_k=None")
-PAIRS = Usage(_PAIR, "model.predict([{row}])[0].cosine", transformers=_ENCODE.format("{first}"))
-VECTORS_OF_TEXTS = Usage(_TEXT, call="", line="", transformers=_ENCODE.format("{first}"))
-_OTHER = Usage(_TEXT, call="", line="")
+LABELS = Usage(TEXT)
+NUMBERS = Usage(TEXT, options=', function_to_apply="none"')
+SEVERAL_LABELS = Usage(TEXT, options=", top_k=None")
+_OTHER = Usage(TEXT, call="", line="")
 
 _USAGES = Registry[Usage]("usage")
 
@@ -79,7 +77,7 @@ def transformers(kind: str, pipeline: str, *, pairs: bool, row: Row | None = Non
 
 def _values(usage: Usage, row: Row | None, *, pairs: bool) -> dict[str, str]:
     """The row, if the model reads it; else one that any model of its kind does. As literals of Python."""
-    own = _PAIR if pairs and usage.row is _TEXT else usage.row
+    own = PAIR if pairs and usage.row is TEXT else usage.row
     return _literals(row if row is not None and row.keys() == own.keys() else own)
 
 

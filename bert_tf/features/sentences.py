@@ -5,8 +5,7 @@ A whole split is laid out at once. Shapes: E examples, N rows; equal unless long
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,6 @@ from bert_tf.fields import Field
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 Texts = tuple[str, "str | None"]
-SIDES = Field("sides")  # 0 in rows of the first text of a pair, 1 in those of the second
-SCORES = Field("scores", dtype=np.float32)
-PAIR_FIELDS = (SIDES, SCORES)
-_TEXTS = Field("texts")  # numbers of texts
 
 
 def build(
@@ -57,23 +52,3 @@ def build(
         example_ids=cut.example_ids,
         truncated=cut.truncated,
     )
-
-
-def build_pairs(
-    pairs: Iterable[tuple[str, str]],
-    scores: Sequence[float],
-    tokenizer: Tokenizer,
-    *,
-    max_seq_length: int,
-    long_text: str = TRUNCATE,
-) -> Features:
-    """Converts E pairs to features, in order, first texts before second ones; `scores` are target cosines.
-
-    `max_seq_length` includes special tokens; `long_text` is a key of `long_text.CUTS`.
-    """
-    texts = [(text, None) for pair in pairs for text in pair]
-    numbers = np.arange(len(texts), dtype=np.int32)
-    cut = build(texts, (_TEXTS, numbers), tokenizer, max_seq_length=max_seq_length, long_text=long_text)
-    text_of = cut.targets[_TEXTS.name]  # [N]
-    targets = {SIDES.name: text_of % 2, SCORES.name: np.array(scores, np.float32)[text_of // 2]}
-    return dataclasses.replace(cut, targets=targets, fields=PAIR_FIELDS, example_ids=text_of // 2, together=True)

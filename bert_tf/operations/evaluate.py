@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import html
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from bert_tf import extension
 from bert_tf.batch import job
 from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
-from bert_tf.head_spec import PRETRAINING, REGRESSION
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import files
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, run_pipeline, runner, takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of
+from bert_tf.settings import MOST_EXAMPLES, group, of_extensions, read, setting, settings_of, values_of
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training.settings import MachineSettings
@@ -36,9 +37,7 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 INCOMPLETE = 3  # exit status
-DEFAULT_CHECKPOINT = ":default"  # name in --checkpoints; the default with --zero_shot
 
-_ZERO_SHOT_DIR = "out/zero-shot"
 _NO_KEYS = ("task_name", "data_dir", "data", *(row.name for row in settings_of(MachineSettings)))
 
 
@@ -76,9 +75,7 @@ class EvaluateSettings:
     )
     job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
     output_dir: str = setting(None, "folder of results.tsv and results.json", required=True)
-    zero_shot: bool = setting(
-        False, "no trained head: compares cosines of mean vectors with the scores of pairs (--task_name=STS-B)"
-    )
+    extensions: Any = group(functools.partial(of_extensions, "evaluating"))
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
     )
@@ -91,8 +88,8 @@ class EvaluateSettings:
     def complete(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """Adds the tasks, and the settings of the job file."""
         keys = job.with_job(cls, values, lists={"tasks": TaskEntry.read}, without=_NO_KEYS)
-        if values.get("zero_shot") and "job" not in values:
-            keys = {"checkpoints": (DEFAULT_CHECKPOINT,), "output_dir": _ZERO_SHOT_DIR, **keys}
+        if "job" not in values:
+            keys = {**evaluator_of(values).defaults, **keys}
         if "task_name" in values:
             if "data" in values and len(values["task_name"]) > 1:
                 raise FlagError("--data is a file of one task; name the files of several in a job file (--job)")
@@ -183,64 +180,62 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
         by_workers: Table = run_pipeline("evaluate", settings, beam)
         return by_workers
     with run_folder.writing_where_a_run_is([settings.output_dir]):
-        named = checkpoints.named(_names(settings))
-        rules, zero_shot = settings.rules.given(), settings.zero_shot
-        found = (datasets_of(entry, named, rules, zero_shot=zero_shot) for entry in settings.tasks)
+        evaluator = evaluator_of(values_of(settings))
+        named = checkpoints.named([evaluator.checkpoint(name, settings.model) for name in settings.checkpoints])
+        found = (datasets_of(entry, named, settings.rules.given(), evaluator) for entry in settings.tasks)
         datasets = list(itertools.chain.from_iterable(found))
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(settings.output_dir, order)
         evaluation.leave_out_outdated(table, settings.checkpoints, named)
         inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
         log.info("%d checkpoints on %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
-        failed = evaluation.evaluate(
-            named, datasets, table, settings.model, inference, load=_loader(zero_shot=settings.zero_shot)
-        )
+        failed = evaluation.evaluate(named, datasets, table, settings.model, inference, load=evaluator.load)
         table.write()
     return Table(table.rows, failed, Path(settings.output_dir) / TSV_FILE)
 
 
-def _names(settings: EvaluateSettings) -> list[str]:
-    """Checkpoint names; includes Hugging Face folders and the default if a pretrained model suffices."""
-    from bert_tf.checkpoints import hub_names, huggingface
-    from bert_tf.training import sources
+class Evaluator:
+    """How models are found, loaded and given their task: trained ones; see `bert_tf.extension` for others."""
 
-    if not settings.zero_shot:
-        return list(settings.checkpoints)
-    return [
-        sources.find(None, settings.model, environment=os.environ, needs_head=False).prefix
-        if name == DEFAULT_CHECKPOINT
-        else str(sources.checkpoint_of(name, environment=os.environ))
-        if huggingface.is_huggingface_folder(name) or hub_names.parsed(name) is not None
-        else name
-        for name in settings.checkpoints
-    ]
+    defaults: ClassVar[Mapping[str, Any]] = {}  # of settings
 
+    def checkpoint(self, name: str, overrides: ModelOverrides) -> str:
+        """What `checkpoints.named` takes."""
+        del overrides
+        return name
 
-def _loader(*, zero_shot: bool) -> Callable[[str, ModelOverrides], Trained]:
-    from bert_tf.batch import trained
-    from bert_tf.tasks.similarity.family import SimilarityFamily
+    def load(self, prefix: str, overrides: ModelOverrides) -> Trained:
+        from bert_tf.batch import trained
 
-    def load_for_vectors(prefix: str, overrides: ModelOverrides) -> Trained:
-        return dataclasses.replace(trained.load_encoder(prefix, overrides), given_head=SimilarityFamily().head)
+        return trained.load(prefix, overrides)
 
-    if zero_shot:
-        return load_for_vectors
-    return trained.load
+    def task(self, entry: TaskEntry, named: Sequence[Named]) -> Task:
+        return task_of(entry, named)
+
+    def evaluated(self, task: Task) -> Task:
+        """The task with what is measured, for which files are found."""
+        return task
 
 
-def datasets_of(
-    entry: TaskEntry, named: Sequence[Named], rules: Mapping[str, Any], *, zero_shot: bool = False
-) -> Iterator[Dataset]:
+def evaluator_of(values: Mapping[str, Any]) -> Evaluator:
+    """The evaluator of the extension of which a flag is given, by settings by name."""
+    for one in extension.found().values():
+        if any(values.get(row.name, row.default) != row.default for row in settings_of(one.evaluating)):
+            made: Evaluator = extension.load(one.evaluator)()
+            return made
+    return Evaluator()
+
+
+def datasets_of(entry: TaskEntry, named: Sequence[Named], rules: Mapping[str, Any], evaluator: Evaluator) -> Iterator[Dataset]:
     """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     from bert_tf.batch.evaluation import Dataset
     from bert_tf.tasks.base import DEV
     from bert_tf.tasks.families import with_rules
-    from bert_tf.tasks.similarity import family as similarity
     from bert_tf.tasks.tables import usable
     from bert_tf.training.sources import SAMPLE_NOTE, find_data
 
-    base = _scored(entry) if zero_shot else task_of(entry, named)
-    task = similarity.zero_shot(base) if zero_shot else base
+    base = evaluator.task(entry, named)
+    task = evaluator.evaluated(base)
     with_rules(task.family, rules)
     if entry.file is not None:
         split = entry.split or task.splits("", DEV)[0]
@@ -261,15 +256,6 @@ def _labelled(dataset: Dataset, path: object) -> Dataset:
     if dataset.examples[0].label is None:
         raise DataError(f"split {dataset.split} has no labels to evaluate on", path)
     return dataset
-
-
-def _scored(entry: TaskEntry) -> Task:
-    """Task of an entry; with scores if the file is the user's own."""
-    if canonical_name(entry.name) != CUSTOM or entry.file is None:
-        return task_of(entry, ())
-    from bert_tf.batch.inputs import own_task
-
-    return own_task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
 
 
 def task_of(entry: TaskEntry, named: Sequence[Named]) -> Task:

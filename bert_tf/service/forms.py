@@ -50,35 +50,27 @@ class Form:
 
 
 _EITHER_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text (leave empty for a single text)", may_be_empty=True))
-_PAIR_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text"))
-_PAIR = object_schema({"text_a": TEXT, "text_b": TEXT}, {"id": GIVEN_ID})
+PAIR_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text"))
+PAIR = object_schema({"text_a": TEXT, "text_b": TEXT}, {"id": GIVEN_ID})
 _SINGLES = (
     object_schema({"text": TEXT}, {"id": GIVEN_ID}),
     object_schema({"sentence": TEXT}, {"id": GIVEN_ID}),
     {**TEXT, "description": "only within rows: a text"},
     {**list_of(TEXT, 1, 1), "description": "only within rows: a text"},
 )
-_PAIRS = (
-    _PAIR,
-    object_schema({"sentence1": TEXT, "sentence2": TEXT}, {"id": GIVEN_ID}),
-    {**list_of(TEXT, 2, 2), "description": "only within rows: a pair"},
-)
+PAIR_OF_ROWS: Schema = {**list_of(TEXT, 2, 2), "description": "only within rows: a pair"}
+_PAIRS = (PAIR, object_schema({"sentence1": TEXT, "sentence2": TEXT}, {"id": GIVEN_ID}), PAIR_OF_ROWS)
 _TEXT_OR_PAIR = "a text or a pair of texts"
-_PAIR_EXAMPLE = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
+PAIR_EXAMPLE = {"text_a": "The parcel arrived late.", "text_b": "The delivery took longer than promised."}
 
 
 def _of_sentences(says: str, shown: str) -> Form:
-    return Form(says, either(*_SINGLES, *_PAIRS), _PAIR_EXAMPLE, _EITHER_FIELDS, shown)
-
-
-def _of_pairs(says: str) -> Form:
-    return Form(says, either(_PAIR, _PAIRS[-1]), _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
+    return Form(says, either(*_SINGLES, *_PAIRS), PAIR_EXAMPLE, _EITHER_FIELDS, shown)
 
 
 CLASS = _of_sentences(f"Classifies {_TEXT_OR_PAIR}.", "labels")
 LABELS = _of_sentences(f"Finds all labels that apply to {_TEXT_OR_PAIR}.", "labels")
 NUMBER = _of_sentences(f"Predicts a number for {_TEXT_OR_PAIR}.", "number")
-PAIRS = _of_pairs("Scores the similarity of two texts and embeds texts.")
 
 FORMS = Registry[Form]("form")
 
@@ -86,7 +78,7 @@ FORMS = Registry[Form]("form")
 # For sentences with a known number of texts per row: name of a row, its schemas, an example, the form's fields.
 _BY_TEXTS: Mapping[int, tuple[str, tuple[Schema, ...], Mapping[str, Any], tuple[Field, ...]]] = {
     1: ("a text", _SINGLES, {"text": "The parcel arrived late, and the box was damaged."}, (Field("text", "Text"),)),
-    2: ("a pair of texts", _PAIRS, _PAIR_EXAMPLE, _PAIR_FIELDS),
+    2: ("a pair of texts", _PAIRS, PAIR_EXAMPLE, PAIR_FIELDS),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bert_tf import extension
 from bert_tf.errors import FlagError
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.io import files
 from bert_tf.settings import setting, setting_names
 from bert_tf.tasks.names import INPUT_FORMATS, KINDS
@@ -17,7 +17,7 @@ NAME = "custom"
 
 def problems() -> dict[str, Any]:
     """Choices of --problem, and its help: extensions add some."""
-    names = (*KINDS, SIMILARITY, CONTRASTIVE, *(kind for kind, new in extension.kinds().items() if new.problem))
+    names = (*KINDS, *(kind for kind, new in extension.kinds().items() if new.problem))
     return {"choices": names, "help": f"kind of problem: {', '.join(names)} (docs/tasks.md)"}
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from bert_tf import metrics
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
-from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.rows_task import RowsTask
@@ -19,8 +18,6 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, each, name_of, names_of, read_rows
 from bert_tf.tasks.sentence.task import sorted_names, warn_of_labels
-from bert_tf.tasks.settings import SimilaritySettings
-from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.tasks.tables import RowError
 
 _LIST_THEM = "list all labels with labels=(...)"
@@ -133,63 +130,3 @@ def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
     if kind == CLASSIFICATION and len(names) == 1:
         raise FlagError(f"labels={labels!r:.80}: give at least two")
     return names
-
-
-class SimilarityTask(RowsTask):
-    """Sentence embeddings from pairs with similarity scores in memory: (text, second text, score).
-
-    task = SimilarityTask(train=[("He left.", "He went away.", 4.8)], highest_score=5)
-    """
-
-    def __init__(
-        self,
-        train: Iterable[Any] | None = None,
-        dev: Iterable[Any] | None = None,
-        test: Iterable[Any] | None = None,
-        *,
-        highest_score: float = 1.0,
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict, without scores.
-          highest_score: score of pairs with the same meaning; the lowest score is 0.
-
-        Raises:
-          FlagError: the highest score is invalid.
-          DataError: a row has another format; names split and row.
-        """
-        given = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
-        super().__init__(SimilarityFamily(**given), train, dev, test)
-
-
-class ContrastiveTask(RowsTask):
-    """Sentence embeddings from matching pairs in memory, contrasted with all other texts: (text, second text).
-
-    task = ContrastiveTask(train=[("Who wrote it?", "Ann did.")])
-    """
-
-    def __init__(
-        self,
-        train: Iterable[Any] | None = None,
-        dev: Iterable[Any] | None = None,
-        test: Iterable[Any] | None = None,
-        *,
-        temperature: float = 0.05,
-    ) -> None:
-        """Reads all rows once; iterators are exhausted.
-
-        Args:
-          train: rows to train on.
-          dev: rows to evaluate on.
-          test: rows to predict.
-          temperature: divisor of cosines in the loss.
-
-        Raises:
-          FlagError: the temperature is invalid.
-          DataError: a row has another format; names split and row.
-        """
-        given = named(settings_of(SimilaritySettings), {"temperature": temperature})
-        super().__init__(ContrastiveFamily(**given), train, dev, test)

@@ -6,7 +6,6 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 GLUE = ("CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE", "WNLI", "AX")
 XNLI = "XNLI"
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")  # of XNLI
-STS_B_VECTORS = "STS-B-vectors"
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)  # of sentences and pairs
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"

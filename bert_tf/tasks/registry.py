@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from bert_tf import extension
 from bert_tf.errors import BertError, FlagError, unknown_name
-from bert_tf.extension import NewTask
-from bert_tf.head_spec import CONTRASTIVE, SIMILARITY
-from bert_tf.settings import setting_names, settings_of
+from bert_tf.extension import Extension, NewTask
+from bert_tf.settings import setting_names
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import SKIP, CustomSettings
-from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, STS_B_VECTORS, XNLI
-from bert_tf.tasks.settings import GROUPS, TaskSettings
+from bert_tf.tasks.names import GLUE, KINDS, LANGUAGES, XNLI
+from bert_tf.tasks.settings import TaskSettings
 
 if TYPE_CHECKING:  # a task imports its family
     from bert_tf.tasks.base import Task
@@ -34,27 +32,11 @@ _ALIASES = {
 
 _registered: dict[str, Task] = {}
 
-_FOLDERS = {STS_B_VECTORS: "STS-B"}  # of tasks that read the files of another
-
 Labels = Optional[Sequence[str]]  # of a trained model, if any
 
 
 # Makes a task by its name from settings, and the names of those that it takes.
 _OfSettings = tuple[Callable[[str, TaskSettings, Labels], "Task"], frozenset[str]]
-
-
-def _names(*groups: str) -> frozenset[str]:
-    return frozenset(row.name for group in groups for row in settings_of(GROUPS[group]))
-
-
-def _of_family(name: str) -> Callable[[str, TaskSettings, Labels], Task]:
-    """A family is imported when one of its tasks is made."""
-
-    def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
-        made: Task = importlib.import_module(f"bert_tf.tasks.{name}.family").task(task, settings, labels)
-        return made
-
-    return make
 
 
 def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task:
@@ -64,23 +46,22 @@ def _of_own_sentences(task: str, settings: TaskSettings, labels: Labels) -> Task
     return CustomTask(settings.custom, labels)
 
 
-def _of_extension(new: NewTask) -> Callable[[str, TaskSettings, Labels], Task]:
+def _of_extension(one: Extension, new: NewTask) -> _OfSettings:
     def make(task: str, settings: TaskSettings, labels: Labels) -> Task:
         made: Task = extension.load(new.make)(task, settings, labels)
         return made
 
-    return make
+    return make, frozenset((*setting_names(one.of_tasks), *new.takes)).difference(new.without)
 
 
 _OF_GLUE = frozenset((SKIP,))  # and XNLI
-_OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 
 
 @functools.cache
 def _of_extensions() -> Mapping[str, NewTask]:
     """Tasks of extensions by name; raises BertError for a name of the core."""
     tasks = {name: task for one in extension.found().values() for name, task in one.tasks.items()}
-    taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, STS_B_VECTORS, CUSTOM)))
+    taken = set(map(_folded, (*GLUE, XNLI, *_ALIASES, CUSTOM)))
     for name, task in tasks.items():  # ours come first
         if _folded(name) in taken:
             raise BertError(f"{task.make}: there is a task {name} already; correct or uninstall its package")
@@ -91,25 +72,17 @@ def _of_extensions() -> Mapping[str, NewTask]:
 @functools.cache
 def _named() -> Mapping[str, _OfSettings]:
     """Tasks with settings, by name."""
-    takes = {name: one for one in extension.found().values() for name in one.tasks}
-    return {
-        STS_B_VECTORS: (_of_family("similarity"), _OF_GLUE),
-        **{
-            name: (_of_extension(task), frozenset((*setting_names(takes[name].of_tasks), *task.takes)))
-            for name, task in _of_extensions().items()
-        },
-    }
+    _of_extensions()  # refuses names that are taken
+    return {name: _of_extension(one, task) for one in extension.found().values() for name, task in one.tasks.items()}
 
 
 @functools.cache
 def _own() -> Mapping[str, _OfSettings]:
     """Custom data, by --problem."""
     return {
-        **dict.fromkeys(KINDS, (_of_own_sentences, _names("custom"))),
-        SIMILARITY: (_of_family("similarity"), _OF_PAIRS | {"highest_score"}),
-        CONTRASTIVE: (_of_family("similarity"), _OF_PAIRS | {"highest_score", "temperature"}),
+        **dict.fromkeys(KINDS, (_of_own_sentences, frozenset(setting_names(CustomSettings)))),
         **{
-            kind: (_of_extension(new.problem), frozenset((*setting_names(one.of_tasks), *new.problem.takes)))
+            kind: _of_extension(one, new.problem)
             for one in extension.found().values()
             for kind, new in one.kinds.items()
             if new.problem
@@ -153,7 +126,8 @@ def canonical_name(name: str) -> str:
 def folder_name(task: str) -> str:
     """Returns the folder name of a task's files: its canonical name, or that of a task with the same files."""
     name, _, _ = task.partition("-")
-    return name if name == XNLI else _FOLDERS.get(task, task)
+    of_extension = _of_extensions().get(task)
+    return name if name == XNLI else of_extension.folder or task if of_extension else task
 
 
 def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:

@@ -7,16 +7,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.settings import group, of_extensions, replaced, setting, setting_names
+from bert_tf.settings import group, of_extensions, replaced, setting_names
 from bert_tf.tasks.custom import NAME, CustomSettings, problems
-
-
-@dataclasses.dataclass(frozen=True)
-class SimilaritySettings:
-    """Scale of scores, and the temperature for pairs without scores."""
-
-    highest_score: float = setting(1.0, "highest score of a pair with --problem=similarity; 0 is the lowest", lowest=1e-3)
-    temperature: float = setting(0.05, "temperature of the loss with --problem=contrastive", lowest=1e-3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,16 +16,7 @@ class TaskSettings:
     """Settings of tasks; `registry.settings_of_task` lists those a task accepts."""
 
     custom: CustomSettings = group(CustomSettings, f"Your own data (--task_name={NAME})", problem=problems)
-    similarity: SimilaritySettings = group(
-        SimilaritySettings, "Vectors (--task_name=custom --problem=similarity or contrastive)"
-    )
     extensions: Any = group(functools.partial(of_extensions, "of_tasks"))
-
-
-GROUPS: Mapping[str, type] = {
-    "custom": CustomSettings,
-    "similarity": SimilaritySettings,
-}
 
 
 @functools.cache

@@ -88,6 +88,7 @@ def test_an_action_of_a_missing_command_is_one_line(action, tmp_path):
 OF_FAMILIES = {  # a record, by extension
     "choice": {"task_name": "SWAG", "kind": "choice", "labels": []},
     "tags": {"task_name": "CoNLL2003", "kind": "tags", "labels": ["O", "B-X"]},
+    "similarity": {"task_name": "STS-B-vectors", "kind": "similarity", "labels": [], "highest_score": 5.0},
     "span": {"task_name": "SQuAD", "kind": "span", "labels": []},
 }
 
@@ -122,10 +123,10 @@ def test_without_cluster_there_is_no_beam(tmp_path):
 def test_its_flags_and_commands_are_unknown_without_it(name, tmp_path):
     copied(tmp_path, name)
     one = extension.found()[name]
-    told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve"))
+    told = "".join(copies.run(tmp_path, command, "--help=all").stdout for command in ("fine-tune", "serve", "evaluate"))
     assert "--task_name" in told
     assert "--workers" in told
-    for row in settings_of(one.settings, one.serving):
+    for row in settings_of(one.settings, one.of_tasks, one.serving, one.evaluating):
         assert f"--{row.name}" not in told
         assert f"--[no]{row.name}" not in told
     for command in one.commands:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_tf.features import long_text
-from bert_tf.features.long_text import CUTS, WINDOWS
-from bert_tf.features.sentences import build, build_pairs
+from bert_tf.features.long_text import CUTS
+from bert_tf.features.sentences import build
 from bert_tf.fields import Field
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -84,17 +84,6 @@ def test_windows_of_a_long_text_are_rows_of_its_example_with_the_shorter_text_in
     features = one("the cat", "sat . sat the", max_seq_length=7, long_text="windows")
     assert rows(features) == [[2, 5, 6, 3, 7, 9, 3], [2, 5, 6, 3, 9, 7, 3], [2, 5, 6, 3, 7, 5, 3]]
     assert features.first_lengths.tolist() == [4, 4, 4]
-
-
-def test_each_text_is_a_row_and_pairs_stay_together_and_windows_with_their_side():
-    features = build_pairs([("the cat", "sat"), ("sat", ".")], [0.5, 1.0], TOKENIZER, max_seq_length=8)
-    assert rows(features) == [[2, 5, 6, 3], [2, 7, 3], [2, 7, 3], [2, 9, 3]]
-    assert features.targets["sides"].tolist() == [0, 1, 0, 1]
-    assert features.targets["scores"].tolist() == [0.5, 0.5, 1.0, 1.0]
-    assert (features.units, features.batch(np.arange(4), 4)["groups"].tolist()) == (2, [0, 0, 1, 1])
-    features = build_pairs([("the cat sat .", "cat")], [1.0], TOKENIZER, max_seq_length=5, long_text=WINDOWS)
-    assert features.targets["sides"].tolist() == [0, 0, 1]
-    assert features.units == 1
 
 
 LENGTHS = st.integers(0, 40)

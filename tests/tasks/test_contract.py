@@ -14,6 +14,7 @@ from bert_tf import extension, metrics
 from bert_tf.batch import job
 from bert_tf.errors import BertError, FlagError
 from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.similarity.family import ContrastiveFamily, SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.tags.family import TagFamily
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS, VECTORS
@@ -26,7 +27,6 @@ from bert_tf.tasks.families import rules_of, with_rules
 from bert_tf.tasks.predictions import joined
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.settings import of_values
-from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 from tests.extensions.tags.test_features import TOKENIZER
 
 TEXTS = ("a b c ax", "b", "c a b a b c a b a b c a b", "a")  # the third has several windows

@@ -8,6 +8,7 @@ import pytest
 from bert_tf import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 from bert_tf.errors import DataError, FlagError
 from bert_tf.extensions.choice.family import ChoiceFamily
+from bert_tf.extensions.similarity.family import BELONG, SimilarityFamily
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.extensions.span.reader import Answer
 from bert_tf.extensions.tags.family import TagFamily
@@ -15,7 +16,6 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.rows import read_rows
-from bert_tf.tasks.similarity.family import BELONG, SimilarityFamily
 from tests.tasks.refusals import refusal
 
 NAN = float("nan")

@@ -9,6 +9,7 @@ from bert_tf import home
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns
 from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.extensions.similarity.family import BELONG
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.tasks import glue, names
 from bert_tf.tasks.custom import CustomSettings
@@ -16,7 +17,6 @@ from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names, reads_own, reject_unrelated_settings
 from bert_tf.tasks.sentence.task import CustomTask
 from bert_tf.tasks.settings import TaskSettings, of_record, of_values
-from bert_tf.tasks.similarity.family import BELONG
 from tests.tasks.refusals import refusal
 
 

@@ -1,24 +1,17 @@
-"""Sentences and their vectors: labels as numbers, from logits to scores, metrics and mistakes, by hand and other formulas."""
-
-import math
+"""Sentences: labels as numbers, from logits to scores, metrics and mistakes, by hand and other formulas."""
 
 import numpy as np
 import pytest
-from scipy.stats import pearsonr, spearmanr
 from sklearn.utils.class_weight import compute_class_weight
 
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import ClassScores
-from bert_tf.tasks.base import Limits
 from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.evaluation import split_suffix, summarize
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import evaluate_logits, most_confident
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.scores import balanced_weights, encode
-from bert_tf.tasks.similarity import predictions as evaluation
-from bert_tf.tasks.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
-from tests.features.test_sentences import TOKENIZER
 
 LOG_3, LOG_9 = np.float32(np.log([3, 9]))
 NAMES = ("yes", "no", "so")
@@ -159,68 +152,6 @@ def test_the_surest_mistakes_come_first(head, logits, labels, kept, expected):
         (*two, error) for _, *two, _, error in expected
     ]
     assert [one["confidence"] for one in found] == [sure if sure is None else pytest.approx(sure) for *_, sure, _ in expected]
-
-
-SCORED, PAIRS = SimilarityFamily(5.0), ContrastiveFamily(temperature=0.5)
-EXAMPLES = [SentenceExample(f"dev-{n}", "a", "b", label) for n, label in enumerate((5.0, 0.0, 2.0))]
-VECTORS = np.array([[[1, 0], [2, 0]], [[1, 0], [0, 3]], [[1, 0], [3, 4]]], np.float32)  # cosines 1, 0 and 0.6
-
-
-def together(count):
-    return [SentenceExample(f"dev-{n}", f"a{n}", f"b{n}", BELONG) for n in range(count)]
-
-
-def test_scores_are_scaled_as_in_the_training_and_vectors_of_windows_averaged():
-    example = SentenceExample("dev-1", "the cat sat .", "cat", 1.0)
-    features = SCORED.features([example], TOKENIZER, Limits(5, "windows"))
-    outputs = {"vectors": np.array([[2, 0], [0, 4], [5, 5]], np.float32)}
-    assert SCORED.predictions(outputs, features, [example]).tolist() == [[[1, 2], [5, 5]]]
-    features = SCORED.features(EXAMPLES, TOKENIZER, Limits(16))
-    np.testing.assert_allclose(features.targets["scores"], [1, 1, 0, 0, 0.4, 0.4])
-    record = {**ContrastiveFamily(5.0).record(), "highest_score": 5.0}  # as the record of a run has it
-    assert ContrastiveFamily.from_record(record).listed(VECTORS[:1], EXAMPLES[:1])[0].label == pytest.approx(5.0)
-    assert SCORED.listed(np.zeros([1, 2, 2], np.float32), EXAMPLES[:1])[0].cosine == 0.0  # a vector without length
-    assert SimilarityFamily().as_trained(SCORED.record()) == SCORED
-    assert ContrastiveFamily().as_trained(PAIRS.record()) == PAIRS
-
-
-@pytest.mark.parametrize("family", [SCORED, ContrastiveFamily(5.0)])
-def test_pairs_with_scores_are_measured_by_the_correlation_of_cosines(family):
-    found = family.evaluation(VECTORS, EXAMPLES)
-    cosines, scores = [1, 0, 0.6], [5, 0, 2]
-    assert found.metrics == pytest.approx({"pearson": pearsonr(cosines, scores)[0], "spearman": spearmanr(cosines, scores)[0]})
-    assert found.loss == pytest.approx(0.04 / 3)
-    (panel,) = found.panels
-    assert [row[:2] for row in panel.rows] == [("0.0 to 0.2", 1), ("0.4 to 0.6", 1), ("0.8 to 1.0", 1)]
-    assert panel.rows[1][2:] == pytest.approx((0.6, 0.0, 0.2))
-    first, *_ = family.mistakes(VECTORS, EXAMPLES)
-    assert (first["id"], first["label"]) == ("dev-2", 2.0)
-    assert (first["predicted"], first["error"]) == pytest.approx((3.0, 1.0))
-
-
-def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
-    # Of the third pair the first two second texts are as near or nearer.
-    vectors = np.float32([[[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [0, -1]]])
-    found = PAIRS.evaluation(vectors, together(3))
-    assert found.metrics == {"mrr": pytest.approx((1 + 1 + 1 / 2) / 3), "accuracy_at_1": pytest.approx(2 / 3)}
-    terms = [math.log(math.exp(2) + 2) - 2, math.log(math.exp(2) + 1 + math.exp(-2)) - 2, math.log(math.exp(2) + 2)]
-    assert found.loss == pytest.approx(sum(terms) / 3)
-    assert found.panels[0].rows == [("1", 2, pytest.approx(2 / 3)), ("2 to 3", 1, pytest.approx(1 / 3))]
-    assert PAIRS.mistakes(vectors, together(3)) == [{"id": "dev-2", "text_a": "a2", "label": "b2", "predicted": "b0"}]
-    assert found.collapsed is None
-    assert PAIRS.evaluation(np.ones([3, 2, 4], np.float32), together(3)).collapsed == "all texts have the same vector"
-
-
-@pytest.mark.parametrize("block", [1, 7, 60])
-def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkeypatch, block):
-    vectors, examples = np.random.default_rng(0).normal(size=[60, 2, 3]).astype(np.float32), together(60)
-    whole, mistakes = PAIRS.evaluation(vectors, examples), PAIRS.mistakes(vectors, examples)
-    monkeypatch.setattr(evaluation, "_AT_A_TIME", block)
-    found = PAIRS.evaluation(vectors, examples)
-    assert found.panels == whole.panels
-    assert found.loss == pytest.approx(whole.loss)
-    assert PAIRS.mistakes(vectors, examples) == mistakes
-    assert all(low < found.metrics[name] < high for name, (low, high) in found.intervals.items())
 
 
 def test_a_class_that_is_as_probable_as_the_bound_of_sets_is_in_the_set():

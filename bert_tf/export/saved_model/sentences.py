@@ -5,7 +5,6 @@ Shapes: B examples, N rows, L labels, D hidden size.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -13,10 +12,10 @@ import tensorflow as tf
 from bert_tf.batch.trained import Trained
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
-from bert_tf.export.graph import DEFAULT, Signature, Tensors, aligned, strings
+from bert_tf.export.graph import DEFAULT, Signature, Tensors, strings
 from bert_tf.export.saved_model.rows import CUTS, Part, averaged, lay_out, lengths
 from bert_tf.features.long_text import WINDOWS
-from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MEAN, MULTI_LABEL, SIMILARITY, VECTORS, HeadSpec
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.decision import DECISION, PUBLISHED
 from bert_tf.tasks.sentence.scores import THRESHOLD
@@ -51,7 +50,7 @@ def labelled(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signatu
     trained, head = exported.trained, heads.of(exported.trained.head)
     inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
     found = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
-    served = head.serving(_outputs(trained, found))
+    served = head.serving(outputs(trained, found))
     return {DEFAULT: Signature(inputs, {**served, **_decided(exported, served)})}
 
 
@@ -76,30 +75,6 @@ def _decided(exported: Exported, served: Tensors) -> Tensors:
     return {"label": label, "in_label_set": shares >= tf.constant(decision.set_from)}
 
 
-def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """Similarity of `text_a` and `text_b` by their vectors."""
-    inputs = strings("text_a", "text_b")
-    size = tf.size(inputs["text_a"])
-    vectors = _directions(exported.trained, tokenizer, tf.concat(aligned(*inputs.values()), axis=0))  # [2 B, D]
-    cosine = tf.reduce_sum(vectors[:size] * vectors[size:], axis=-1)
-    score = cosine * getattr(exported.family, "highest_score", 1.0)
-    return {DEFAULT: Signature(inputs, {"cosine": cosine, "score": score})}
-
-
-def vectors(exported: Exported, tokenizer: GraphTokenizer) -> Signature:
-    """The vector of each `text`: as trained, scaled to length 1; for other models the mean over its tokens."""
-    inputs, trained = strings("text"), exported.trained
-    if trained.head.kind in (SIMILARITY, CONTRASTIVE):
-        return Signature(inputs, {"vectors": _directions(trained, tokenizer, inputs["text"])})
-    encoder = dataclasses.replace(trained, given_head=HeadSpec(trained.config.hidden_size, VECTORS, (("pooling", MEAN),)))
-    return Signature(inputs, _outputs(encoder, read(encoder, tokenizer, inputs["text"], None)))
-
-
-def _directions(trained: Trained, tokenizer: GraphTokenizer, texts: tf.Tensor) -> tf.Tensor:
-    """[B, D] vectors of length 1."""
-    return heads.of(trained.head).serving(_outputs(trained, read(trained, tokenizer, texts, None)))["vectors"]
-
-
-def _outputs(trained: Trained, found: Read) -> Tensors:
+def outputs(trained: Trained, found: Read) -> Tensors:
     """[B, ...] head outputs, averaged over the windows of a text."""
     return averaged(graph.compute(trained, found.features).logits, found.examples, trained.long_text == WINDOWS)

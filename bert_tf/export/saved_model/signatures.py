@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from bert_tf import head_spec
 from bert_tf.batch.trained import Trained
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.graph import DEFAULT, Signature, Tensors
-from bert_tf.export.saved_model import sentences
 from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
 from bert_tf.io.log_form import log
 from bert_tf.kinds import Registry
@@ -33,7 +33,7 @@ _CLIENTS = Registry[Client]("client")
 def build(exported: Exported) -> dict[str, Signature]:
     trained = exported.trained
     made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
-    client = _CLIENTS.get(trained.head.kind)
+    client = None if trained.head.kind == head_spec.VECTORS else _CLIENTS.get(trained.head.kind)
     vocabulary = trained.vocabulary
     beyond = vocabulary.file if vocabulary.own_rules else "added tokens" if vocabulary.text_rules.added else None
     if client is not None and beyond:
@@ -41,7 +41,9 @@ def build(exported: Exported) -> dict[str, Signature]:
     if client is None or beyond:
         return {**made, DEFAULT: made[IDS]}
     tokenizer = GraphTokenizer(tables(vocabulary, lower_case=trained.lower_case))
-    return {**made, **client(exported, tokenizer), VECTORS: sentences.vectors(exported, tokenizer)}
+    signatures = {**made, **client(exported, tokenizer)}
+    embeds = _CLIENTS.get(head_spec.VECTORS)  # of an extension
+    return signatures if embeds is None or VECTORS in signatures else {**signatures, **embeds(exported, tokenizer)}
 
 
 def _ids(trained: Trained) -> Signature:

@@ -13,7 +13,7 @@ from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
-from bert_tf.operations.evaluate import TaskEntry, datasets_of
+from bert_tf.operations.evaluate import Evaluator, TaskEntry, datasets_of
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
 from bert_tf.training.settings import MachineSettings
 
@@ -81,7 +81,7 @@ def fitted(settings: CalibrateSettings) -> Calibrated:
     from bert_tf.training import batch_machine, sources
 
     model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name).undecided
-    datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}))
+    datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}, Evaluator()))
     family = datasets[0].family(model)
     model.refuse(family)
     examples = [example for dataset in datasets for example in dataset.examples]

@@ -23,6 +23,7 @@ from bert_tf.io import paths
 from bert_tf.library.keywords import Beam
 from bert_tf.operations.evaluate import EvaluateSettings, Table, task_of
 from bert_tf.runtime.precision import computed
+from bert_tf.settings import changed
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, Family, Task
 from bert_tf.tasks.families import with_rules
@@ -79,7 +80,7 @@ class Measured:
 def run(settings: EvaluateSettings, by: Beam) -> Table:
     """For files too large for one machine; checkpoints may be remote."""
     beam_job.refuse_missing()
-    if settings.zero_shot or paths.has_scheme(settings.output_dir):
+    if changed(settings.extensions) or paths.has_scheme(settings.output_dir):
         raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
     table = ResultsTable(settings.output_dir, [])
     failed = []

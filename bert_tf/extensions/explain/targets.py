@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.extensions.explain.words import SIDES
 from bert_tf.features.columns import Array, Features
-from bert_tf.features.sentences import SIDES
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 
@@ -126,7 +126,7 @@ def _of_answer(case: Case) -> Target:
 def _of_pair(case: Case) -> Target:
     _refuse(case, "label")
     _refuse(case, "word")
-    hot = np.eye(2)[case.features.targets[SIDES.name]]  # [N, 2]
+    hot = np.eye(2)[case.features.targets[SIDES]]  # [N, 2]
     return Target(case.prediction.label, np.arange(len(hot)), hot / hot.sum(axis=0))
 
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_tf.features.columns import Array, Features, IntArray
-from bert_tf.features.sentences import SIDES
 from bert_tf.tokenization.tokenizer import Pieces, WordTokenizer
 
 SPECIAL = -1  # word of [CLS], [SEP] and padding
+SIDES = "sides"  # target of pairs of texts as rows, see `extensions.similarity.features`
 
 
 class Words(NamedTuple):
@@ -78,7 +78,7 @@ class TracingTokenizer:
         in_vocabulary = np.full(len(self.vocabulary), SPECIAL)
         word = np.concatenate([in_vocabulary, np.array(self._word_of, np.int64)])[batch["input_ids"]]  # [R, T]
         word[batch["input_mask"] == 0] = SPECIAL
-        sides = features.targets[SIDES.name][rows] if SIDES.name in features.targets else np.zeros(len(rows), np.int32)
+        sides = features.targets[SIDES][rows] if SIDES in features.targets else np.zeros(len(rows), np.int32)
         segments = (batch["segment_ids"] + sides[:, None]).ravel()
         numbers, places, which = np.unique(word.ravel(), return_index=True, return_inverse=True)
         order = np.lexsort((places, segments[places], numbers != SPECIAL))

@@ -16,12 +16,12 @@ from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.extensions.vectors.head import OUTPUT
 from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import MEAN, POOLINGS
-from bert_tf.modeling.heads.vectors import OUTPUT
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows

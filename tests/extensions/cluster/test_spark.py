@@ -22,11 +22,11 @@ from bert_tf.extensions.choice.predictions import Prediction as ChoicePrediction
 from bert_tf.extensions.cluster import frames, shipped, spark, values
 from bert_tf.extensions.cluster.frames import FrameSettings, Work
 from bert_tf.extensions.cluster.spark import Column
+from bert_tf.extensions.similarity.predictions import Prediction as PairPrediction
 from bert_tf.extensions.span.predictions import Prediction as SpanPrediction
 from bert_tf.extensions.tags.predictions import Entity, TagPrediction
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.sentence.predictions import Prediction
-from bert_tf.tasks.similarity.predictions import Prediction as PairPrediction
 
 ROWS = [{"text_a": f"train {'red ' * (row % 7)}.", "text_b": "soup ." if row % 3 else "storm ."} for row in range(20)]
 PREDICTIONS = {

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import DataError
+from bert_tf.extensions.similarity import predictions as pairs_of
+from bert_tf.extensions.similarity.features import PAIR_FIELDS, SIDES, build_pairs
+from bert_tf.extensions.similarity.predictions import COLUMNS, SCORED, UNSCORED, Prediction, Vectors, listed, of_label
 from bert_tf.features.columns import Features
-from bert_tf.features.sentences import PAIR_FIELDS, SIDES, build_pairs
 from bert_tf.fields import Field
 from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
 from bert_tf.tasks import glue, tables, text_lines
@@ -24,8 +26,6 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows
 from bert_tf.tasks.sentence.task import CustomTask, LabelColumn
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tasks.similarity import predictions as pairs_of
-from bert_tf.tasks.similarity.predictions import COLUMNS, SCORED, UNSCORED, Prediction, Vectors, listed, of_label
 from bert_tf.tokenization.tokenizer import Tokenizer
 
 BELONG = True  # label of a pair without a score
@@ -180,7 +180,7 @@ class PairsTask(CustomTask):
 
     def __init__(self, settings: TaskSettings) -> None:
         super().__init__(dataclasses.replace(settings.custom, problem=REGRESSION))
-        self._pairs = settings.similarity
+        self._pairs = settings.extensions.similarity
         bounds = (0.0, self._pairs.highest_score)
         self._label_column = LabelColumn(settings.custom.label_column, REGRESSION, settings.custom.label_separator, bounds)
 
@@ -212,30 +212,3 @@ class ContrastiveTask(PairsTask):
         for line, example in super()._numbered(source, split, report):
             is_scored = split == TEST or example.label is not None
             yield line, example if is_scored else dataclasses.replace(example, label=BELONG)
-
-
-SUFFIX = "-zero-shot"
-
-
-class ZeroShotTask:
-    """A task of pairs with scores, for a model not trained on it; its name separates results from those of trained models."""
-
-    def __init__(self, task: Task, highest_score: float) -> None:
-        """`highest_score` is the score at cosine 1, for the loss."""
-        self._task, self.name, self.family = task, f"{task.name}{SUFFIX}", SimilarityFamily(highest_score)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # also while it is unpickled
-            raise AttributeError(name)
-        return getattr(self._task, name)
-
-    def submission(self, split: str) -> None:
-        """None: no server accepts cosines."""
-
-
-def zero_shot(task: Task) -> Task:
-    """Wraps a task for models not trained on it; raises `FlagError` if it has no pairs with scores."""
-    if task.family.kind != REGRESSION:
-        raise FlagError(f"--zero_shot compares cosines with scores; {task.name} has none (STS-B has)")
-    bounds = task.bounds if isinstance(task, GlueTask) else None
-    return cast(Task, ZeroShotTask(task, bounds[1] if bounds else 1.0))

@@ -1,1 +1,0 @@
-"""Sentence embeddings: pairs with a similarity score, or matching pairs."""
