@@ -12,7 +12,6 @@ from bert_tf.extension import NewKind
 from bert_tf.head_spec import (
     CLASSIFICATION,
     MULTI_LABEL,
-    PRETRAINING,
     REGRESSION,
 )
 
@@ -36,7 +35,6 @@ KINDS: Mapping[str, NewKind] = {
     CLASSIFICATION: _of_sentences("ClassificationHead", "CLASS", "CLASS", "LABELS"),
     REGRESSION: _of_sentences("RegressionHead", "NUMBER", "NUMBER", "NUMBERS"),
     MULTI_LABEL: _of_sentences("MultiLabelHead", "LABELS", "LABELS", "SEVERAL_LABELS"),
-    PRETRAINING: NewKind(head="bert_tf.modeling.heads.pretraining:PretrainingHead"),  # an extension has the rest
 }
 
 

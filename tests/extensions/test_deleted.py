@@ -67,6 +67,7 @@ def test_without_sweep_seeds_are_trained_in_turn(tmp_path):
         ("series", "reproduce gtx1060"),
         ("pretrain", "vocabulary show x"),
         ("pretrain", "vocabulary --help"),
+        ("pretrain", "fill-mask tests --text=[MASK]"),
         ("checkpoint", "vocabulary extend --output=x --from=x"),
     ],
 )

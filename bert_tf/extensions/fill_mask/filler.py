@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bert_tf import extension
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.tensorflow_engine import InferenceOptions
@@ -39,6 +40,7 @@ from bert_tf.tokenization.library import word_pieces
 from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
+extension.needed("pretrain", "fill-mask")  # whose head it is
 TOP = 5  # words of each place
 
 _SHORTEST = 3  # [CLS], a place, [SEP]

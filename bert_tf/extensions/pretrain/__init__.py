@@ -21,5 +21,9 @@ EXTENSION = Extension(
     },
     tasks={TASK: NewTask(f"{__name__}.family:task", COMMAND)},
     of_tasks=PretrainingSettings,
-    kinds={PRETRAINING: NewKind(f"{__name__}.family:PretrainingFamily", usage=f"{__name__}.usage:USAGE")},
+    kinds={
+        PRETRAINING: NewKind(
+            f"{__name__}.family:PretrainingFamily", f"{__name__}.head:PretrainingHead", usage=f"{__name__}.usage:USAGE"
+        )
+    },
 )

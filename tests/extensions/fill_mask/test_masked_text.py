@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.extensions.fill_mask import filler
-from bert_tf.modeling.heads.pretraining import PretrainingHead
+from bert_tf.extensions.pretrain.head import PretrainingHead
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tiny import TOKENS
