@@ -19,9 +19,9 @@ from bert_tf.extensions.span import features as spans
 from bert_tf.extensions.tags import features as tags
 from bert_tf.extensions.tags import graph_words as graph_words
 from bert_tf.extensions.tags import words
+from bert_tf.extensions.vocabulary import counting
 from bert_tf.features import sentences
 from bert_tf.features.long_text import CUTS
-from bert_tf.tokenization import counting
 from bert_tf.tokenization.characters import Rules
 from bert_tf.tokenization.graph import GraphTokenizer
 from bert_tf.tokenization.tables import tables

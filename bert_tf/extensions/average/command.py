@@ -77,9 +77,9 @@ def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.
 
 def average(settings: AverageSettings) -> list[str]:
     """Writes the mean of checkpoints as a model; returns their names."""
-    from bert_tf.checkpoints.tensors import TensorFlowTensors
     from bert_tf.extensions.average import mean
     from bert_tf.extensions.checkpoint import models
+    from bert_tf.extensions.checkpoint.tensors import TensorFlowTensors
 
     checkpoints = _chosen(settings)
     shares = _shares(settings.weights, len(checkpoints))
@@ -102,8 +102,8 @@ def _chosen(settings: AverageSettings) -> list[str]:
 
 
 def _prefix(name: str) -> str:
-    from bert_tf.checkpoints.tensors import HUGGINGFACE
     from bert_tf.extensions.checkpoint import models
+    from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE
 
     found = models.opened(name)
     if found.layout == HUGGINGFACE:

@@ -22,7 +22,7 @@ from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.checkpoints.tensors import Tensors
+    from bert_tf.extensions.checkpoint.tensors import Tensors
 
 TOP = 20
 _SHOWN = 10  # variables listed that only one checkpoint has
@@ -66,7 +66,7 @@ class Difference(Printed):
 
 def _published(found: Tensors) -> dict[str, tuple[str, Change]]:
     """Name in the checkpoint and change of each variable, by its published name."""
-    from bert_tf.checkpoints.tensors import HUGGINGFACE
+    from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE
 
     keys = [name for name, entry in found.entries.items() if entry.bytes]
     if found.layout != HUGGINGFACE and any(name.startswith("bert/") for name in keys):

@@ -19,7 +19,7 @@ from bert_tf.operations.command import Call, Command, warnings_only
 from bert_tf.settings import Setting, read, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.checkpoints.tensors import Tensors
+    from bert_tf.extensions.checkpoint.tensors import Tensors
 
 TEXT, JSON = "text", "json"
 FORMAT = Setting("format", str, TEXT, f"{TEXT} or {JSON}", choices=(TEXT, JSON))
@@ -95,8 +95,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
 
 
 def inspect(settings: InspectSettings) -> Inspected:
-    from bert_tf.checkpoints import tensors
-    from bert_tf.extensions.checkpoint import models
+    from bert_tf.extensions.checkpoint import models, tensors
 
     found = models.opened(settings.checkpoint)
     variables = tuple(_variable(found, name) for name in found.entries)

@@ -16,11 +16,11 @@ from bert_tf.checkpoints import hub, hub_names, huggingface, layouts, other_name
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import kept, run_folder
 from bert_tf.extensions.checkpoint import renaming
+from bert_tf.extensions.checkpoint.tensors import STEP, TENSORFLOW, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.tokenization import library, unigram

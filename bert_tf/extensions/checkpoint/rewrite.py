@@ -22,8 +22,8 @@ from bert_tf.operations.command import Call, Command
 from bert_tf.settings import read, same, setting
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.checkpoints.tensors import Tensors
     from bert_tf.extensions.checkpoint.models import PublishedModel
+    from bert_tf.extensions.checkpoint.tensors import Tensors
 
 LAYOUTS = TF1, TF2, HF = ("tf1", "tf2-names", "hf")
 _ARROW = "=>"
@@ -222,8 +222,8 @@ def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
 
 
 def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
-    from bert_tf.checkpoints.tensors import STEP
     from bert_tf.extensions.checkpoint import models
+    from bert_tf.extensions.checkpoint.tensors import STEP
 
     config = model.config
     renamed = renaming.model_garden(config.num_hidden_layers, config.num_attention_heads)
@@ -238,7 +238,7 @@ def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
 
 def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     from bert_tf.checkpoints import huggingface_export
-    from bert_tf.checkpoints.tensors import STEP
+    from bert_tf.extensions.checkpoint.tensors import STEP
 
     guessed = huggingface_export.guessed(model.entries, model.record.get("kind"))
     architecture = huggingface_export.of_encoder(guessed, model.config)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from bert_tf import extension, run_layout
 from bert_tf.checkpoints.prefixes import refuse_missing_model
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.extensions.vocabulary import show
+from bert_tf.extensions.vocabulary import additions, show
+from bert_tf.extensions.vocabulary.additions import NewWord
+from bert_tf.extensions.vocabulary.counting import Counts, Fertility, cut_otherwise, fertility_of
 from bert_tf.extensions.vocabulary.texts import CorpusSettings
 from bert_tf.io import documents, files
 from bert_tf.io.log_form import log
@@ -20,9 +22,7 @@ from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
-from bert_tf.tokenization import additions, casing, text_rules
-from bert_tf.tokenization.additions import NewWord
-from bert_tf.tokenization.counting import Counts, Fertility, cut_otherwise, fertility_of
+from bert_tf.tokenization import casing, text_rules
 from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from bert_tf.training import sources
@@ -174,9 +174,9 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Exten
 
 def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, pieces: Pieces) -> None:
     """Writes checkpoint, configuration and vocabulary; without a step because no training is continued."""
-    from bert_tf.checkpoints.tensors import STEP
     from bert_tf.estimator import run_folder
     from bert_tf.extensions.checkpoint import models
+    from bert_tf.extensions.checkpoint.tensors import STEP
     from bert_tf.extensions.vocabulary import new_rows
 
     entries = new_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)

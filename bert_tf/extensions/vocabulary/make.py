@@ -10,18 +10,17 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.errors import FlagError, OutputError
-from bert_tf.extensions.vocabulary import show
+from bert_tf.extensions.vocabulary import show, training
+from bert_tf.extensions.vocabulary.counting import Fertility, fertility_of
 from bert_tf.extensions.vocabulary.texts import CorpusSettings, documents
+from bert_tf.extensions.vocabulary.training import Trained
 from bert_tf.io import atomic, lock
 from bert_tf.io.log_form import log
 from bert_tf.io.text_table import Printed, counted
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
-from bert_tf.tokenization import training
 from bert_tf.tokenization.characters import Rules
-from bert_tf.tokenization.counting import Fertility, fertility_of
-from bert_tf.tokenization.training import Trained
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.errors import DataError
+from bert_tf.extensions.vocabulary import additions, counting
+from bert_tf.extensions.vocabulary.counting import Chunks, Counts, Fertility, fertility_of
 from bert_tf.extensions.vocabulary.texts import Corpus, CorpusSettings, Piece, documents, processes
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -18,9 +20,8 @@ from bert_tf.io.text_table import Printed, counted, table
 from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Call, Command
 from bert_tf.settings import group, read, setting
-from bert_tf.tokenization import additions, casing, counting
+from bert_tf.tokenization import casing
 from bert_tf.tokenization.characters import Rules
-from bert_tf.tokenization.counting import Chunks, Counts, Fertility, fertility_of
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.tokenization import additions, counting, training
+from bert_tf.extensions.vocabulary import additions, counting, training
+from bert_tf.extensions.vocabulary.counting import Counts
 from bert_tf.tokenization.characters import CHUNK, Rules, words
-from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.tokenization import any_text

@@ -9,8 +9,8 @@ import safetensors.numpy
 import tensorflow as tf
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.checkpoints.tensors import HUGGINGFACE, OBJECTS, TENSORFLOW, SafeTensors, TensorFlowTensors, step_of
 from bert_tf.errors import CheckpointError
+from bert_tf.extensions.checkpoint.tensors import HUGGINGFACE, OBJECTS, TENSORFLOW, SafeTensors, TensorFlowTensors, step_of
 
 
 def test_a_checkpoint_by_names(tmp_path):

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bert_tf.errors import DataError
+from bert_tf.extensions.vocabulary.counting import Counts
+from bert_tf.extensions.vocabulary.training import LONGEST
 from bert_tf.io import files
 from bert_tf.tokenization.characters import CHUNK, words
-from bert_tf.tokenization.counting import Counts
-from bert_tf.tokenization.training import LONGEST
 from bert_tf.tokenization.vocabulary import UNK, UNUSED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 

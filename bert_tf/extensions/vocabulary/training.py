@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
+from bert_tf.extensions.vocabulary.counting import Counts
 from bert_tf.tokenization.characters import IDEOGRAPHS, is_punctuation
-from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
 
 UNUSED = "[unused{}]"  # unused rows, for words added later
