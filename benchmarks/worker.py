@@ -40,7 +40,7 @@ from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from bert_tf.training.fine_tune_config import configured
+from bert_tf.training.run_spec import configured
 
 quick_import.collect_rarely()
 quick_import.install()

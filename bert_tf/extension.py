@@ -97,7 +97,7 @@ class Settings:
     def check(self, config: Any) -> None:
         """Raises FlagError; called before TensorFlow is imported, if a setting was given.
 
-        `config` is a `training.fine_tune_config.FineTuneConfig`, in which values of a recipe are still missing.
+        `config` is a `training.run_spec.RunSpec`, in which values of a recipe are still missing.
         """
 
 

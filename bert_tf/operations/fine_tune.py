@@ -17,7 +17,7 @@ from bert_tf.operations.command import STOPPED, Call, Command
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import Setting, settings_of
 from bert_tf.training import recipes
-from bert_tf.training.fine_tune_config import DRIVERS, FINE_TUNE, SECTIONS, SETTINGS, FineTuneConfig, Program, configured
+from bert_tf.training.run_spec import DRIVERS, FINE_TUNE, SECTIONS, SETTINGS, Program, RunSpec, configured
 from bert_tf.training.settings import ActionSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -81,10 +81,10 @@ def fine_tune(
     done = train(config, own)
     from bert_tf.library.loading import load
 
-    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.data_dir)
+    return load(done.output_dir, task=done.run.task, data_dir=done.run.data.data_dir)
 
 
-def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
+def train(config: RunSpec, task: Task | None = None) -> FineTuned:
     """Trains one run in this process; raises KeyboardInterrupt if it was stopped."""
     for name, driver in config.drivers.items():
         raise FlagError(f"{name}: make one call per {driver.run}, each with its own output_dir")
@@ -99,7 +99,7 @@ def train(config: FineTuneConfig, task: Task | None = None) -> FineTuned:
     return done
 
 
-def _several_runs(config: FineTuneConfig, name: str, driver: Driver, task: Task | None) -> Any:
+def _several_runs(config: RunSpec, name: str, driver: Driver, task: Task | None) -> Any:
     from bert_tf.training import fine_tune as job
 
     with job.TURN:
@@ -140,7 +140,7 @@ def command(
     first: str,
     note: str,
     sections: Sections,
-    make: Callable[..., FineTuneConfig],
+    make: Callable[..., RunSpec],
     defaults: Mapping[str, str] | None = None,
 ) -> Command:
     """Returns a command that trains; `first` names the flags to start with."""

@@ -12,7 +12,7 @@ import numpy as np
 from bert_tf import extension
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
-from bert_tf.estimator import run
+from bert_tf.estimator.run import last_step
 from bert_tf.features.columns import Features
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
@@ -26,7 +26,7 @@ from bert_tf.runtime.placement import EMBEDDINGS, Rule
 from bert_tf.tasks.base import Example, Limits
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.training import speed
-from bert_tf.training.job import Job
+from bert_tf.training.run import Run
 from bert_tf.training.settings import LAMB
 
 # Relative error of the forecast: a step that exceeds the memory by more is certain not to fit.
@@ -46,49 +46,49 @@ class Lengths(NamedTuple):
     places: int = 0  # max slots of a row
 
 
-def fitted(job: Job, memory: int | None) -> Job:
-    """Checks a job against `memory` (bytes per GPU; None: no check); --fit_memory picks the fewest micro-batches.
+def fitted(run: Run, memory: int | None) -> Run:
+    """Checks a run against `memory` (bytes per GPU; None: no check); --fit_memory picks the fewest micro-batches.
 
     Raises PreflightError if the forecast exceeds the memory by more than its error, and --check_memory is on.
     """
-    wanted = job.settings.train.fit_memory, job.settings.train.check_memory
-    place = job.settings.devices.rules
-    if not job.machine.sees_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
-        if job.settings.train.fit_memory:
+    wanted = run.spec.train.fit_memory, run.spec.train.check_memory
+    place = run.spec.devices.rules
+    if not run.machine.sees_gpu or memory is None or not _can_tell(run, place) or not any(wanted):
+        if run.spec.train.fit_memory:
             log.warning("--train_batch_size=auto: the GPU memory is unknown; the batch size stays as given")
-        return job
-    steps = job.least_schedule.steps + sum(phase.steps or 0 for phase in job.phases[1:])
-    if run.last_step(job.output_dir) >= steps:  # nothing is left to train
-        return job
-    for phase in job.phases:
+        return run
+    steps = run.least_schedule.steps + sum(phase.steps or 0 for phase in run.phases[1:])
+    if last_step(run.output_dir) >= steps:  # nothing is left to train
+        return run
+    for phase in run.phases:
         of_phase = {"train_batch_size": phase.batch_size, "max_seq_length": phase.max_seq_length}
-        part = dataclasses.replace(job, settings=job.settings.replaced(of_phase))
+        part = dataclasses.replace(run, spec=run.spec.replaced(of_phase))
         lengths = _lengths(part, phase.split)
         options = _options(part, lengths, hosted=bool(place))
-        if job.settings.train.fit_memory:
+        if run.spec.train.fit_memory:
             part, options = _in_parts(part, options, lengths, memory)
         _check(part, options, lengths, memory, flag=f"--{phase.prefix}train_batch_size")
-        pieces = part.settings.train.gradient_accumulation_steps
-        if pieces != job.settings.train.gradient_accumulation_steps:
-            job = dataclasses.replace(job, settings=job.settings.replaced({"gradient_accumulation_steps": pieces}))
-    return job
+        pieces = part.spec.train.gradient_accumulation_steps
+        if pieces != run.spec.train.gradient_accumulation_steps:
+            run = dataclasses.replace(run, spec=run.spec.replaced({"gradient_accumulation_steps": pieces}))
+    return run
 
 
-def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
+def _can_tell(run: Run, place: tuple[Rule, ...]) -> bool:
     """Whether the forecast applies: it must know where weights lie, and XLA keeps tensors of its own."""
     hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
-    return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
+    return hosted and run.machine.plan.strategy != "central_storage" and not run.spec.speed.xla
 
 
-def _lengths(job: Job, split: str | None = None) -> Lengths:
+def _lengths(run: Run, split: str | None = None) -> Lengths:
     """Mean of a sample of examples; maximum over those with the longest texts."""
-    examples, options = job.examples[split or job.train_split], job.settings.speed
+    examples, options = run.examples[split or run.train_split], run.spec.speed
     if isinstance(examples, OnDisk):
-        return _of_rows(job, examples)
-    some = _features(job, examples[:: max(1, len(examples) // _SAMPLE)])
-    longest = _features(job, heapq.nlargest(_LONGEST, examples, key=_characters))
+        return _of_rows(run, examples)
+    some = _features(run, examples[:: max(1, len(examples) // _SAMPLE)])
+    longest = _features(run, heapq.nlargest(_LONGEST, examples, key=_characters))
     lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
-    tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(most))
+    tokens = speed.batching(options, run.spec.data.max_seq_length).tokens(int(most))
     together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
     places = 0 if longest.slots is None else int(longest.slots.max(initial=0))
     if options.group_by_length:  # the longest are in one batch
@@ -96,25 +96,25 @@ def _lengths(job: Job, split: str | None = None) -> Lengths:
     return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together, places)
 
 
-def _of_rows(job: Job, examples: OnDisk) -> Lengths:
+def _of_rows(run: Run, examples: OnDisk) -> Lengths:
     numbers = np.arange(0, len(examples), max(1, len(examples) // _SAMPLE))
     some = examples.rows.drawn(numbers, np.zeros_like(numbers)).features
-    tokens = speed.batching(job.settings.speed, examples.longest).tokens(examples.longest)
+    tokens = speed.batching(run.spec.speed, examples.longest).tokens(examples.longest)
     places = 0 if some.slots is None else int(some.slots.max(initial=0))
     return Lengths(tokens, 1.0 - float(some.lengths.mean()) / tokens, float(some.lengths.std()) / tokens, places=places)
 
 
-def _features(job: Job, examples: Sequence[Example]) -> Features:
-    data = job.settings.data
-    return job.task.family.features(examples, job.weights.tokenizer, Limits(data.max_seq_length))
+def _features(run: Run, examples: Sequence[Example]) -> Features:
+    data = run.spec.data
+    return run.task.family.features(examples, run.weights.tokenizer, Limits(data.max_seq_length))
 
 
 def _characters(example: Example) -> int:
     return sum(map(len, example.texts))
 
 
-def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
-    train, chosen = job.settings.train, job.settings.speed
+def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
+    train, chosen = run.spec.train, run.spec.speed
     options = ComputeOptions(
         micro_batches=train.gradient_accumulation_steps,
         recompute=train.recompute,
@@ -131,11 +131,11 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         defer_embeddings=chosen.defer_embeddings,
         lamb=train.optimizer == LAMB,
         averages=train.ema is not None,
-        replicas=job.machine.replicas,
+        replicas=run.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
-        growth=job.machine.session_config.gpu_options.allow_growth,
+        growth=run.machine.session_config.gpu_options.allow_growth,
     )
-    return with_head(options, heads.of(job.task.family.head), job.config)
+    return with_head(options, heads.of(run.task.family.head), run.config)
 
 
 def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:
@@ -152,23 +152,23 @@ def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> Comput
     )
 
 
-def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:
+def _in_parts(run: Run, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Run, ComputeOptions]:
     """Splits a batch into the fewest parts that fit; if none fits, `_check` reports it."""
-    batch_size = job.settings.train.train_batch_size
+    batch_size = run.spec.train.train_batch_size
     rows = batch_size * lengths.together
-    found = fitting.in_fewest_parts(Step(job.config, lengths.tokens, rows, options), memory)
+    found = fitting.in_fewest_parts(Step(run.config, lengths.tokens, rows, options), memory)
     if found is None or found.options == options:
-        return job, options
+        return run, options
     count = found.options.micro_batches
     log.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
-    settings = job.settings.replaced({"gradient_accumulation_steps": count})
-    return dataclasses.replace(job, settings=settings), found.options
+    spec = run.spec.replaced({"gradient_accumulation_steps": count})
+    return dataclasses.replace(run, spec=spec), found.options
 
 
-def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
-    batch_size = job.settings.train.train_batch_size
+def _check(run: Run, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
+    batch_size = run.spec.train.train_batch_size
     rows = batch_size * lengths.together
-    step = Step(job.config, lengths.tokens, rows, options)
+    step = Step(run.config, lengths.tokens, rows, options)
     found = forecast(*step)
     said = (
         f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
@@ -189,7 +189,7 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, 
     helps = [text.replace("--train_batch_size", flag) for text in helps]
     remedy = f"try {' or '.join(helps) or 'a smaller model'}"
     remedy += extension.advice("memory plan", "; python -m bert_tf memory plan shows what uses it")
-    if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
+    if found.peak <= memory * (1.0 + _ERROR) or not run.spec.train.check_memory:
         log.warning("%s, it may run out of memory: %s", said, remedy)
         return
     raise PreflightError([f"{flag}={batch_size}: {said}: {remedy}, --nocheck_memory trains anyway"])

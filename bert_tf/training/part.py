@@ -11,8 +11,8 @@ if TYPE_CHECKING:  # they list the extensions, of which one may import this modu
     from bert_tf.modeling.heads.base import Head
     from bert_tf.tasks.base import Example, Family
     from bert_tf.tasks.decision import Decision
-    from bert_tf.training.fine_tune_config import FineTuneConfig
-    from bert_tf.training.job import Job, PhasePlan
+    from bert_tf.training.run import PhasePlan, Run
+    from bert_tf.training.run_spec import RunSpec
 
 Predict = Callable[[Sequence[Any]], Any]  # of examples
 
@@ -31,7 +31,7 @@ class Part:
         """`settings`: of the extension's class; later, the recipe's are among them."""
         self.settings = settings
 
-    def complete(self, config: FineTuneConfig, environment: Mapping[str, str]) -> FineTuneConfig:
+    def complete(self, config: RunSpec, environment: Mapping[str, str]) -> RunSpec:
         """Returns the configuration with settings that follow from this part's, before files are read."""
         del environment
         return config
@@ -49,7 +49,7 @@ class Part:
         del family, examples
         return None
 
-    def within_positions(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
+    def within_positions(self, config: RunSpec, positions: int) -> RunSpec:
         """Returns the configuration with lengths of this part, unless they are given, limited to the model's positions."""
         del positions
         return config
@@ -64,46 +64,46 @@ class Part:
         del examples, seed
         return {}
 
-    def phases(self, job: Job, first: PhasePlan) -> Sequence[PhasePlan]:
+    def phases(self, run: Run, first: PhasePlan) -> Sequence[PhasePlan]:
         """Further phases of the training, in the same schedule; `first` is that of all runs."""
-        del job, first
+        del run, first
         return ()
 
-    def check(self, job: Job) -> Iterable[str]:
+    def check(self, run: Run) -> Iterable[str]:
         """Yields problems, one line each; may raise FlagError, or warn."""
-        del job
+        del run
         return ()
 
-    def recorded(self, job: Job) -> Mapping[str, Any]:
+    def recorded(self, run: Run) -> Mapping[str, Any]:
         """What determines the run besides settings, for its record."""
-        del job
+        del run
         return {}
 
-    def repeated(self, job: Job) -> Mapping[str, Any]:
+    def repeated(self, run: Run) -> Mapping[str, Any]:
         """Settings of the command that repeats the run, besides those that determine it; None for those to leave out."""
-        del job
+        del run
         return {}
 
-    def claimed(self, job: Job) -> None:
+    def claimed(self, run: Run) -> None:
         """Called when the output folder is the run's, before the training."""
 
-    def rows(self, job: Job, rows: TrainingRows) -> TrainingRows:
+    def rows(self, run: Run, rows: TrainingRows) -> TrainingRows:
         """Returns the rows to train on, with more columns, or followed by more rows."""
-        del job
+        del run
         return rows
 
     def head(self) -> Callable[[Head], Head] | None:
         """What wraps the head in training, to change its loss; only one part of a run may."""
 
-    def hooks(self, job: Job) -> Sequence[Hook]:
+    def hooks(self, run: Run) -> Sequence[Hook]:
         """Hooks of the training, on the chief."""
-        del job
+        del run
         return ()
 
-    def trained(self, job: Job, step: int) -> None:
+    def trained(self, run: Run, step: int) -> None:
         """Called on the chief when the training has reached its last step, before the evaluation."""
 
-    def decision(self, job: Job, predict: Predict, checkpoint: str) -> Decision:
+    def decision(self, run: Run, predict: Predict, checkpoint: str) -> Decision:
         """Fits the decision rule of the model, after the evaluation, if the extension `decides`.
 
         `predict` returns the predictions of examples by the published rule.

@@ -1,4 +1,4 @@
-"""Prepares a fine-tuning job before its graph is built: resolves settings, finds and reads files."""
+"""From what was asked to a run: completes the settings, finds and reads data and weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from bert_tf.checkpoints.names import task_head
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import BadRowsError, BertError, CheckpointError, FlagError
-from bert_tf.estimator import kept, run, run_folder
+from bert_tf.estimator import kept, run_folder
+from bert_tf.estimator.run import require_checkpoint
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
@@ -28,11 +29,11 @@ from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import lasting_names
 from bert_tf.tokenization.library import word_pieces
-from bert_tf.training.fine_tune_config import ExtensionSettings, FineTuneConfig
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part
 from bert_tf.training.partial_task import PartialTask
 from bert_tf.training.recipes import Recipe, dropped_recipe, flags, recipe_of
+from bert_tf.training.run import Run
+from bert_tf.training.run_spec import ExtensionSettings, RunSpec
 from bert_tf.training.settings import ModelSettings, OutputSettings, TextSettings, TrainSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, ModelSource, checkpoint_of, find_data, find_model
 
@@ -41,52 +42,69 @@ _OF_TRAINING = frozenset(setting_names(TrainSettings, OutputSettings, ExtensionS
 
 
 @WALL.span(DATA)
-def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[str, str], task: Task | None = None) -> Job:
+def prepare(spec: RunSpec, machine: Machine, *, environment: Mapping[str, str], task: Task | None = None) -> Run:
     """Reads the files and logs where each part came from; `task` replaces the task of the settings."""
-    trained = None if settings.actions.do_train else find_trained(settings, environment, task)
+    trained = None if spec.actions.do_train else find_trained(spec, environment, task)
     record: Mapping[str, Any] = run_folder.trained(trained[1]) if trained else {}
-    settings = _as_trained(settings, trained[0], record) if trained else settings
-    parts = settings.parts()
+    spec = _as_trained(spec, trained[0], record) if trained else spec
+    parts = spec.parts()
     learning = {} if trained else parts
     for part in learning.values():
-        settings = part.complete(settings, environment)
+        spec = part.complete(spec, environment)
     labels = next((part.labels for part in learning.values() if part.labels), record.get("labels"))
-    task, data = find_task(settings, task, labels, environment)
-    splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    read = read_examples(task, data, [split for names in splits.values() for split in names], settings)
+    task, data = find_task(spec, task, labels, environment)
+    splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(spec)}
+    read = read_examples(task, data, [split for names in splits.values() for split in names], spec)
     may_be_new = not trained and any(isinstance(of_split, Unopened) for of_split in read.values())
-    source = find_model(settings.model, environment=environment, may_be_new=may_be_new)
+    source = find_model(spec.model, environment=environment, may_be_new=may_be_new)
     to_train_on = [] if trained else read[splits[TRAIN][0]]
-    origins = {"default_checkpoint": source.is_default, "sample_data": data.is_sample}
-    recipe = recipe_of(settings, task.family, parts=learning, examples=to_train_on, **origins)
-    settings = settings.replaced(recipe.values)
+    recipe = recipe_of(
+        spec,
+        task.family,
+        parts=learning,
+        examples=to_train_on,
+        default_checkpoint=source.is_default,
+        sample_data=data.is_sample,
+    )
+    spec = spec.replaced(recipe.values)
     for name, part in parts.items():
-        part.settings = getattr(settings.extensions, name)
-    settings = settings if trained else _within_positions(settings, source, learning.values())
-    _log_origins(settings, task, data, source, recipe)
-    weights = _weights(settings, source, trained, recipe.values)
-    weights, layers = _with_layers(weights, settings, learning.values())
+        part.settings = getattr(spec.extensions, name)
+    spec = spec if trained else _within_positions(spec, source, learning.values())
+    _log_origins(spec, task, data, source, recipe)
+    weights = _weights(spec, source, trained, recipe.values)
+    weights, layers = _with_layers(weights, spec, learning.values())
     of_texts = {"max_seq_length": weights.max_seq_length, "do_lower_case": weights.lower_case, "long_text": weights.long_text}
-    settings = settings.replaced(of_texts)
-    examples = {split: _opened(of_split, settings, weights) for split, of_split in read.items()}
+    spec = spec.replaced(of_texts)
+    examples = {split: _opened(of_split, spec, weights) for split, of_split in read.items()}
     for part in learning.values():
-        examples.update(part.further_examples(to_train_on, settings.train.seed))
-    decision = Decision.of(weights.record) if trained and settings.deciding is None else PUBLISHED
-    job = Job(settings, task, data, source, weights, splits, examples, machine, decision, layers, parts)
-    if job.results_dir != job.output_dir:
-        log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
-    return job
+        examples.update(part.further_examples(to_train_on, spec.train.seed))
+    run = Run(
+        spec,
+        task,
+        data,
+        source,
+        weights,
+        splits,
+        examples,
+        machine,
+        decision=Decision.of(weights.record) if trained and spec.deciding is None else PUBLISHED,
+        layers=layers,
+        parts=parts,
+    )
+    if run.results_dir != run.output_dir:
+        log.warning("the model was not trained on %s: results go to %s", task.name, run.results_dir)
+    return run
 
 
-def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings: FineTuneConfig) -> dict[str, Any]:
+def read_examples(task: Task, data: DataSource, splits: Iterable[str], spec: RunSpec) -> dict[str, Any]:
     """Reads splits; --max_train_examples and extensions change those to train on."""
     try:
         found = {split: task.examples(data.folder, split) for split in splits}
     except BadRowsError as error:
         *others, last = error.problems
         raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
-    parts, most = settings.parts().values(), settings.data.max_train_examples
-    for split in task.splits(data.folder, TRAIN) if settings.actions.do_train else ():
+    parts, most = spec.parts().values(), spec.data.max_train_examples
+    for split in task.splits(data.folder, TRAIN) if spec.actions.do_train else ():
         if split in found:
             for part in parts:
                 found[split] = part.read(found[split], task.family)
@@ -95,62 +113,62 @@ def read_examples(task: Task, data: DataSource, splits: Iterable[str], settings:
 
 
 def find_task(
-    settings: FineTuneConfig, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
+    spec: RunSpec, given: Task | None, labels: Sequence[str] | None, environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
     if isinstance(given, PartialTask):
         return given, given.data
     if given is None:
-        task = get_task(settings.data.task_name or "", settings.of_task, labels)
-        return task, find_data(task, settings.data.data_dir, environment=environment)
-    folder = settings.data.data_dir
+        task = get_task(spec.data.task_name or "", spec.of_task, labels)
+        return task, find_data(task, spec.data.data_dir, environment=environment)
+    folder = spec.data.data_dir
     return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
 
 
-def _weights(settings: FineTuneConfig, source: ModelSource, found: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
+def _weights(spec: RunSpec, source: ModelSource, found: tuple[str, Path] | None, chosen: Collection[str]) -> Trained:
     """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
-    said = settings.given | set(chosen) if found else set(_OF_TEXTS)
-    of_texts = {name: getattr(settings.data, name) for name in _OF_TEXTS if name in said}
+    said = spec.given | set(chosen) if found else set(_OF_TEXTS)
+    of_texts = {name: getattr(spec.data, name) for name in _OF_TEXTS if name in said}
     given = ModelOverrides(str(source.config), str(source.vocabulary), **of_texts)
     if found:
         return load_metadata(found[0], given, found[1])
     return load_metadata(source.checkpoint, given, source.config.parent if source.from_scratch else None)
 
 
-def _with_layers(weights: Trained, settings: FineTuneConfig, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
+def _with_layers(weights: Trained, spec: RunSpec, parts: Iterable[Part]) -> tuple[Trained, tuple[int, ...]]:
     """The model of the layers of the checkpoint that a part starts from, and their numbers; none for all layers."""
     layers = next((some for part in parts if (some := part.layers(weights.config.num_hidden_layers))), ())
     if not layers:
         return weights, ()
     config = dataclasses.replace(weights.config, num_hidden_layers=len(layers))
-    return dataclasses.replace(weights, config=config, folder=settings.output.folder), layers
+    return dataclasses.replace(weights, config=config, folder=spec.output.folder), layers
 
 
-def _within_positions(settings: FineTuneConfig, source: ModelSource, parts: Iterable[Part]) -> FineTuneConfig:
+def _within_positions(spec: RunSpec, source: ModelSource, parts: Iterable[Part]) -> RunSpec:
     """Limits rows to the model's positions unless a flag sets their length."""
     most = BertConfig.from_json_file(source.config).max_position_embeddings
-    if "max_seq_length" not in settings.given and settings.data.max_seq_length > most:
+    if "max_seq_length" not in spec.given and spec.data.max_seq_length > most:
         log.info("--max_seq_length=%d: the model has no more positions", most)
-        settings = settings.replaced({"max_seq_length": most})
+        spec = spec.replaced({"max_seq_length": most})
     for part in parts:
-        settings = part.within_positions(settings, most)
-    return settings
+        spec = part.within_positions(spec, most)
+    return spec
 
 
-def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:
+def _opened(examples: Sequence[Example] | Unopened, spec: RunSpec, weights: Trained) -> Sequence[Example]:
     if not isinstance(examples, Unopened):
         return examples
     return examples.opened(
         Opening(
             word_pieces(weights.tokenizer, "pre-training"),
-            settings.data.max_seq_length,
-            settings.output.folder,
-            settings.inference.eval_batch_size,
+            spec.data.max_seq_length,
+            spec.output.folder,
+            spec.inference.eval_batch_size,
             weights.config.max_position_embeddings,
         )
     )
 
 
-def _log_origins(settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, recipe: Recipe) -> None:
+def _log_origins(spec: RunSpec, task: Task, data: DataSource, source: ModelSource, recipe: Recipe) -> None:
     place = data.folder if data.has_folder else "files that are named"
     log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
@@ -159,46 +177,46 @@ def _log_origins(settings: FineTuneConfig, task: Task, data: DataSource, source:
     if recipe.values:
         log.info("recipe %s: %s", recipe.origin, flags(recipe.values))
     own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
-    dropped = dropped_recipe(settings, recipe) if own and own.get("kind") == PRETRAINING else {}
+    dropped = dropped_recipe(spec, recipe) if own and own.get("kind") == PRETRAINING else {}
     if dropped:
         log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", flags(dropped))
-    named = "--output_dir" if "output_dir" in settings.given else "default"
-    log.info("output to %s (%s)", settings.output.output_dir, named)
+    named = "--output_dir" if "output_dir" in spec.given else "default"
+    log.info("output to %s (%s)", spec.output.output_dir, named)
 
 
-def _purposes(settings: FineTuneConfig) -> list[str]:
+def _purposes(spec: RunSpec) -> list[str]:
     """Purposes to read; dev also if it is evaluated during training."""
-    actions = settings.actions
-    during_training = actions.do_train and settings.train.eval_every_n_steps > 0
-    evaluates = actions.do_eval or settings.deciding is not None or during_training
+    actions = spec.actions
+    during_training = actions.do_train and spec.train.eval_every_n_steps > 0
+    evaluates = actions.do_eval or spec.deciding is not None or during_training
     wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
     return [purpose for purpose, do in wanted.items() if do]
 
 
-def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, Any]) -> FineTuneConfig:
+def _as_trained(spec: RunSpec, checkpoint: str, record: Mapping[str, Any]) -> RunSpec:
     """Fills in data and model settings from the run of a trained model; `load_metadata` finds how it reads texts."""
-    idle = settings.given & _OF_TRAINING
+    idle = spec.given & _OF_TRAINING
     if idle:
         log.warning("nothing is trained, so these have no effect: %s", ", ".join(f"--{name}" for name in sorted(idle)))
-    learned = {name: record[name] for name in lasting_names() if name in record and name not in settings.given}
-    if record and settings.given.isdisjoint(setting_names(ModelSettings)):
+    learned = {name: record[name] for name in lasting_names() if name in record and name not in spec.given}
+    if record and spec.given.isdisjoint(setting_names(ModelSettings)):
         learned["init_checkpoint"] = checkpoint
-    return settings.replaced(learned)
+    return spec.replaced(learned)
 
 
-def find_trained(settings: FineTuneConfig, environment: Mapping[str, str], task: Task | None = None) -> tuple[str, Path]:
+def find_trained(spec: RunSpec, environment: Mapping[str, str], task: Task | None = None) -> tuple[str, Path]:
     """Finds the checkpoint of the run in the output folder, or that of --init_checkpoint if named or needed, and its folder.
 
     The published script's commands name the pretrained checkpoint in evaluation too: with a run it has no effect. If
     the task's head has no variables, as for vectors, a pretrained model suffices. FlagError if the output folder holds
     another run than the named one.
     """
-    if kept.best_or_newest(settings.output.folder) is None and not _is_learned(
-        task or get_task(settings.data.task_name or "", settings.of_task)
+    if kept.best_or_newest(spec.output.folder) is None and not _is_learned(
+        task or get_task(spec.data.task_name or "", spec.of_task)
     ):
-        checkpoint = find_model(settings.model, environment=environment).checkpoint
+        checkpoint = find_model(spec.model, environment=environment).checkpoint
         return checkpoint, Path(checkpoint).parent
-    return _trained(settings, environment)
+    return _trained(spec, environment)
 
 
 def _is_learned(task: Task) -> bool:
@@ -209,11 +227,11 @@ def _is_learned(task: Task) -> bool:
         return True
 
 
-def _trained(settings: FineTuneConfig, environment: Mapping[str, str]) -> tuple[str, Path]:
-    output_dir = settings.output.folder
-    if "init_checkpoint" not in settings.given:
-        return run.require_checkpoint(output_dir), output_dir
-    named = checkpoint_of(settings.model.init_checkpoint or "", environment=environment)
+def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
+    output_dir = spec.output.folder
+    if "init_checkpoint" not in spec.given:
+        return require_checkpoint(output_dir), output_dir
+    named = checkpoint_of(spec.model.init_checkpoint or "", environment=environment)
     own = kept.best_or_newest(output_dir)
     if own is None or named.resolve().parent in run_layout.own_folders(output_dir):
         if not _has_head(named):
@@ -224,7 +242,7 @@ def _trained(settings: FineTuneConfig, environment: Mapping[str, str]) -> tuple[
         return str(named), named.parent
     if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
         raise FlagError(
-            f"--init_checkpoint={settings.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
+            f"--init_checkpoint={spec.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
             " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
         )
     return own, output_dir

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from bert_tf.training.fine_tune_config import FineTuneConfig, Program
+from bert_tf.training.run_spec import Program, RunSpec
 
 if TYPE_CHECKING:  # imports TensorFlow
     from bert_tf.tasks.base import Example, Family
@@ -43,7 +43,7 @@ def flags(values: Mapping[str, float | str]) -> str:
 
 
 def recipe_of(
-    settings: FineTuneConfig,
+    settings: RunSpec,
     family: Family,
     *,
     parts: Mapping[str, Part],
@@ -64,14 +64,14 @@ def recipe_of(
     return Recipe(_left_open(settings, recipe))
 
 
-def dropped_recipe(settings: FineTuneConfig, recipe: Recipe) -> dict[str, float | str]:
+def dropped_recipe(settings: RunSpec, recipe: Recipe) -> dict[str, float | str]:
     """What the default checkpoint's recipe would change if training starts from another checkpoint without a recipe."""
     drops = settings.actions.do_train and recipe.origin == FOR_DEFAULT
     chosen = _left_open(settings, settings.program.recipe) if drops else {}
     return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
 
 
-def _left_open(settings: FineTuneConfig, recipe: Mapping[str, float | str]) -> dict[str, float | str]:
+def _left_open(settings: RunSpec, recipe: Mapping[str, float | str]) -> dict[str, float | str]:
     decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
     if "num_train_epochs" in settings.given:
         decided = decided | {"num_train_steps"}

@@ -21,9 +21,9 @@ from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.names import KINDS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.sentence.example import TEXTS
-from bert_tf.training.fine_tune_config import FINE_TUNE, ExtensionSettings, FineTuneConfig
-from bert_tf.training.job import Job
 from bert_tf.training.partial_task import PartialTask
+from bert_tf.training.run import Run
+from bert_tf.training.run_spec import FINE_TUNE, ExtensionSettings, RunSpec
 from bert_tf.training.settings import (
     POLYNOMIAL,
     SpeedSettings,
@@ -38,25 +38,25 @@ _RESOLVED = frozenset(setting_names(TrainSettings, SpeedSettings, resolved=True)
 _ADDED_LATER = {row.name: row.default for row in settings_of(TrainSettings, ExtensionSettings) if row.added_later}
 
 
-def make_record(job: Job) -> dict[str, Any]:
-    plan = job.machine.plan
-    determining = _determining(job)
+def make_record(run: Run) -> dict[str, Any]:
+    plan = run.machine.plan
+    determining = _determining(run)
     return {
         run_folder.DETERMINING: determining,
         run_folder.LEARNED: run_folder.learned_digest(determining),
         run_folder.COLUMNS: {
-            **_of_task(job, of_tasks.lasting_names()),
-            **({} if job.data.has_command else _of_family(job.task.family)),
-            **_texts(job),
+            **_of_task(run, of_tasks.lasting_names()),
+            **({} if run.data.has_command else _of_family(run.task.family)),
+            **_texts(run),
         },
-        **({"hub": origin} if (origin := huggingface.origin_of(job.source.checkpoint)) else {}),
-        "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": command(job) if job.data.has_command and not isinstance(job.task, PartialTask) else "",
+        **({"hub": origin} if (origin := huggingface.origin_of(run.source.checkpoint)) else {}),
+        "data_note": SAMPLE_NOTE if run.data.is_sample else "",
+        "command": command(run) if run.data.has_command and not isinstance(run.task, PartialTask) else "",
         run_folder.MACHINE: {
             "strategy": plan.strategy,
             "devices": plan.devices,
-            "replicas": job.machine.replicas,
-            run_folder.NATIVE: job.machine.native_kernels,
+            "replicas": run.machine.replicas,
+            run_folder.NATIVE: run.machine.native_kernels,
         },
         run_folder.VERSIONS: {
             "bert_tf": versions.__version__,
@@ -68,49 +68,49 @@ def make_record(job: Job) -> dict[str, Any]:
     }
 
 
-def _determining(job: Job) -> dict[str, Any]:
-    settings = job.settings
+def _determining(run: Run) -> dict[str, Any]:
+    settings = run.spec
     trained = {**_effective(settings.train), **_of_extensions(settings), **values_of(settings.speed)}
     determining = {
         **{name: value for name, value in trained.items() if name in _DETERMINING},
         "freeze": sorted(map(str, settings.train.frozen)),
-        "task_name": job.task.name,
-        **job.task.family.record(),
+        "task_name": run.task.name,
+        **run.task.family.record(),
         **_of_texts(settings),
-        "bert_config": job.config.as_dict(),
-        "vocabulary_sha256": job.vocabulary.fingerprint,
-        "train_examples_sha256": job.digest(job.train_split),
-        "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
+        "bert_config": run.config.as_dict(),
+        "vocabulary_sha256": run.vocabulary.fingerprint,
+        "train_examples_sha256": run.digest(run.train_split),
+        "checkpoint_sha256": _checkpoint_digest(run.source.checkpoint),
     }
-    for part in job.parts.values():
-        determining.update(part.recorded(job))
-    for phase in job.phases[1:]:
-        determining[f"{phase.prefix}examples_sha256"] = job.digest(phase.split)
+    for part in run.parts.values():
+        determining.update(part.recorded(run))
+    for phase in run.phases[1:]:
+        determining[f"{phase.prefix}examples_sha256"] = run.digest(phase.split)
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
-        determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
+        determining["dev_examples_sha256"] = [run.digest(split) for split in run.splits[DEV]]
     return determining
 
 
-def command(job: Job) -> str:
+def command(run: Run) -> str:
     """Command that repeats the run from any working directory."""
-    settings = job.settings
+    settings = run.spec
     training = _effective(settings.train)
     if "save_checkpoints_steps" not in settings.given:  # the default also saves by time
         del training["save_checkpoints_steps"]
     repeat = {
-        "task_name": job.task.name,
-        "data_dir": str(job.data.folder.resolve()) if job.data.has_folder else None,
-        **_of_task(job, of_tasks.all_names()),
-        "init_checkpoint": None if job.source.from_scratch else str(Path(job.source.checkpoint).resolve()),
-        "bert_config_file": str(job.source.config.resolve()),
-        "vocab_file": str(job.source.vocabulary.resolve()),
+        "task_name": run.task.name,
+        "data_dir": str(run.data.folder.resolve()) if run.data.has_folder else None,
+        **_of_task(run, of_tasks.all_names()),
+        "init_checkpoint": None if run.source.from_scratch else str(Path(run.source.checkpoint).resolve()),
+        "bert_config_file": str(run.source.config.resolve()),
+        "vocab_file": str(run.source.vocabulary.resolve()),
         **_of_texts(settings),
         "max_train_examples": settings.data.max_train_examples,
         **training,
         **{name: value for name, value in _of_extensions(settings).items() if name in _DETERMINING},
         **_unresolved(settings.speed),
         **values_of(settings.actions),
-        **{name: value for part in job.parts.values() for name, value in part.repeated(job).items()},
+        **{name: value for part in run.parts.values() for name, value in part.repeated(run).items()},
         **{name: value for name, value in values_of(settings.devices).items() if name in settings.given},
     }
     takes = settings.program.flags
@@ -125,7 +125,7 @@ def _program(name: str) -> tuple[str, ...]:
     return ("python", "run_classifier.py") if name == FINE_TUNE.name else ("python", "-m", "bert_tf", name)
 
 
-def _of_extensions(settings: FineTuneConfig) -> dict[str, Any]:
+def _of_extensions(settings: RunSpec) -> dict[str, Any]:
     """Those that differ from their defaults, and all of the extension whose command trains."""
     values: dict[str, Any] = {}
     for name, asked in settings.asked.items():
@@ -133,7 +133,7 @@ def _of_extensions(settings: FineTuneConfig) -> dict[str, Any]:
     return {name: value for name, value in values.items() if _is_recorded(name, value)}
 
 
-def _of_texts(settings: FineTuneConfig) -> dict[str, Any]:
+def _of_texts(settings: RunSpec) -> dict[str, Any]:
     return {name: getattr(settings.data, name) for name in setting_names(TextSettings)}
 
 
@@ -156,10 +156,10 @@ def _effective(train: TrainSettings) -> dict[str, Any]:
     return values
 
 
-def _of_task(job: Job, wanted: Iterable[str]) -> dict[str, Any]:
+def _of_task(run: Run, wanted: Iterable[str]) -> dict[str, Any]:
     """Settings the task takes, with absolute paths."""
-    values = values_of(job.settings.of_task)
-    takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
+    values = values_of(run.spec.of_task)
+    takes = settings_of_task(run.task.name, run.spec.of_task.custom.problem)
     taken = {name: values[name] for name in wanted if name in takes}
     paths, lists = of_tasks.path_names(), of_tasks.list_names()
     return {name: _absolute(v, several=name in lists) if v and name in paths else v for name, v in taken.items()}
@@ -176,11 +176,11 @@ def _of_family(family: Family) -> dict[str, Any]:
     return {**own, **{name: getattr(family, name) for name in of_tasks.lasting_names() if hasattr(family, name)}}
 
 
-def _texts(job: Job) -> dict[str, int]:
+def _texts(run: Run) -> dict[str, int]:
     """Texts per row, for families with sentences; omitted if it varies between rows."""
-    if job.task.family.kind not in KINDS:
+    if run.task.family.kind not in KINDS:
         return {}
-    counts = {len(example.texts) for example in job.examples[job.train_split]}
+    counts = {len(example.texts) for example in run.examples[run.train_split]}
     return {TEXTS: counts.pop()} if len(counts) == 1 else {}
 
 

@@ -14,7 +14,7 @@ from bert_tf.cli import help as helping
 from bert_tf.operations.command import Actions
 from bert_tf.tasks.registry import get_task
 from bert_tf.training import recipes
-from bert_tf.training.fine_tune_config import FINE_TUNE
+from bert_tf.training.run_spec import FINE_TUNE
 from tests import declared
 
 OPERATIONS = declared.operations()

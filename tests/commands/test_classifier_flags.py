@@ -14,7 +14,7 @@ from bert_tf.operations.fine_tune import COMMAND
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks.glue import TASKS
 from bert_tf.training import settings
-from bert_tf.training.fine_tune_config import SETTINGS, configured
+from bert_tf.training.run_spec import SETTINGS, configured
 from tests import classifier
 from tests.classifier import mrpc as parse
 from tests.tasks.refusals import refusal

@@ -22,7 +22,7 @@ from bert_tf.operations.export import ExportSettings
 from bert_tf.operations.predict import PredictSettings
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import nearest, settings_of, unknown_setting
-from bert_tf.training import fine_tune_config
+from bert_tf.training import run_spec
 from tests import declared, lines
 from tests.tasks.refusals import refusal
 
@@ -33,7 +33,7 @@ CALLS = {name: rows for name, rows in OPERATIONS.items() if name not in WITHOUT_
 WITHOUT_ARGUMENT = {"fine-tune": {"task_name"}, "pretrain": {"seeds"}, "distill": {"seeds"}}
 WITHOUT_FLAG = {"fine-tune": {"task"}, "distill": {"task"}}
 WITHOUT_FLAG |= {"data fetch": {"source_dir"}, "vocabulary extend": {"corpus"}}  # two are --from
-OF_TRAINING = {row.name for row in fine_tune_config.SETTINGS}
+OF_TRAINING = {row.name for row in run_spec.SETTINGS}
 
 
 def value_of(row):
@@ -92,7 +92,7 @@ def test_help_lists_every_flag(name):
 )
 def test_a_key_of_a_job_file_is_the_same_setting(name, entries, flags, tmp_path):
     of_line = {"input", "output", "job", "task_name", "data_dir", "data", "beam", "precision", "engine", "native_kernels"}
-    devices = {row.name for row in settings_of(fine_tune_config.DeviceSettings)}
+    devices = {row.name for row in settings_of(run_spec.DeviceSettings)}
     rows = [row for row in OPERATIONS[name] if row.name not in of_line | devices]
     keys = {row.name: value_of(row) for row in rows}
     (tmp_path / "job.json").write_text(json.dumps({**keys, **entries}))
@@ -193,7 +193,7 @@ def test_each_name_of_other_libraries_leads_to_a_setting_that_the_operation_take
     assert nearest("epochs", predicting) is None
     assert nearest("batch_size", predicting) == "predict_batch_size"
     assert "(known: " in unknown_setting("setting", "epochs", predicting)
-    assert len(OF_TRAINING) == len(fine_tune_config.SETTINGS)  # each is declared once
+    assert len(OF_TRAINING) == len(run_spec.SETTINGS)  # each is declared once
 
 
 NAMES = ("encode", "evaluate", "export", "fill-mask", "predict", "serve")

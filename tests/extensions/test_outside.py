@@ -148,7 +148,7 @@ def test_its_module_may_import(module, tmp_path):
 
 
 def test_a_module_that_lists_the_extensions_is_refused_in_it(tmp_path):
-    code = f"import bert_tf.training.fine_tune_config\n{DOUBLE.replace('seed', 'only_mine')}"
+    code = f"import bert_tf.training.run_spec\n{DOUBLE.replace('seed', 'only_mine')}"
     done = copies.run(install(tmp_path, "confident", code), "fine-tune", "--help=all")
     message = "ImportError: it imports a module of bert_tf that lists the extensions; import that in its functions instead"
     assert (done.returncode, message in done.stderr, len(done.stderr.splitlines())) == (2, True, 1)

@@ -5,7 +5,7 @@ import shutil
 import tensorflow as tf
 
 from bert_tf.runtime.machine import Machine
-from bert_tf.training import checks, job, preparation
+from bert_tf.training import checks, preparation, run
 from tests import classifier
 from tests.tiny import write_project
 
@@ -19,7 +19,7 @@ def test_rows_of_dev_that_are_trained_on_and_texts_that_are_mostly_cut_are_warni
         parsed = classifier.parse(["run_classifier.py", *project.flags(tmp_path / "out", **flags)])
         made = preparation.prepare(parsed, Machine(tf.compat.v1.ConfigProto()), environment={})
         checks.check(made)
-        job.features(made, "dev")
+        run.features(made, "dev")
         return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
     shutil.copy(project.data_dir / "train.tsv", project.data_dir / "dev.tsv")

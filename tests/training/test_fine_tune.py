@@ -30,7 +30,7 @@ from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.training import fine_tune, inference, settings, sources, training
-from bert_tf.training.fine_tune_config import configured
+from bert_tf.training.run_spec import configured
 from tests import classifier
 from tests.classifier import run
 from tests.tiny import TinyProject, held, random_weights, write_project
@@ -148,7 +148,7 @@ def repeated(folder: Path):
 )
 def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypatch, ways, caplog):
     seen = []
-    monkeypatch.setattr(training.run, "train", lambda *given, **_: seen.append(given[-1]) or stopped())
+    monkeypatch.setattr(training, "train_with", lambda *given, **_: seen.append(given[-1]) or stopped())
     monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)  # of this process
     arguments = [*trained.project.flags(tmp_path / "out", do_train=True), *ways.split()]
     assert run(*arguments) == 130
@@ -166,7 +166,7 @@ def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypat
 
 
 def test_an_account_that_cannot_be_written_stops_nothing(trained, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(training.run, "train", WALL.span(FIRST_STEPS)(stopped))
+    monkeypatch.setattr(training, "train_with", WALL.span(FIRST_STEPS)(stopped))
     (tmp_path / "out" / "timing.json").mkdir(parents=True)
     assert run(*trained.project.flags(tmp_path / "out")) == 130
     assert sum("timing.json: cannot write" in message for message in caplog.messages) == 1
@@ -198,7 +198,7 @@ def test_from_weights_in_half_precision_and_with_lengths_rounded_within_the_know
 def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path, monkeypatch):
     ways = {"num_train_steps": 2, "freeze": "0,embeddings", "do_train": True}
     with monkeypatch.context() as patch:
-        patch.setattr(training.run, "train", stopped)
+        patch.setattr(training, "train_with", stopped)
         assert run(*trained.project.flags(tmp_path / "out", **ways)) == 130
         assert run(*trained.project.flags(tmp_path / "out", **{**ways, "freeze": "embeddings,0-0"})) == 130
     record = reading.record(tmp_path / "out")
@@ -314,7 +314,7 @@ def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alo
 def test_another_dev_file_is_another_run_only_where_it_chooses_the_best_checkpoint(
     tmp_path, monkeypatch, capsys, evaluates, expected
 ):
-    monkeypatch.setattr(training.run, "train", stopped)
+    monkeypatch.setattr(training, "train_with", stopped)
     project = write_project(tmp_path / "project")
     command = project.flags(tmp_path / "out", num_train_epochs=1, do_train=True, eval_every_n_steps=evaluates)
     assert run(*command) == 130
@@ -391,7 +391,7 @@ def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_writt
 
 
 def test_a_trained_folder_can_be_trained_further_elsewhere(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(training.run, "train", stopped)  # the first step is far enough
+    monkeypatch.setattr(training, "train_with", stopped)  # the first step is far enough
     settings = ("--max_seq_length=24", f"--data_dir={trained.project.data_dir}", f"--output_dir={tmp_path}")
     assert run("--task_name=MRPC", f"--init_checkpoint={trained.folder}", *settings) == 130
     record = reading.record(tmp_path)
@@ -493,6 +493,6 @@ def test_what_follows_training_starts_ahead_as_far_as_it_is_asked_for(is_chief, 
     found = []
     monkeypatch.setattr(fine_tune.results, "start_page_ahead", lambda: found.append("page"))
     machine = SimpleNamespace(is_chief=is_chief)
-    job = SimpleNamespace(machine=machine, settings=SimpleNamespace(actions=settings.ActionSettings(**actions)))
-    fine_tune._prepare_end(job, SimpleNamespace(build_ahead=lambda: found.append("graph")))
+    run = SimpleNamespace(machine=machine, spec=SimpleNamespace(actions=settings.ActionSettings(**actions)))
+    fine_tune._prepare_end(run, SimpleNamespace(build_ahead=lambda: found.append("graph")))
     assert found == started

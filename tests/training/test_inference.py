@@ -20,13 +20,13 @@ def graphs(monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(inference, "Forward", build)
-    monkeypatch.setattr(inference.training, "forward_model", lambda _: None)
+    monkeypatch.setattr(inference, "forward_model", lambda _: None)
     return made
 
 
 @pytest.mark.parametrize("ahead", [True, False])
 def test_the_graph_is_built_once_and_closed_whoever_built_it(graphs, ahead):
-    unbuilt = inference.Inference(SimpleNamespace(machine=None), None)
+    unbuilt = inference.Inference(SimpleNamespace(machine=None))
     for _ in range(2 * ahead):
         unbuilt.build_ahead()
     assert [unbuilt.forward(), unbuilt.forward()] == [graphs[0]] * 2
@@ -37,7 +37,7 @@ def test_the_graph_is_built_once_and_closed_whoever_built_it(graphs, ahead):
 
 @pytest.mark.usefixtures("graphs")
 def test_what_fails_ahead_fails_where_the_graph_is_needed(monkeypatch):
-    unbuilt = inference.Inference(SimpleNamespace(machine=None), None)
+    unbuilt = inference.Inference(SimpleNamespace(machine=None))
     monkeypatch.setattr(inference, "Forward", lambda *_: 1 / 0)
     unbuilt.build_ahead()
     with pytest.raises(ZeroDivisionError):

@@ -36,12 +36,12 @@ def prepared(project, machine=GPU, **extra):
     return preparation.prepare(classifier.parse(arguments), machine, environment={})
 
 
-def planned(prepared_job, **options):
-    """The forecast of a job's step, as the preflight makes it."""
-    lengths = memory_preflight._lengths(prepared_job)
-    found = dataclasses.replace(memory_preflight._options(prepared_job, lengths, hosted=False), **options)
-    batch_size = prepared_job.settings.train.train_batch_size
-    return step_peak.forecast(prepared_job.config, tokens=lengths.tokens, batch_size=batch_size, options=found)
+def planned(prepared_run, **options):
+    """The forecast of a run's step, as the preflight makes it."""
+    lengths = memory_preflight._lengths(prepared_run)
+    found = dataclasses.replace(memory_preflight._options(prepared_run, lengths, hosted=False), **options)
+    batch_size = prepared_run.spec.train.train_batch_size
+    return step_peak.forecast(prepared_run.config, tokens=lengths.tokens, batch_size=batch_size, options=found)
 
 
 def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
@@ -56,14 +56,14 @@ def test_both_phases_of_pre_training_are_forecast_with_their_masked_words(projec
     text = texts.write(tmp_path / "text.txt", texts.documents(12))
     phases = {"phase2_num_train_steps": 2, "phase2_max_seq_length": 48, "phase2_train_batch_size": 8192}
     flags = texts.flags(project, tmp_path / "out", input_file=text, do_train=True, **phases)
-    job = preparation.prepare(classifier.parse(["pretrain", *flags], pretrain.COMMAND), GPU, environment={})
-    first, second = (memory_preflight._lengths(job, split) for split in ("train", "train_phase2"))
+    run = preparation.prepare(classifier.parse(["pretrain", *flags], pretrain.COMMAND), GPU, environment={})
+    first, second = (memory_preflight._lengths(run, split) for split in ("train", "train_phase2"))
     assert (first.tokens, second.tokens) == (24, 48)
     assert 0 < first.places < second.places
-    memory_preflight.fitted(job, 10**11)
+    memory_preflight.fitted(run, 10**11)
     assert caplog.text.count("training needs about") == 2
     with pytest.raises(PreflightError, match="--phase2_train_batch_size=8192: training needs .* or --phase2_train_batch_size="):
-        memory_preflight.fitted(job, 10**8)
+        memory_preflight.fitted(run, 10**8)
 
 
 def test_what_fits_is_said_and_what_may_fit_is_warned_of(project, caplog):
@@ -126,10 +126,10 @@ def test_auto_takes_the_fewest_parts_that_fit(project, caplog):
     given = prepared(project, train_batch_size=32, fit_memory=True, defer_embeddings=False)
     memory = planned(given, micro_batches=4).needed
     assert planned(given, micro_batches=3).needed > memory
-    train = memory_preflight.fitted(given, memory).settings.train
+    train = memory_preflight.fitted(given, memory).spec.train
     assert (train.train_batch_size, train.gradient_accumulation_steps) == (32, 4)
     assert "--gradient_accumulation_steps=4, so that batches of 32 fit" in caplog.text
-    assert memory_preflight.fitted(given, 10**9).settings.train.gradient_accumulation_steps == 1
+    assert memory_preflight.fitted(given, 10**9).spec.train.gradient_accumulation_steps == 1
     memory_preflight.fitted(prepared(project, CPU, fit_memory=True), None)
     assert "--train_batch_size=auto: the GPU memory is unknown" in caplog.text
 
@@ -183,12 +183,12 @@ def test_the_command_refuses_before_the_folder_is_claimed(project, tmp_path, mon
 def test_a_run_that_is_trained_already_is_not_refused(project, monkeypatch):
     """Another program may have the memory by now; what is left is evaluation."""
     given = prepared(project, train_batch_size=32)
-    monkeypatch.setattr(memory_preflight.run, "last_step", lambda _: given.least_schedule.steps)
+    monkeypatch.setattr(memory_preflight, "last_step", lambda _: given.least_schedule.steps)
     assert memory_preflight.fitted(given, 1) is given
 
 
 def test_rows_are_as_long_as_the_model_can_read_where_no_flag_says_more(project):
     flags = [flag for flag in project.flags("out", do_train=True) if "max_seq_length" not in flag]
     for more, length in (([], 64), (["--max_seq_length=65"], 65)):  # the latter is refused later
-        job = preparation.prepare(classifier.parse(["run_classifier.py", *flags, *more]), CPU, environment={})
-        assert (job.settings.data.max_seq_length, job.weights.max_seq_length) == (length, length)
+        run = preparation.prepare(classifier.parse(["run_classifier.py", *flags, *more]), CPU, environment={})
+        assert (run.spec.data.max_seq_length, run.weights.max_seq_length) == (length, length)

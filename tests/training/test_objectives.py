@@ -12,7 +12,7 @@ from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.training import fine_tune, sources
-from bert_tf.training.job import find_loss_options, find_metric, find_target
+from bert_tf.training.run import find_loss_options, find_metric, find_target
 from tests.classifier import mrpc, run
 from tests.labelled import labelled
 from tests.tiny import held, write_project

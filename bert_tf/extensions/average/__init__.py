@@ -10,7 +10,7 @@ from bert_tf.extension import Extension, NewCommand, Settings
 from bert_tf.settings import training_setting
 
 if TYPE_CHECKING:
-    from bert_tf.training.fine_tune_config import FineTuneConfig
+    from bert_tf.training.run_spec import RunSpec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +19,7 @@ class LastSettings(Settings):
         0, "average the last N checkpoints; saved in OUTPUT_DIR/average and evaluated too; 0: off", lowest=0
     )
 
-    def check(self, config: FineTuneConfig) -> None:
+    def check(self, config: RunSpec) -> None:
         count, kept = self.average_last, config.train.keep_checkpoint_max
         if count == 1:
             raise FlagError("--average_last=1: must be 0 or at least 2")

@@ -12,32 +12,32 @@ from bert_tf.estimator import kept
 from bert_tf.extensions.average import mean
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 
 class AverageOfLast(Part):
-    def check(self, job: Job) -> Iterator[str]:
+    def check(self, run: Run) -> Iterator[str]:
         """An average is made at the end of training: it can be evaluated later, but not changed."""
-        count, folder = self.settings.average_last, job.weights.folder
-        if not job.settings.actions.do_train and not (folder / run_layout.AVERAGE).is_dir():
+        count, folder = self.settings.average_last, run.weights.folder
+        if not run.spec.actions.do_train and not (folder / run_layout.AVERAGE).is_dir():
             yield f"--average_last={count}: {folder} was trained without it; leave the flag out"
 
-    def repeated(self, job: Job) -> dict[str, int]:
-        del job
+    def repeated(self, run: Run) -> dict[str, int]:
+        del run
         return {"average_last": self.settings.average_last}
 
-    def trained(self, job: Job, step: int) -> None:
+    def trained(self, run: Run, step: int) -> None:
         """Averages only checkpoints that are saved regardless of interruptions."""
-        count, train = self.settings.average_last, job.settings.train
+        count, train = self.settings.average_last, run.spec.train
         every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
         due = {due for steps in every for due in range(steps, step, steps)}
         last = sorted({*due, step})[-count:]
-        prefixes = [os.fspath(job.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, saved)) for saved in last]
+        prefixes = [os.fspath(run.output_dir / run_layout.of_step(run_layout.CHECKPOINTS, saved)) for saved in last]
         there = [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
         if len(there) < count:
             log.warning("--average_last=%d: only %d checkpoints are averaged: no others exist", count, len(there))
-        average = keep_mean(job.output_dir, there, step)
+        average = keep_mean(run.output_dir, there, step)
         log.info("the mean of %s is %s", ", ".join(Path(prefix).name for prefix in there), average)
 
 

@@ -6,22 +6,22 @@ from bert_tf.extensions.calibrate import fit
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.decision import Decision
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part, Predict
+from bert_tf.training.run import Run
 
 
 class Calibration(Part):
-    def check(self, job: Job) -> tuple[str, ...]:
-        splits = job.splits[DEV]
-        examples = sum(len(job.examples[split]) for split in splits)
-        fit.check(job.family, examples, data=", ".join(splits), rules=self.settings.rules)
+    def check(self, run: Run) -> tuple[str, ...]:
+        splits = run.splits[DEV]
+        examples = sum(len(run.examples[split]) for split in splits)
+        fit.check(run.family, examples, data=", ".join(splits), rules=self.settings.rules)
         return ()
 
-    def decision(self, job: Job, predict: Predict, checkpoint: str) -> Decision:
+    def decision(self, run: Run, predict: Predict, checkpoint: str) -> Decision:
         """Writes the rule beside the weights, too."""
-        examples = [example for split in job.splits[DEV] for example in job.examples[split]]
-        data = f"{job.task.name} {', '.join(job.splits[DEV])}"
-        found = fit.calibrate(job.family, predict, examples, data=data, seed=job.settings.train.seed, rules=self.settings.rules)
+        examples = [example for split in run.splits[DEV] for example in run.examples[split]]
+        data = f"{run.task.name} {', '.join(run.splits[DEV])}"
+        found = fit.calibrate(run.family, predict, examples, data=data, seed=run.spec.train.seed, rules=self.settings.rules)
         for line in str(found).splitlines():
             log.info("%s", line)
         fit.write(checkpoint, found, examples)

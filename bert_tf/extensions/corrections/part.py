@@ -10,18 +10,18 @@ from bert_tf.extensions.corrections import rows
 from bert_tf.io import files
 from bert_tf.settings import changed
 from bert_tf.tasks.base import Example, Family
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 
 class Corrections(Part):
     def read(self, examples: Sequence[Example], family: Family) -> Sequence[Example]:
         return rows.apply(examples, family, exclude=self.settings.exclude_rows, relabel=self.settings.relabel)
 
-    def recorded(self, job: Job) -> Mapping[str, Any]:
-        del job
+    def recorded(self, run: Run) -> Mapping[str, Any]:
+        del run
         return {f"{name}_sha256": files.digest(path) for name, path in changed(self.settings).items()}
 
-    def repeated(self, job: Job) -> Mapping[str, Any]:
-        del job
+    def repeated(self, run: Run) -> Mapping[str, Any]:
+        del run
         return {name: str(Path(path).resolve()) for name, path in changed(self.settings).items()}

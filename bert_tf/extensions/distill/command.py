@@ -18,8 +18,8 @@ from bert_tf.settings import Setting, checked, named, setting_names, settings_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.registry import canonical_name, names_with_labels, reject_unrelated_settings
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.training import fine_tune_config
-from bert_tf.training.fine_tune_config import DRIVERS, FineTuneConfig, Program
+from bert_tf.training import run_spec
+from bert_tf.training.run_spec import DRIVERS, Program, RunSpec
 from bert_tf.training.settings import DataSettings, TextSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -35,14 +35,14 @@ _HELP = {
 
 
 def _sections() -> dict[str, list[Setting]]:
-    taken = fine_tune_config.sections(NAME)
+    taken = run_spec.sections(NAME)
     helped = {title: [row._replace(help=_HELP.get(row.name, row.help)) for row in rows] for title, rows in taken.items()}
     return {SECTION: helped.pop(SECTION), **helped}
 
 
 SECTIONS = _sections()
 SETTINGS = tuple(row for rows in SECTIONS.values() for row in rows)
-DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, fine_tune_config.OF_FAMILIES, recipe_of="distillation")
+DISTILL = Program(NAME, frozenset(row.name for row in SETTINGS), RECIPE, run_spec.OF_FAMILIES, recipe_of="distillation")
 
 _OF_TEACHER = {row.name: row for row in settings_of(DataSettings, TaskSettings)}
 _BOOLEANS = {"True": True, "False": False}
@@ -80,10 +80,10 @@ def distill(
     done = fine_tune.train(configured(task, **{**settings, "teacher": teacher, "output_dir": output_dir}), task)
     from bert_tf.library.loading import load
 
-    return load(done.output_dir, task=done.job.task, data_dir=done.job.data.data_dir)
+    return load(done.output_dir, task=done.run.task, data_dir=done.run.data.data_dir)
 
 
-def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
+def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     """Task, data and text preparation are the teacher's, unless values name others."""
     given = named(SETTINGS, values)  # reports a mistyped name before files are read
     if "teacher" not in given:
@@ -91,9 +91,9 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     return made(_settings_of(given["teacher"]), given, task)
 
 
-def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None) -> FineTuneConfig:
+def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None) -> RunSpec:
     if task is not None:
-        fine_tune_config.refuse_for_objects(given)
+        run_spec.refuse_for_objects(given)
         of_teacher = {**{name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}, "task_name": task.name}
     elif given.keys() & {*tasks.all_names(), "task_name", "data_dir"}:  # other data
         of_teacher = {name: of_teacher[name] for name in OF_ALL_TASKS if name in of_teacher}
@@ -109,10 +109,10 @@ def made(of_teacher: Mapping[str, Any], given: dict[str, Any], task: Task | None
     if given.keys() >= {"student_layers", "teacher_layers"}:
         raise FlagError("--student_layers and --teacher_layers exclude each other")
     if task is not None:
-        return fine_tune_config.made(given, task.name, DISTILL)
+        return run_spec.made(given, task.name, DISTILL)
     name = canonical_name(given["task_name"])
     reject_unrelated_settings(name, given, given.get("problem"))
-    return fine_tune_config.made(given, name, DISTILL)
+    return run_spec.made(given, name, DISTILL)
 
 
 def _settings_of(teacher: str) -> dict[str, Any]:

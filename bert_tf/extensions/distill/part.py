@@ -39,9 +39,9 @@ from bert_tf.tasks.base import DEV, Example, Family
 from bert_tf.tasks.evaluation import summarize
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.training import sources, speed
-from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.job import Job, features
 from bert_tf.training.part import Part
+from bert_tf.training.run import Run, features
+from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import ModelSettings
 
 _JUDGES_PAIRS = (CLASSIFICATION, MULTI_LABEL, REGRESSION)
@@ -61,7 +61,7 @@ class Distillation(Part):
         self._lesson: Any = None  # a Lesson once there are rows
         self.dropout = not settings.compares_states
 
-    def complete(self, config: FineTuneConfig, environment: Mapping[str, str]) -> FineTuneConfig:
+    def complete(self, config: RunSpec, environment: Mapping[str, str]) -> RunSpec:
         """The student starts from the teacher's head, which has no decision rule."""
         task = config.data.task_name
         found = sources.find(self.settings.teacher, ModelOverrides(), environment=environment, task=task)
@@ -98,49 +98,49 @@ class Distillation(Part):
             )
         return {UNLABELLED: more} if more else {}
 
-    def check(self, job: Job) -> Iterator[str]:
+    def check(self, run: Run) -> Iterator[str]:
         teacher = self.teacher
         if teacher is None:
             return
         if teacher.config.num_hidden_layers < 2:
             yield f"{teacher.prefix}: a teacher has at least 2 layers, this has {teacher.config.num_hidden_layers}"
-        for model, config in ((teacher.prefix, teacher.config), ("the student", job.config)):
+        for model, config in ((teacher.prefix, teacher.config), ("the student", run.config)):
             if self.settings.relation_weight and (config.norm_first or config.layer_groups):
                 said = f"the last layer of {config.model_type} ({model}) is computed otherwise than BERT's"
                 yield f"--relation_weight: {said}; leave it out"
-        if teacher.vocabulary.fingerprint != job.vocabulary.fingerprint:
-            yield f"{job.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
-        if job.machine.plan.cluster:
+        if teacher.vocabulary.fingerprint != run.vocabulary.fingerprint:
+            yield f"{run.source.vocabulary}: not the vocabulary of the teacher in {teacher.folder}; they must share one"
+        if run.machine.plan.cluster:
             yield "distill runs on one machine: leave out the settings of several (TF_CONFIG)"
-        yield from run_folder.misfits(teacher.folder, job.task.family.record())
+        yield from run_folder.misfits(teacher.folder, run.task.family.record())
 
-    def recorded(self, job: Job) -> dict[str, Any]:
-        more = {"unlabelled_sha256": job.digest(UNLABELLED)} if UNLABELLED in job.examples else {}
-        return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(job.layers), **more}
+    def recorded(self, run: Run) -> dict[str, Any]:
+        more = {"unlabelled_sha256": run.digest(UNLABELLED)} if UNLABELLED in run.examples else {}
+        return {"teacher_sha256": self.teacher.digest, "teacher_layers": list(run.layers), **more}
 
-    def repeated(self, job: Job) -> dict[str, Any]:
+    def repeated(self, run: Run) -> dict[str, Any]:
         """If the student starts from layers of the teacher, no other checkpoint is named."""
         path = self.settings.unlabelled
         absolute = {"teacher": str(self.teacher.prefix), "unlabelled": path and str(Path(path).resolve())}
-        own_start = dict.fromkeys(setting_names(ModelSettings) if job.layers else ())
+        own_start = dict.fromkeys(setting_names(ModelSettings) if run.layers else ())
         return {**values_of(self.settings), **absolute, **own_start}
 
     @WALL.span(TEACHER)
-    def rows(self, job: Job, rows: TrainingRows) -> Features:
+    def rows(self, run: Run, rows: TrainingRows) -> Features:
         """Returns the training rows, and those without labels, with the teacher's outputs.
 
         Evaluates the teacher on the dev splits, for the page.
         """
         teacher, own = self.teacher, cast(Features, rows)  # all tasks with labels are in memory
         columns = _with(own, LABELLED, np.ones(len(own), np.float32))
-        if UNLABELLED in job.examples:
-            more = features(job, UNLABELLED)
+        if UNLABELLED in run.examples:
+            more = features(run, UNLABELLED)
             columns = columns.followed_by(_with(more, LABELLED, np.zeros(len(more), np.float32)))
         fields = [field.sized(teacher.config.hidden_size) for field in Observed(heads.of(teacher.head)).outputs]
-        folder = job.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
-        with contextlib.closing(_Outputs(job, teacher, folder, fields)) as outputs:
+        folder = run.output_dir / run_layout.FEATURES / f"teacher-{_key(teacher, columns)}"
+        with contextlib.closing(_Outputs(run, teacher, folder, fields)) as outputs:
             found = outputs.of(columns)
-            if not (job.output_dir / FILE).exists():
+            if not (run.output_dir / FILE).exists():
                 outputs.evaluate()
         for field in fields:
             columns = _with(columns, observed(field, teacher.config.hidden_size), found[field.name])
@@ -178,23 +178,23 @@ def recombined(examples: Sequence[Example], count: int, seed: int) -> Iterator[S
 class _Outputs:
     """The teacher's outputs on disk; its graph is built if some are missing. Must be closed."""
 
-    def __init__(self, job: Job, teacher: Trained, folder: Path, fields: list[Field]) -> None:
-        self._job, self._teacher, self._folder, self._fields = job, teacher, folder, fields
+    def __init__(self, run: Run, teacher: Trained, folder: Path, fields: list[Field]) -> None:
+        self._run, self._teacher, self._folder, self._fields = run, teacher, folder, fields
 
     @functools.cached_property
     def _forward(self) -> Forward:
-        job, teacher = self._job, self._teacher
-        execution = speed.execution(job.settings.speed, job.machine)
+        run, teacher = self._run, self._teacher
+        execution = speed.execution(run.spec.speed, run.machine)
         model = Model(
-            teacher.config, teacher.head, execution=execution, around=Observed, max_seq_length=job.settings.data.max_seq_length
+            teacher.config, teacher.head, execution=execution, around=Observed, max_seq_length=run.spec.data.max_seq_length
         )
-        forward = Forward(model, job.machine)
+        forward = Forward(model, run.machine)
         forward.load(teacher.prefix)
         return forward
 
     def _computed(self, columns: Features) -> Mapping[str, Array]:
         batching = speed.eval_batching(
-            self._job.settings.speed, self._job.settings.data.max_seq_length, self._teacher.config, self._job.machine
+            self._run.spec.speed, self._run.spec.data.max_seq_length, self._teacher.config, self._run.machine
         )
         return self._forward.outputs(columns, batching=batching)
 
@@ -232,15 +232,15 @@ class _Outputs:
 
     def evaluate(self) -> None:
         """Writes the teacher's results for the page."""
-        job, family = self._job, self._job.task.family
+        run, family = self._run, self._run.task.family
         evaluations = {}
-        for split in job.splits.get(DEV, ()):
-            columns, examples = features(job, split), job.examples[split]
+        for split in run.splits.get(DEV, ()):
+            columns, examples = features(run, split), run.examples[split]
             evaluations[split] = family.evaluation(family.predictions(self._computed(columns), columns, examples), examples)
         metrics = summarize(evaluations) if evaluations else {}
-        student = dataclasses.replace(job.weights, given_head=family.head)
+        student = dataclasses.replace(run.weights, given_head=family.head)
         said = {"teacher": {**_sizes(self._teacher), "metrics": metrics}, "student": _sizes(student)}
-        atomic.write_text(job.output_dir / FILE, documents.to_json(said, indent=1) + "\n")
+        atomic.write_text(run.output_dir / FILE, documents.to_json(said, indent=1) + "\n")
 
     def close(self) -> None:
         if "_forward" in self.__dict__:

@@ -11,8 +11,8 @@ from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads.base import Head
 from bert_tf.tasks.base import TRAIN, Example, Family
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 # For any checkpoint; measured in docs/few_labels.md.
 _RECIPE: Mapping[str, float | str] = {
@@ -31,13 +31,13 @@ class FewLabels(Part):
         del examples
         return {**family.usual_settings, **_RECIPE} if self.settings.few_labels else None
 
-    def check(self, job: Job) -> tuple[str, ...]:
-        family = job.task.family
+    def check(self, run: Run) -> tuple[str, ...]:
+        family = run.task.family
         if self.settings.contrastive_weight and family.kind != CLASSIFICATION:
             name = "few_labels" if self.settings.few_labels else f"contrastive_weight={self.settings.contrastive_weight}"
-            raise FlagError(f"--{name}: not for {job.task.name}, whose kind is {family.kind}")
-        if self.settings.few_labels and TRAIN in job.splits:
-            per_class = len(job.examples[job.train_split]) / max(len(family.labels), 1)
+            raise FlagError(f"--{name}: not for {run.task.name}, whose kind is {family.kind}")
+        if self.settings.few_labels and TRAIN in run.splits:
+            per_class = len(run.examples[run.train_split]) / max(len(family.labels), 1)
             if per_class > _MANY_PER_CLASS:
                 log.warning("--few_labels: %d examples per class; with this many, plain fine-tuning is better", per_class)
         return ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bert_tf.estimator.run import Hook
 from bert_tf.extensions.memory_trace.hook import MemoryTraceHook
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 
 class MemoryTrace(Part):
-    def hooks(self, job: Job) -> list[Hook]:
-        return [MemoryTraceHook(job.output_dir, self.settings.memory_trace_step)]
+    def hooks(self, run: Run) -> list[Hook]:
+        return [MemoryTraceHook(run.output_dir, self.settings.memory_trace_step)]

@@ -14,8 +14,8 @@ from bert_tf.extensions.pretrain.settings import LISTS, PretrainingSettings
 from bert_tf.library.keywords import takes
 from bert_tf.operations import fine_tune
 from bert_tf.settings import Setting, named
-from bert_tf.training import fine_tune_config
-from bert_tf.training.fine_tune_config import DRIVERS, FineTuneConfig, Program, made
+from bert_tf.training import run_spec
+from bert_tf.training.run_spec import DRIVERS, Program, RunSpec, made
 
 # The settings of training, with the defaults of run_pretraining.py, but none on labels.
 _HELP = {
@@ -44,7 +44,7 @@ _TITLES: Mapping[str, tuple[str, ...]] = {
 
 
 def _rows(beginnings: tuple[str, ...]) -> Iterator[Setting]:
-    every = fine_tune_config.sections(NAME).items()
+    every = run_spec.sections(NAME).items()
     listed = (row for beginning in beginnings for title, rows in every if title.startswith(beginning) for row in rows)
     for row in listed:
         if not row.of_labels:
@@ -88,7 +88,7 @@ def pretrain(
     return fine_tune.train(configured(**{**settings, "input_file": input_file, "output_dir": output_dir})).output_dir
 
 
-def configured(**values: Any) -> FineTuneConfig:
+def configured(**values: Any) -> RunSpec:
     given = named(SETTINGS, values)
     by_epochs = "num_train_epochs" in given
     defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
@@ -97,7 +97,7 @@ def configured(**values: Any) -> FineTuneConfig:
     return config
 
 
-def _check(config: FineTuneConfig) -> None:
+def _check(config: RunSpec) -> None:
     given, own = config.given, config.of_task.extensions.pretrain
     if "held_out_file" in given and "held_out_documents" in given:
         raise FlagError("--held_out_file and --held_out_documents exclude each other: the file is what is held out")

@@ -8,36 +8,36 @@ from typing import Any
 from bert_tf.extensions.pretrain.settings import PretrainingSettings
 from bert_tf.settings import setting_names
 from bert_tf.tasks.base import TRAIN
-from bert_tf.training.fine_tune_config import FineTuneConfig
-from bert_tf.training.job import Job, PhasePlan
 from bert_tf.training.part import Part
+from bert_tf.training.run import PhasePlan, Run
+from bert_tf.training.run_spec import RunSpec
 
 _SECOND = "phase2_"  # prefix of its settings
 
 
 class Pretraining(Part):
-    def within_positions(self, config: FineTuneConfig, positions: int) -> FineTuneConfig:
+    def within_positions(self, config: RunSpec, positions: int) -> RunSpec:
         length = f"{_SECOND}max_seq_length"
         if length in config.given or _own(config).phase2_max_seq_length <= positions:
             return config
         return config.replaced({length: positions})
 
-    def phases(self, job: Job, first: PhasePlan) -> Sequence[PhasePlan]:
-        own = _own(job.settings)
+    def phases(self, run: Run, first: PhasePlan) -> Sequence[PhasePlan]:
+        own = _own(run.spec)
         size, steps = own.phase2_train_batch_size or first.batch_size, own.phase2_num_train_steps
-        return [PhasePlan(split, own.phase2_max_seq_length, size, steps, _SECOND) for split in job.splits[TRAIN][1:]]
+        return [PhasePlan(split, own.phase2_max_seq_length, size, steps, _SECOND) for split in run.splits[TRAIN][1:]]
 
-    def check(self, job: Job) -> Iterator[str]:
-        sampled = _own(job.settings).sampled_softmax
-        if TRAIN in job.splits and sampled > job.config.vocab_size:
-            yield f"--sampled_softmax={sampled}: the vocabulary has {job.config.vocab_size} words; 0 computes all of them"
+    def check(self, run: Run) -> Iterator[str]:
+        sampled = _own(run.spec).sampled_softmax
+        if TRAIN in run.splits and sampled > run.config.vocab_size:
+            yield f"--sampled_softmax={sampled}: the vocabulary has {run.config.vocab_size} words; 0 computes all of them"
 
-    def repeated(self, job: Job) -> dict[str, Any]:
+    def repeated(self, run: Run) -> dict[str, Any]:
         """Without a second phase, its settings are refused."""
-        names = setting_names(PretrainingSettings) if len(job.phases) == 1 else ()
+        names = setting_names(PretrainingSettings) if len(run.phases) == 1 else ()
         return {name: None for name in names if name.startswith(_SECOND)}
 
 
-def _own(config: FineTuneConfig) -> PretrainingSettings:
+def _own(config: RunSpec) -> PretrainingSettings:
     own: PretrainingSettings = config.of_task.extensions.pretrain
     return own

@@ -31,9 +31,9 @@ from bert_tf.runtime import diagnosis, inventory, nvidia
 from bert_tf.runtime.nvidia import System
 from bert_tf.tasks.base import DEV, TRAIN, Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
-from bert_tf.training.fine_tune_config import FineTuneConfig, configured
-from bert_tf.training.job import Job
 from bert_tf.training.record import command
+from bert_tf.training.run import Run
+from bert_tf.training.run_spec import RunSpec, configured
 
 if TYPE_CHECKING:
     from bert_tf.extensions.reproduce.command import ReproduceSettings
@@ -56,17 +56,17 @@ def reproduce(settings: ReproduceSettings, *, environment: Mapping[str, str]) ->
             series = train_each(training, environment=environment)
         if series.first is None or series.stopped_by is not None:
             return None
-        job, results = series.first.job, series.results
-        device = _device(job.machine.plan.devices[0], system, environment)
+        run, results = series.first.run, series.results
+        device = _device(run.machine.plan.devices[0], system, environment)
         lines = forms.found_in((folder / LOG).read_text(encoding="utf-8").splitlines())
-        rows = verdicts.compare(published, _measured(job, folder, results, lines, device))
+        rows = verdicts.compare(published, _measured(run, folder, results, lines, device))
         collapsed = {result.seed: result.collapsed for result in results if result.collapsed}
-        compared = Report(published, command(job), rows, distributions(published, results), collapsed, lines)
+        compared = Report(published, command(run), rows, distributions(published, results), collapsed, lines)
         report.write(folder, compared)
     return compared
 
 
-def fine_tune_config(chosen: ReproduceSettings, system: System, environment: Mapping[str, str]) -> FineTuneConfig:
+def fine_tune_config(chosen: ReproduceSettings, system: System, environment: Mapping[str, str]) -> RunSpec:
     """Training settings; GPU memory is limited to the published amount. `environment` may hide GPUs."""
     published, limit = chosen.published, chosen.gpu_memory_limit_mb
     gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
@@ -87,7 +87,7 @@ def fine_tune_config(chosen: ReproduceSettings, system: System, environment: Map
     return dataclasses.replace(made, given=made.given | _AS_PUBLISHED)
 
 
-def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, environment: Mapping[str, str]) -> None:
+def _keep_conditions(folder: Path, config: RunSpec, system: System, environment: Mapping[str, str]) -> None:
     """Raises OutputError if the folder has runs made under other conditions than this process's."""
     now = {
         "computed as": "published" if not config.speed.pack_tokens else "by default",
@@ -150,39 +150,39 @@ def _device(name: str, system: System, environment: Mapping[str, str]) -> tuple[
 
 
 def _measured(
-    job: Job,
+    run: Run,
     folder: Path,
     results: Sequence[SeedResult],
     found: Sequence[FormFound],
     device: tuple[str, str, int | None],
 ) -> Measured:
-    settings, tokens = job.settings, job.vocabulary.tokens
+    settings, tokens = run.spec, run.vocabulary.tokens
     length, batch_size = settings.data.max_seq_length, settings.train.train_batch_size
-    examples = {purpose: job.examples[job.splits[purpose][0]] for purpose in (TRAIN, DEV)}
-    tokenizer = WordPieceTokenizer(job.vocabulary, lower_case=True)
-    features = job.task.family.features(examples[DEV], tokenizer, Limits(length))
+    examples = {purpose: run.examples[run.splits[purpose][0]] for purpose in (TRAIN, DEV)}
+    tokenizer = WordPieceTokenizer(run.vocabulary, lower_case=True)
+    features = run.task.family.features(examples[DEV], tokenizer, Limits(length))
     batch = features.batch(np.arange(len(examples[DEV])), length)
     ids = {example.guid: row.tolist() for example, row in zip(examples[DEV], batch["input_ids"])}
     real = dict(zip(ids, features.lengths.tolist()))
     return Measured(
         outcomes=tuple(_outcome(folder, result, batch_size) for result in results),
-        config=job.config,
-        vocabulary=job.vocabulary.fingerprint,
+        config=run.config,
+        vocabulary=run.vocabulary.fingerprint,
         examples={purpose: len(of_purpose) for purpose, of_purpose in examples.items()},
         shown={guid: {TOKENS: [tokens[i] for i in row[: real[guid]]], INPUT_IDS: row} for guid, row in ids.items()},
         labels={one.guid: f"{one.label} (id = {label})" for one, label in zip(examples[DEV], batch["label_ids"].tolist())},
         features={field.name: field.shape(None, length) for field in features.batch_fields},
-        variables=_variables(job),
+        variables=_variables(run),
         forms=found,
         device=device,
         num_train_steps=settings.train.num_train_steps,
     )
 
 
-def _variables(job: Job) -> dict[str, Variable]:
+def _variables(run: Run) -> dict[str, Variable]:
     """Variables of the trained model, which of them came from the first checkpoint."""
-    loaded = set(plan_restore(CheckpointReader(job.source.checkpoint), job.config, ()).loaded)
-    shapes = CheckpointReader(require_checkpoint(job.output_dir)).shapes
+    loaded = set(plan_restore(CheckpointReader(run.source.checkpoint), run.config, ()).loaded)
+    shapes = CheckpointReader(require_checkpoint(run.output_dir)).shapes
     return {name: Variable(shape, name in loaded) for name, shape in shapes.items() if name != "global_step"}
 
 

@@ -26,7 +26,7 @@ from bert_tf.operations.fine_tune import fine_tune
 from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.sentence.rows import is_missing
-from bert_tf.training.fine_tune_config import DRIVERS
+from bert_tf.training.run_spec import DRIVERS
 
 Array = npt.NDArray[Any]
 

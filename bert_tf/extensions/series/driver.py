@@ -19,7 +19,7 @@ from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Task
 from bert_tf.training.fine_tune import FineTuned, fine_tune
-from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.run_spec import RunSpec
 
 if TYPE_CHECKING:
     from bert_tf.extensions.sweep.leader import Slot
@@ -30,7 +30,7 @@ R = TypeVar("R", bound=table.RunResult)
 
 class Run(NamedTuple):
     number: int  # its seed, or that of its fold
-    config: FineTuneConfig
+    config: RunSpec
     title: str  # in the log
     task: Callable[[], Task | None]  # made when it is trained in this process
     varying: Mapping[str, Any] = {}  # besides the seed
@@ -48,7 +48,7 @@ class Trained(Generic[R]):
     first: FineTuned | None = None  # None if it was stopped, or trained in another process
 
 
-def slots(config: FineTuneConfig, task: Task | None, environment: Mapping[str, str]) -> Sequence[Slot]:
+def slots(config: RunSpec, task: Task | None, environment: Mapping[str, str]) -> Sequence[Slot]:
     """Slots for the runs, by the extension sweep; none if they are trained in turn in this process.
 
     None for a task in memory, with flags that place a run on devices, or if only one run would fit.
@@ -89,7 +89,7 @@ def in_turn(
         each(done)
         results.append(kind(run.number, run.name, done.step, done.finite_metrics, done.collapsed))
         # A task that the models were not trained on gets its own table.
-        within = done.job.results_dir.relative_to(done.output_dir)
+        within = done.run.results_dir.relative_to(done.output_dir)
         table.write(atomic.make_folder(folder / within), results)
     return Trained(tuple(results), None, first)
 

@@ -13,13 +13,13 @@ from bert_tf.io.log_form import log
 from bert_tf.tasks.base import DEV, TEST, Task
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.training import batch_machine, preparation, results
-from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import MachineSettings
 from bert_tf.training.sources import SAMPLE_NOTE, DataSource, checkpoint_of
 
 
 def evaluate_and_predict(
-    config: FineTuneConfig,
+    config: RunSpec,
     runs: Mapping[Path, int],
     task: Task,
     data: DataSource,
@@ -46,6 +46,6 @@ def evaluate_and_predict(
         log.info("the files for GLUE's server are in %s", results.zip_submissions(folder))
 
 
-def _evaluations(config: FineTuneConfig, predictor: Predictor, task: Task, data: DataSource) -> dict[str, Evaluation]:
+def _evaluations(config: RunSpec, predictor: Predictor, task: Task, data: DataSource) -> dict[str, Evaluation]:
     splits = preparation.read_examples(task, data, task.splits(data.folder, DEV), config)
     return {split: task.family.evaluation(predictor.predictions(examples), examples) for split, examples in splits.items()}

@@ -39,8 +39,8 @@ from bert_tf.tasks.predictions import delimited, joined
 from bert_tf.training import preparation
 from bert_tf.training import results as run_results
 from bert_tf.training.fine_tune import FineTuned, fine_tune
-from bert_tf.training.fine_tune_config import FineTuneConfig, all_rows, undecided
 from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
+from bert_tf.training.run_spec import RunSpec, all_rows, undecided
 from bert_tf.training.sources import DataSource
 
 FOLD, TRUE_LABEL = "fold", "true_label"  # columns besides those of prediction files
@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
     stopped_by: signal.Signals | None  # also of the final model
 
 
-def drive(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
+def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
     """Trains each fold, writes the out-of-fold predictions, and trains the final model; finished folds survive an error."""
     folder = config.output.folder
     found = fine_tune_folds(config, environment=environment, task=task)
@@ -84,7 +84,7 @@ def drive(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task 
     )
 
 
-def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Outcome:
+def fine_tune_folds(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Outcome:
     _check(config, environment)
     own, data = preparation.find_task(config, task, None, environment)
     settings = config.extensions.series
@@ -106,7 +106,7 @@ def fine_tune_folds(config: FineTuneConfig, *, environment: Mapping[str, str], t
     return Outcome(done, own, data, final.stopped_by)
 
 
-def _check(config: FineTuneConfig, environment: Mapping[str, str]) -> None:
+def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
     if not (config.actions.do_train and config.actions.do_eval):
         raise FlagError("--folds trains and evaluates: add --do_train and --do_eval")
     if cluster.read(environment) is not None:
@@ -123,7 +123,7 @@ def _has_dev(task: Task, data: DataSource) -> bool:
 
 
 class _Folds(NamedTuple):
-    config: FineTuneConfig  # of the series
+    config: RunSpec  # of the series
     task: Task
     data: DataSource
     whole: Whole
@@ -148,7 +148,7 @@ class _Folds(NamedTuple):
 
 
 @WALL.span(DATA)
-def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
+def _folds(config: RunSpec, task: Task, data: DataSource) -> _Folds:
     split, *_ = task.splits(data.folder, TRAIN)
     examples = preparation.read_examples(task, data, [split], config)[split]
     if isinstance(examples, Unopened) or task.family.kind == CONTRASTIVE:
@@ -159,9 +159,7 @@ def _folds(config: FineTuneConfig, task: Task, data: DataSource) -> _Folds:
     return _Folds(config, task, data, Whole(split, examples, config.output.folder / run_layout.FEATURES), numbers)
 
 
-def train_alone(
-    config: FineTuneConfig, *, environment: Mapping[str, str], series: FineTuneConfig, fold: int, private: str
-) -> FineTuned:
+def train_alone(config: RunSpec, *, environment: Mapping[str, str], series: RunSpec, fold: int, private: str) -> FineTuned:
     """Trains a fold of a series in a process of its own, and leaves its outputs in the folder of the series' process."""
     folds = _folds(series, *preparation.find_task(series, None, None, environment))
     done = fine_tune(config, environment=environment, task=folds.task_of(fold))
@@ -201,7 +199,7 @@ def _write_predictions(folds: _Folds, results: Sequence[FoldResult], outputs: Se
     log.info("predictions of %d rows, each by a model that was not trained on it, are in %s", len(order), folder / OUT_OF_FOLD)
 
 
-def _groups(config: FineTuneConfig, task: Task, data: DataSource, split: str, count: int) -> list[Any] | None:
+def _groups(config: RunSpec, task: Task, data: DataSource, split: str, count: int) -> list[Any] | None:
     column = config.extensions.series.group_column
     if column is None:
         return None

@@ -15,7 +15,7 @@ from bert_tf.runtime import cluster
 from bert_tf.settings import defaults
 from bert_tf.tasks.base import Task
 from bert_tf.training import results as run_results
-from bert_tf.training.fine_tune_config import FineTuneConfig
+from bert_tf.training.run_spec import RunSpec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,15 +29,15 @@ class SeedResult:
     collapsed: str | None  # why nothing was learned; None if it was
 
 
-def drive(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
-    """Runs a job with each of its seeds, and writes a page of all; finished seeds survive an error."""
+def drive(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Driven:
+    """Runs a run with each of its seeds, and writes a page of all; finished seeds survive an error."""
     folder = config.output.folder
     done = fine_tune_seeds(config, environment=environment, task=task)
-    job = done.first.job if done.first else None
+    run = done.first.run if done.first else None
     from bert_tf.extensions.series.runs import SeedRuns
 
     return Driven(
-        SeedRuns(folder, done.results, job.task if job else task, job.data.data_dir if job else None),
+        SeedRuns(folder, done.results, run.task if run else task, run.data.data_dir if run else None),
         table.summary(done.results) if done.stopped_by is None else (),
         len(done.results),
         f"the runs are in {folder}, their page in {folder / run_layout.PAGE}",
@@ -45,7 +45,7 @@ def drive(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task 
     )
 
 
-def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:
+def fine_tune_seeds(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:
     folder = config.output.folder
     with run_folder.writing(folder):
         slots = driver.slots(config, task, environment)
@@ -59,20 +59,20 @@ def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], t
     return done
 
 
-def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:
-    """Runs a job with each seed, in this process; writes seeds.json and seeds.tsv after each."""
+def train_each(config: RunSpec, *, environment: Mapping[str, str], task: Task | None = None) -> Trained[SeedResult]:
+    """Runs a run with each seed, in this process; writes seeds.json and seeds.tsv after each."""
     _check(config, environment)
     return driver.in_turn(_runs(config, task), config.output.folder, SeedResult, environment)
 
 
-def _check(config: FineTuneConfig, environment: Mapping[str, str]) -> None:
+def _check(config: RunSpec, environment: Mapping[str, str]) -> None:
     if not config.actions.do_eval:
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read(environment) is not None:
-        raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
+        raise FlagError("--seeds is for one machine: start a run of several machines once for each --seed")
 
 
-def _runs(config: FineTuneConfig, task: Task | None) -> list[Run]:
+def _runs(config: RunSpec, task: Task | None) -> list[Run]:
     seeds = config.extensions.series.seed_numbers
     return [
         Run(seed, _of_seed(config, seed), f"Seed {seed}, {number} of {len(seeds)}", lambda: task)
@@ -80,6 +80,6 @@ def _runs(config: FineTuneConfig, task: Task | None) -> list[Run]:
     ]
 
 
-def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
+def _of_seed(config: RunSpec, seed: int) -> RunSpec:
     folder = str(config.output.folder / f"seed-{seed}")
     return config.replaced({**defaults(SeriesSettings), "seed": seed, "output_dir": folder})

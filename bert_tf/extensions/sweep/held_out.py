@@ -18,15 +18,15 @@ from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Unopened
 from bert_tf.training import fine_tune, preparation
 from bert_tf.training.fine_tune import FineTuned
-from bert_tf.training.fine_tune_config import FineTuneConfig, all_rows, undecided
 from bert_tf.training.partial_task import PartialTask, PartOfSplit, Whole
+from bert_tf.training.run_spec import RunSpec, all_rows, undecided
 
 FOLDER = "held_out"  # in the run's folder
 
 _SEED = 0  # the same examples for all runs
 
 
-def train(config: FineTuneConfig, share: float, environment: Mapping[str, str]) -> tuple[FineTuned, dict[str, float]]:
+def train(config: RunSpec, share: float, environment: Mapping[str, str]) -> tuple[FineTuned, dict[str, float]]:
     """Trains and evaluates without a share of the dev examples; returns the metrics on these too, as held_out_accuracy."""
     task, data = preparation.find_task(config, None, None, environment)
     wholes: dict[str, Whole] = {}

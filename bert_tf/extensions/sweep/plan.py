@@ -19,7 +19,7 @@ from bert_tf.settings import Setting, checked, unknown_setting
 from bert_tf.tasks.base import DEV, TRAIN, Task
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.training import sources
-from bert_tf.training.fine_tune_config import DRIVERS, SETTINGS, FineTuneConfig, configured
+from bert_tf.training.run_spec import DRIVERS, SETTINGS, RunSpec, configured
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --plan stays fast
     from bert_tf.training.fine_tune import FineTuned
@@ -74,7 +74,7 @@ class PlannedRun:
     task: str
     seed: int
     varying: Mapping[str, Any]  # values of the settings that differ between runs
-    config: FineTuneConfig
+    config: RunSpec
     cost: float  # estimate, in trained tokens
     after: str | None = None  # name of the run whose model it starts from
     hold_out: float = 0.0  # share of the dev examples held out from selection
@@ -245,7 +245,7 @@ def _measured(task: Task, data_dir: str | None, environment: Mapping[str, str]) 
     return _Data(f"eval_{task.family.metrics[0]}", _extent(task, folder, TRAIN), _extent(task, folder, DEV))
 
 
-def _cost(config: FineTuneConfig, data: _Data) -> float:
+def _cost(config: RunSpec, data: _Data) -> float:
     """Estimates the work of a run, in trained tokens."""
     train, longest = config.train, float(config.data.max_seq_length)
     (rows, tokens), (dev_rows, dev_tokens) = data.train, data.dev

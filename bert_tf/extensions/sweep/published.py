@@ -15,7 +15,7 @@ from bert_tf.extensions.sweep.plan import SweepFile
 from bert_tf.extensions.sweep.table import Result
 from bert_tf.io.log_form import log
 from bert_tf.report.run_files import is_number, mapping, read_object
-from bert_tf.training.fine_tune_config import SETTINGS
+from bert_tf.training.run_spec import SETTINGS
 
 GRID: Mapping[str, tuple[float, ...]] = {
     "learning_rate": (2e-5, 3e-5, 5e-5),

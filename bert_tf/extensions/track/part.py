@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bert_tf.extensions.track import follow
-from bert_tf.training.job import Job
 from bert_tf.training.part import Part
+from bert_tf.training.run import Run
 
 
 class Tracked(Part):
-    def claimed(self, job: Job) -> None:
-        follow.start(job.output_dir, self.settings.tracker)
+    def claimed(self, run: Run) -> None:
+        follow.start(run.output_dir, self.settings.tracker)

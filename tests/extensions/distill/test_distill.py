@@ -244,7 +244,7 @@ def test_texts_without_labels_do_not_count_as_a_class(made, tmp_path, monkeypatc
         made_of.update(model=model)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training.run, "make_estimator", make_estimator)
+    monkeypatch.setattr(training, "make_estimator", make_estimator)
     with pytest.raises(KeyboardInterrupt):
         bert_tf.distill(made.teacher, output_dir=tmp_path / "out", unlabelled=str(texts), class_weights="balanced", **WAYS)
     labels = [line.split("\t")[0] for line in (made.project.data_dir / "train.tsv").read_text().splitlines()[1:]]

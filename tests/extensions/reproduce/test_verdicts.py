@@ -10,7 +10,7 @@ from bert_tf.extensions.reproduce.facts import GTX1060, INPUT_IDS, TOKENS, Publi
 from bert_tf.extensions.reproduce.forms import EQUAL, FORMS, MISSING, NOT_COMPARABLE, FormFound, found_in
 from bert_tf.extensions.reproduce.report import Distribution, Report, to_markdown
 from bert_tf.extensions.reproduce.verdicts import OUTSIDE, WITHIN, Measured, Outcome, Row, compare
-from bert_tf.training.fine_tune_config import configured
+from bert_tf.training.run_spec import configured
 from tests import classifier
 
 IDS, WORDS = [2, 5, 6, 3, 0], ["[CLS]", "rain", "salt", "[SEP]"]

@@ -20,13 +20,14 @@ from bert_tf.extensions.choice.features import OPTION_IDS
 from bert_tf.extensions.choice.in_memory import ChoiceTask
 from bert_tf.extensions.series import driver, folds
 from bert_tf.extensions.series.folds import groups_of
+from bert_tf.extensions.similarity.in_memory import ContrastiveTask, SimilarityTask
 from bert_tf.extensions.span.in_memory import SpanTask
 from bert_tf.extensions.sweep.leader import Slot
 from bert_tf.extensions.tags.in_memory import TagTask
 from bert_tf.head_spec import SIMILARITY, HeadSpec
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.tasks.base import Limits
-from bert_tf.tasks.in_memory import ContrastiveTask, SentenceTask, SimilarityTask
+from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization.vocabulary import Vocabulary

@@ -181,7 +181,7 @@ def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(project, se
 
 
 def test_the_same_series_again_trains_what_is_not_finished(project, series, monkeypatch):
-    before, trained, train = weights(series / "seed-1", 5), [], training.run.train
+    before, trained, train = weights(series / "seed-1", 5), [], training.train_with
 
     def stopping(estimator, *arguments, **options):
         if "seed-2" not in estimator.model_dir:
@@ -189,7 +189,7 @@ def test_the_same_series_again_trains_what_is_not_finished(project, series, monk
         trained.append(Path(estimator.model_dir).name)
         return Outcome(3, signal.SIGTERM)
 
-    monkeypatch.setattr(training.run, "train", stopping)
+    monkeypatch.setattr(training, "train_with", stopping)
     assert classifier.run(*project.flags(series, seeds="1,2,3", **WAYS)) == 130
     assert trained == ["seed-2"]
     assert same_bits(weights(series / "seed-1", 5), before)

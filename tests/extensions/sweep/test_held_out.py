@@ -8,7 +8,7 @@ import pytest
 from bert_tf.errors import FlagError
 from bert_tf.extensions.calibrate import fit
 from bert_tf.extensions.sweep import held_out
-from bert_tf.training.fine_tune_config import configured
+from bert_tf.training.run_spec import configured
 from tests.tiny import SIZES
 from tests.training import reading
 
@@ -35,7 +35,7 @@ def trained(project, tmp_path_factory):
 
 def test_a_run_is_evaluated_on_what_is_seen_and_once_at_its_end_on_the_others(trained):
     folder, done, _ = trained
-    assert len(done.job.examples["train"]) == 16
+    assert len(done.run.examples["train"]) == 16
     assert done.evaluations["dev"].examples == SIZES["dev"] - 5
     results = reading.results(folder)
     assert results["eval_accuracy"] == done.metrics["accuracy"]

@@ -16,7 +16,7 @@ import pytest
 
 from bert_tf.errors import FlagError
 from bert_tf.extensions.track import follow, trackers
-from bert_tf.training.fine_tune_config import configured
+from bert_tf.training.run_spec import configured
 from tests import classifier
 from tests.extensions.track.conftest import write_lines, write_results
 from tests.report import example

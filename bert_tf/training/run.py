@@ -1,4 +1,4 @@
-"""A fine-tuning job before its graph is built: what it optimizes and watches, and the features of its splits."""
+"""One run: what was asked, with data, weights and machine; what it optimizes and watches, and the features of its splits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.estimator import describe, run_folder
@@ -31,8 +32,8 @@ from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
 from bert_tf.tasks.decision import PUBLISHED, Decision
 from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
-from bert_tf.training.fine_tune_config import FineTuneConfig
 from bert_tf.training.partial_task import PartOfSplit, Whole
+from bert_tf.training.run_spec import RunSpec
 from bert_tf.training.settings import TrainSettings
 from bert_tf.training.sources import DataSource, ModelSource
 
@@ -56,8 +57,10 @@ class PhasePlan(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Job:
-    settings: FineTuneConfig  # completed by recipe and run record
+class Run:
+    """What was asked, complete, with all that it needs; made by `preparation.prepare`."""
+
+    spec: RunSpec  # completed by recipe and run record
     task: Task
     data: DataSource
     source: ModelSource
@@ -65,6 +68,7 @@ class Job:
     splits: Mapping[str, tuple[str, ...]]  # by purpose
     examples: Mapping[str, Sequence[Example]]  # by split
     machine: Machine
+    restore: RestorePlan | None = None  # which variables the weights have; `checks.check` adds it
     decision: Decision = PUBLISHED  # of the weights that are evaluated
     layers: tuple[int, ...] = ()  # of the checkpoint to start from, if not all
     parts: Mapping[str, Part] = dataclasses.field(default_factory=dict)  # of extensions
@@ -83,34 +87,34 @@ class Job:
 
     @property
     def output_dir(self) -> Path:
-        return self.settings.output.folder
+        return self.spec.output.folder
 
     @functools.cached_property
     def results_dir(self) -> Path:
         """Folder of results: that of the checkpoints, or one in it if the model was trained on another task."""
         folder, task = self.output_dir, self.task.name
-        trained_on = task if self.settings.actions.do_train else run_folder.trained(folder).get("task_name", task)
+        trained_on = task if self.spec.actions.do_train else run_folder.trained(folder).get("task_name", task)
         return folder if trained_on == task else folder / task
 
     @property
     def run_dir(self) -> Path:
         """Folder of the run trained or evaluated; contains folders of the best checkpoint and averages."""
-        if self.settings.actions.do_train:
+        if self.spec.actions.do_train:
             return self.output_dir
         folder = self.weights.folder
         return folder.parent if folder.name in run_layout.MODELS else folder
 
     @functools.cached_property
     def target(self) -> Target | None:
-        return find_target(self.settings.train, self.task)
+        return find_target(self.spec.train, self.task)
 
     @functools.cached_property
     def selection_metric(self) -> str | None:
-        return find_metric(self.settings.train, self.task)
+        return find_metric(self.spec.train, self.task)
 
     @functools.cached_property
     def loss_options(self) -> MakeLossOptions:
-        return find_loss_options(self.settings.train, self.task)
+        return find_loss_options(self.spec.train, self.task)
 
     @property
     def train_split(self) -> str:
@@ -119,7 +123,7 @@ class Job:
     @property
     def phases(self) -> tuple[PhasePlan, ...]:
         """Phases in order; only extensions add further ones."""
-        train, length = self.settings.train, self.settings.data.max_seq_length
+        train, length = self.spec.train, self.spec.data.max_seq_length
         first = PhasePlan(self.train_split, length, train.train_batch_size, train.num_train_steps)
         return first, *(phase for part in self.parts.values() for phase in part.phases(self, first))
 
@@ -129,7 +133,7 @@ class Job:
         return self.schedule(len(self.examples[self.train_split]))
 
     def schedule(self, rows: int) -> Schedule:
-        train = self.settings.train
+        train = self.spec.train
         return Schedule(rows, train.train_batch_size, train.num_train_epochs, train.num_train_steps)
 
     def digest(self, split: str) -> str:
@@ -146,50 +150,50 @@ class Job:
 
 
 @WALL.span(FEATURES)
-def training_rows(job: Job, split: str) -> TrainingRows:
+def training_rows(run: Run, split: str) -> TrainingRows:
     """Returns the rows training draws from, and logs the first; BertError if there is nothing to learn."""
-    examples = job.examples[split]
+    examples = run.examples[split]
     if not isinstance(examples, OnDisk):
-        return features(job, split)
+        return features(run, split)
     some = np.arange(min(_DESCRIBED, len(examples)))
-    _describe(job, split, examples.rows.drawn(some, np.zeros_like(some)).features, examples.longest)
+    _describe(run, split, examples.rows.drawn(some, np.zeros_like(some)).features, examples.longest)
     log.info("%s: %d rows of up to %d tokens", split, len(examples), examples.longest)
     return examples.rows
 
 
 @WALL.span(FEATURES)
-def features(job: Job, split: str) -> Features:
-    data, examples, family = job.settings.data, job.examples[split], job.task.family
+def features(run: Run, split: str) -> Features:
+    data, examples, family = run.spec.data, run.examples[split], run.task.family
     if isinstance(examples, OnDisk):
         fixed = examples.features()
-        _describe(job, split, fixed, examples.longest)
+        _describe(run, split, fixed, examples.longest)
         log.info("%s: %d rows, %.1f tokens on average", split, len(fixed), fixed.lengths.mean())
         return fixed
     part = examples if isinstance(examples, PartOfSplit) else None
-    whole = part.whole if part else Whole(split, examples, job.output_dir / run_layout.FEATURES)
-    trains = split in job.splits.get(TRAIN, ())
+    whole = part.whole if part else Whole(split, examples, run.output_dir / run_layout.FEATURES)
+    trains = split in run.splits.get(TRAIN, ())
     truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
     long_text = TRUNCATE if truncates else data.long_text
 
     def build() -> Features:
         describe.log_writing(len(whole.examples))
-        return family.features(whole.examples, job.weights.tokenizer, Limits(data.max_seq_length, long_text))
+        return family.features(whole.examples, run.weights.tokenizer, Limits(data.max_seq_length, long_text))
 
     key = cache.CacheKey(
-        task=job.task.name,
+        task=run.task.name,
         split=whole.split,
         labels=family.labels,
         kind=family.kind,
-        examples=part.whole.digest if part else job.digest(split),
-        vocabulary=job.vocabulary.fingerprint,
+        examples=part.whole.digest if part else run.digest(split),
+        vocabulary=run.vocabulary.fingerprint,
         lower_case=data.do_lower_case,
         max_seq_length=data.max_seq_length,
         long_text=long_text,
         of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
     )
-    found, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=job.machine.is_chief)
+    found, cached = cache.load_or_build(whole.features_dir, key, family.targets, build, writes=run.machine.is_chief)
     found = found.taken(part.numbers) if part else found
-    _describe(job, split, found, data.max_seq_length)
+    _describe(run, split, found, data.max_seq_length)
     log.info(
         "%s: %d examples, %.1f tokens on average, %d%s truncated to %d%s",
         *(split, found.examples, found.lengths.mean(), found.truncated),
@@ -201,12 +205,12 @@ def features(job: Job, split: str) -> Features:
     return found
 
 
-def _describe(job: Job, split: str, found: Features, longest: int) -> None:
-    lines = describe.examples_lines(job.examples[split], found, job.vocabulary, max_seq_length=longest)
+def _describe(run: Run, split: str, found: Features, longest: int) -> None:
+    lines = describe.examples_lines(run.examples[split], found, run.vocabulary, max_seq_length=longest)
     for line in lines:
         published.info("%s", line)
-    if job.machine.is_chief:
-        describe.keep_examples(job.results_dir, split, lines)
+    if run.machine.is_chief:
+        describe.keep_examples(run.results_dir, split, lines)
 
 
 def _say_truncated(split: str, found: Features, longest: int) -> None:

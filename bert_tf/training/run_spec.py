@@ -63,7 +63,7 @@ ExtensionSettings = of_extensions("settings", "section")
 
 
 @dataclasses.dataclass(frozen=True)
-class FineTuneConfig:
+class RunSpec:
     data: DataSettings = group(DataSettings, "Task and data", task_name=task_names)
     of_task: TaskSettings = group(TaskSettings)
     model: ModelSettings = group(ModelSettings, "Model")
@@ -77,7 +77,7 @@ class FineTuneConfig:
     given: frozenset[str] = frozenset()  # explicit settings, which no recipe or record of a run overrides
     program: Program = dataclasses.field(default_factory=lambda: _default_program())
 
-    def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
+    def replaced(self, values: Mapping[str, Any]) -> RunSpec:
         return replaced(self, values)
 
     @property
@@ -113,7 +113,7 @@ def undecided() -> dict[str, Any]:
 
 def all_rows() -> dict[str, Any]:
     """Settings with which a task's training rows are taken as they are."""
-    return {row.name: row.default for row in settings_of(FineTuneConfig) if row.of_rows}
+    return {row.name: row.default for row in settings_of(RunSpec) if row.of_rows}
 
 
 def foreign(program: str) -> frozenset[str]:
@@ -126,14 +126,14 @@ def foreign(program: str) -> frozenset[str]:
 
 
 extension.refuse_broken()
-refuse_taken(FineTuneConfig, {name: one.settings for name, one in _OF_EXTENSIONS.items()})
-refuse_taken(FineTuneConfig, {name: one.of_tasks for name, one in _OF_EXTENSIONS.items()})
+refuse_taken(RunSpec, {name: one.settings for name, one in _OF_EXTENSIONS.items()})
+refuse_taken(RunSpec, {name: one.of_tasks for name, one in _OF_EXTENSIONS.items()})
 _FINE_TUNE = "fine-tune"
 
 
 def sections(program: str) -> dict[str, list[Setting]]:
     """Settings that a command takes, by the title of their section."""
-    left_out, every = foreign(program), sections_of(FineTuneConfig)
+    left_out, every = foreign(program), sections_of(RunSpec)
     taken = {title: [row for row in rows if row.name not in left_out] for title, rows in every.items()}
     return {title: rows for title, rows in taken.items() if rows}
 
@@ -158,7 +158,7 @@ FINE_TUNE = Program(
 _NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 
-def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
+def configured(task: Task | None = None, /, **values: Any) -> RunSpec:
     """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
     own = canonical_name(values["task_name"]) if task is None and values.get("task_name") else ""
     if own_command(own):
@@ -175,11 +175,9 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     return made(given, name)
 
 
-def made(
-    given: Mapping[str, Any], task: str, program: Program = FINE_TUNE, defaults: Mapping[str, Any] = _NONE
-) -> FineTuneConfig:
+def made(given: Mapping[str, Any], task: str, program: Program = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> RunSpec:
     """Makes a configuration from checked values; `defaults` of the program override those of the settings."""
-    config = FineTuneConfig(given=frozenset(given), program=program)
+    config = RunSpec(given=frozenset(given), program=program)
     config = config.replaced({**defaults, **given})
     _check_training(config)
     return config.replaced(_resolved(config, task))
@@ -191,7 +189,7 @@ def refuse_for_objects(given: Collection[str]) -> None:
         raise FlagError(f"--{said[0]} is for tasks given by name; the given task object defines it: leave it out")
 
 
-def _check_training(config: FineTuneConfig) -> None:
+def _check_training(config: RunSpec) -> None:
     train, given = config.train, config.given
     if given >= {"num_train_steps", "num_train_epochs"}:
         raise FlagError("--num_train_steps and --num_train_epochs both set the training length: give one of them")
@@ -208,7 +206,7 @@ def _check_training(config: FineTuneConfig) -> None:
         raise FlagError(f"{' and '.join(f'--{name}' for name in config.drivers)} exclude each other: each trains several runs")
 
 
-def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
+def _resolved(config: RunSpec, task: str) -> dict[str, Any]:
     values: dict[str, Any] = {"published_layout": False}
     actions = values_of(config.actions)
     if not any(actions.values()):
