@@ -13,7 +13,7 @@ from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Features
-from bert_tf.inputs.pipeline import Batching
+from bert_tf.inputs.batching import Batching
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime import forks
 from bert_tf.runtime.machine import Machine

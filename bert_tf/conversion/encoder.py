@@ -1,6 +1,6 @@
 """The BERT encoder as ONNX nodes, numerically equal to `modeling.encoder`.
 
-Padding is computed: batches have similar lengths, as `inputs.pipeline.eval_batches` makes them, and packing rows costs more
+Padding is computed: batches have similar lengths, as `inputs.batching.eval_batches` makes them, and packing rows costs more
 than the remaining padding.
 
 Shapes: B batch, T tokens, D hidden size, E width of the embeddings, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone.

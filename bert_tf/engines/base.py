@@ -20,7 +20,7 @@ from bert_tf.engines.names import INT8
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS, TOKEN, Field
-from bert_tf.inputs.pipeline import Batching, eval_batches
+from bert_tf.inputs.batching import Batching, eval_batches
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.base import Outputs
 

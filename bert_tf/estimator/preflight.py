@@ -9,7 +9,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
-from bert_tf.inputs.pipeline import Schedule
+from bert_tf.inputs.batching import Schedule
 from bert_tf.io.log_form import log
 from bert_tf.tasks.base import Example
 from bert_tf.tasks.on_disk import OnDisk

@@ -26,7 +26,8 @@ from bert_tf.estimator.progress_hook import ProgressHook, write_scalars, write_t
 from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.columns import TrainingRows
-from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Phase, Schedule, train_input_fn
+from bert_tf.inputs.batching import TO_LONGEST, Batching, Schedule
+from bert_tf.inputs.pipeline import InputFn, Phase, train_input_fn
 from bert_tf.io.log_form import log, published
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose

@@ -15,7 +15,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.export import tokenizer_json
 from bert_tf.export.options import ExportOptions
-from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.io import documents
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.devices import session_config

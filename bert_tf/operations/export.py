@@ -95,7 +95,7 @@ def _row(model: Trained, examples: Sequence[Any], name: str, folder: Path) -> Co
     import numpy as np
 
     from bert_tf.engines.base import computed
-    from bert_tf.inputs.pipeline import TO_LONGEST
+    from bert_tf.inputs.batching import TO_LONGEST
     from bert_tf.training import export as job
 
     job.write(model, Target(name, str(folder)))

@@ -10,7 +10,7 @@ from bert_tf.config import BertConfig
 from bert_tf.engines import registry as engines
 from bert_tf.engines.names import AUTO, TENSORFLOW
 from bert_tf.engines.registry import ENGINES
-from bert_tf.inputs.pipeline import Batching
+from bert_tf.inputs.batching import Batching
 from bert_tf.io.log_form import log
 from bert_tf.runtime import cluster
 from bert_tf.runtime import precision as formats

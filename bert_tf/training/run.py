@@ -21,7 +21,7 @@ from bert_tf.estimator.evaluations import Target
 from bert_tf.features.columns import MANY_TRUNCATED, Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
-from bert_tf.inputs.pipeline import Schedule
+from bert_tf.inputs.batching import Schedule
 from bert_tf.io.log_form import log, published
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions

@@ -19,7 +19,8 @@ from bert_tf.estimator.run import Hook, Outcome, Training, make_estimator
 from bert_tf.estimator.run import train as train_with
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features, TrainingRows
-from bert_tf.inputs.pipeline import Phase, Schedule
+from bert_tf.inputs.batching import Schedule
+from bert_tf.inputs.pipeline import Phase
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
 from bert_tf.modeling.heads.base import LossOptions

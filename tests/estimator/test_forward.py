@@ -9,7 +9,7 @@ import tensorflow as tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
 from bert_tf.estimator.forward import _Tower
-from bert_tf.inputs.pipeline import Batching
+from bert_tf.inputs.batching import Batching
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine, Plan
 from tests.estimator import toy

@@ -14,7 +14,8 @@ from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, Optimization
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.inputs.pipeline import Schedule, train_input_fn
+from bert_tf.inputs.batching import Schedule
+from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization.adamw import AdamWConfig

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.inputs.pipeline import Batching, Schedule
+from bert_tf.inputs.batching import Batching, Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.optimization import loss_scale

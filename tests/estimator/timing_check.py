@@ -22,7 +22,7 @@ from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
-from bert_tf.inputs.pipeline import Schedule
+from bert_tf.inputs.batching import Schedule
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.diagnosis import Setting
 from bert_tf.runtime import devices, distribution

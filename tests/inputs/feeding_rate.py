@@ -26,7 +26,8 @@ from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
 from bert_tf.inputs import autotune
-from bert_tf.inputs.pipeline import READY, Batching, InputFn, Schedule, train_input_fn
+from bert_tf.inputs.batching import Batching, Schedule
+from bert_tf.inputs.pipeline import READY, InputFn, train_input_fn
 from bert_tf.profiling.timing.diagnosis import Setting
 from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan

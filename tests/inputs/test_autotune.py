@@ -10,7 +10,8 @@ import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
 from bert_tf.inputs import autotune
-from bert_tf.inputs.pipeline import Schedule, train_input_fn
+from bert_tf.inputs.batching import Schedule
+from bert_tf.inputs.pipeline import train_input_fn
 from tests import datasets
 from tests.labelled import labelled
 

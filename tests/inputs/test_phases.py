@@ -9,7 +9,8 @@ import pytest
 
 from bert_tf.estimator.run import Training
 from bert_tf.features.columns import Drawn, Features
-from bert_tf.inputs.pipeline import Batching, Phase, Schedule, train_input_fn
+from bert_tf.inputs.batching import Batching, Schedule
+from bert_tf.inputs.pipeline import Phase, train_input_fn
 from tests.labelled import labelled
 
 pytestmark = pytest.mark.versions

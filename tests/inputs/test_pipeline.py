@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.inputs import pipeline
-from bert_tf.inputs.pipeline import (
+from bert_tf.inputs.batching import (
     TO_LONGEST,
     Batching,
     Schedule,
@@ -16,9 +16,9 @@ from bert_tf.inputs.pipeline import (
     eval_batches,
     eval_order,
     grouped_draws,
-    train_input_fn,
     training_draws,
 )
+from bert_tf.inputs.pipeline import train_input_fn
 from tests.labelled import labelled
 
 pytestmark = pytest.mark.versions

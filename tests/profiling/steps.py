@@ -16,7 +16,8 @@ from bert_tf.extensions.memory_trace.live_memory import LiveMemory
 from bert_tf.features.columns import Features
 from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
-from bert_tf.inputs.pipeline import Schedule, train_input_fn
+from bert_tf.inputs.batching import Schedule
+from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage

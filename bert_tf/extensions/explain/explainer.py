@@ -26,7 +26,7 @@ from bert_tf.extensions.explain.targets import EXPLAINED, Case
 from bert_tf.extensions.explain.words import SPECIAL, TracingTokenizer, Words
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
-from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.settings import Setting, checked
 from bert_tf.tasks.base import Family, Outputs

@@ -21,7 +21,8 @@ from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
 from bert_tf.extensions.placement_log.hook import PlacementHook
-from bert_tf.inputs.pipeline import Schedule, train_input_fn
+from bert_tf.inputs.batching import Schedule
+from bert_tf.inputs.pipeline import train_input_fn
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, Plan
