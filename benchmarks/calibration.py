@@ -12,10 +12,12 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 import bert_tf
+from bert_tf.extensions.calibrate.fit import Calibrated
 from bert_tf.io.text_table import table
 
 _HALVES = 20
@@ -31,7 +33,7 @@ def measure(run: str, data_dir: str) -> list[str]:
 
 
 def _figures(run: Path, data_dir: str, seed: int) -> list[float]:
-    found = bert_tf.calibrate(run, data_dir=data_dir, seed=seed, sets=0.9)
+    found = cast(Calibrated, bert_tf.calibrate(run, data_dir=data_dir, seed=seed, sets=0.9))
     before, after, (temperature,) = found.before, found.after, found.temperatures
     rule = (found.rule["set_coverage"], found.rule["set_size"])
     return [before.ece, after.ece, found.ece_by_chance, before.nll, after.nll, temperature, *rule]

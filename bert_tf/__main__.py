@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from bert_tf import extension, home
+from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError, unknown_name
 from bert_tf.runtime import noise, quick_import
 
@@ -87,7 +88,8 @@ def main(argv: list[str]) -> int:
         _refuse_incomplete(str(name))
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    if _computes(name) and not any(word in argument for argument in argv for word in _OF_THE_LOG):
+    computes = _computes(name) and not any(exported.is_named(argument) for argument in argv)
+    if computes and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # the default of these commands
         quick_import.load_ahead()
     if name == "benchmark":

@@ -13,6 +13,8 @@ CONTRASTIVE = "contrastive"  # vectors that tell matching texts from all others
 PRETRAINING = "pretraining"  # the words that [MASK] covers, and whether one text follows another
 VECTORS = "vectors"  # of texts or tokens, from the encoder alone, without trained layers
 
+PUBLISHED_WEIGHTS = "output_weights"  # variable of the published classifier
+
 BEST_WORDS = 10  # output by the pre-training head for each masked place
 
 POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how token vectors are combined into a text vector

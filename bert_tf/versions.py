@@ -17,13 +17,25 @@ def installed_tensorflow() -> "tuple[str, str] | None":
 
 
 def platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
-    """Returns one line on why bert_tf cannot run with these versions, or None; newer TensorFlow 2.x is accepted."""
-    if not (3, 9) <= python <= (3, 13):
-        return "bert_tf needs Python 3.9 to 3.13; this is Python %d.%d." % python
+    """Returns one line on why bert_tf cannot run with these versions, or None; newer TensorFlow 2.x is accepted.
+
+    Without TensorFlow exported models can be used, with a newer Python, too.
+    """
+    if python < (3, 9):
+        return "bert_tf needs Python 3.9 or newer; this is Python %d.%d." % python
     if tensorflow is None:
-        return "bert_tf needs TensorFlow, which is not installed. Run: pip install -r requirements.txt"
+        return None
     major, _, rest = tensorflow.partition(".")
     minor = rest.partition(".")[0]
     if major != "2" or not minor.isdigit() or int(minor) < 15:
         return "bert_tf needs TensorFlow 2.15 to 2.21; %s is installed. Run: pip install -r requirements.txt" % tensorflow
     return None
+
+
+def without_tensorflow(python: "tuple[int, int]") -> str:
+    """Returns one line for what needs TensorFlow where it is not installed."""
+    where = "" if python <= (3, 13) else " with Python 3.9 to 3.13 (this is %d.%d)" % python
+    return (
+        "this needs TensorFlow, which is not installed; only models exported with --format=onnx do without it (docs/export.md)."
+        " Run: pip install -r requirements.txt" + where
+    )

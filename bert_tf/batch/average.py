@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions
+from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.features.columns import Features
@@ -20,7 +20,7 @@ _OWN = ("checkpoint_sha256", DECISION)  # settings that may differ between model
 
 
 class AverageEngine:
-    """Mean of the head outputs of several checkpoints, all in memory; see `tensorflow_engine.Engine`."""
+    """Mean of the head outputs of several checkpoints, all in memory; see `engine.Engine`."""
 
     def __init__(self, models: Sequence[Trained], inference: InferenceOptions) -> None:
         self._models = models

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import layouts, saved
+from bert_tf.checkpoints import exported, layouts
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
-from bert_tf.estimator import kept
 from bert_tf.io.log_form import log
 
 _STEP = re.compile(r"-(\d+)$")
@@ -55,6 +54,8 @@ def _of(name: str) -> list[Named]:
 
 
 def _kept(folder: str) -> list[str]:
+    from bert_tf.checkpoints import saved  # imports TensorFlow
+
     found = list(_in(glob.escape(folder) + "/*"))
     others = [Path(prefix).name for prefix in found if not saved.is_listed(prefix)]
     if others:
@@ -67,6 +68,11 @@ def _in(pattern: str) -> Iterator[str]:
 
 
 def _of_run(folder: str) -> str | None:
+    graph = exported.in_folder(folder)
+    if graph is not None:
+        return str(graph)
+    from bert_tf.estimator import kept  # imports TensorFlow
+
     published = Path(folder, CHECKPOINT_NAME)
     return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else kept.best_or_newest(folder)
 

@@ -11,15 +11,14 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-from bert_tf.batch import trained
+from bert_tf.batch import loading, trained
 from bert_tf.batch.checkpoints import Named
+from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Key, Row
-from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints.values import refuse
-from bert_tf.errors import BertError, FlagError
+from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
@@ -102,7 +101,7 @@ def evaluate(
     overrides: ModelOverrides,
     inference: InferenceOptions,
     *,
-    load: Callable[[str, ModelOverrides], Trained] = trained.load,
+    load: Callable[[str, ModelOverrides], Trained] = loading.load,
 ) -> list[Row]:
     """Fills the table and returns the error rows; existing rows stay, an unusable checkpoint becomes an error row.
 
@@ -113,7 +112,8 @@ def evaluate(
     unusable: list[tuple[Named, BertError]] = []
     for checkpoint in checkpoints:
         try:
-            refuse(checkpoint.problem)
+            if checkpoint.problem:
+                raise CheckpointError(checkpoint.problem)
             usable.append((checkpoint, load(checkpoint.prefix, overrides)))
         except FlagError:  # the job's error, not a checkpoint's: before there is any row
             raise

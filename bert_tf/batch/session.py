@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
+from bert_tf.batch.engine import Engine, InferenceOptions
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.inputs import KeptChunk, with_columns
-from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
 from bert_tf.features.columns import Features

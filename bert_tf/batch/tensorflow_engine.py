@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-from typing import Protocol
-
+from bert_tf.batch.engine import InferenceOptions, refuse_what_is_no_number
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
-from bert_tf.config import BertConfig
-from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Features
-from bert_tf.inputs.batching import Batching
 from bert_tf.modeling.execution import Execution
-from bert_tf.runtime import forks
+from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
-
-
-@dataclasses.dataclass(frozen=True)
-class InferenceOptions:
-    machine: Machine
-    execution: Execution  # of the encoder
-    batching: Callable[[BertConfig, int], Batching]  # padding and batch size by model and longest input
-    precision: str  # number format, see PRECISIONS
-    batch_size: int | None  # rows per device; None chooses by length
-    make: Callable[[InferenceOptions], Engine] | None = None  # makes another engine than TensorFlowEngine
-
-    def engine(self) -> Engine:
-        """Engine without weights, to be closed by the caller; ForkedError if this process cannot compute."""
-        forks.begin()
-        return TensorFlowEngine(self) if self.make is None else self.make(self)
-
-
-class Engine(Protocol):
-    """Computes with the weights of one checkpoint at a time."""
-
-    def load(self, trained: Trained) -> int:
-        """Loads a checkpoint's weights and returns its step."""
-
-    def outputs(self, features: Features) -> Outputs:
-        """Outputs of the head in the order of the rows."""
-
-    def close(self) -> None:
-        """Frees memory."""
 
 
 class TensorFlowEngine:
@@ -85,8 +51,11 @@ class TensorFlowEngine:
     def _forward_of(self, trained: Trained) -> Forward:
         if self._forward is None or self._architecture != trained.architecture:
             self.close()
-            model = Model(trained.config, trained.head, execution=self._inference.execution)
-            self._forward, self._architecture = Forward(model, self._inference.machine), trained.architecture
+            model = Model(trained.config, trained.head, execution=self._inference.execution or Execution())
+            self._forward, self._architecture = (
+                Forward(model, self._inference.machine or Machine(session_config())),
+                trained.architecture,
+            )
         return self._forward
 
     def close(self) -> None:

@@ -7,38 +7,34 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bert_tf import extension, run_layout
-from bert_tf.batch.job import ModelOverrides, TextOverrides
+from bert_tf import extension
 from bert_tf.checkpoints import names
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.encoders import ENCODERS
-from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
-from bert_tf.head_spec import HeadSpec
+from bert_tf.fields import Field
+from bert_tf.head_spec import PUBLISHED_WEIGHTS, HeadSpec
 from bert_tf.io import files
 from bert_tf.io.log_form import log
-from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
-from bert_tf.settings import read, setting_names
 from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Family, Limits, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.decision import DECISION, Decision
+from bert_tf.tasks.decision import DECISION
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.settings import lasting_names, of_values
-from bert_tf.tokenization import casing, library
+from bert_tf.tokenization import library
 from bert_tf.tokenization.tokenizer import WordTokenizer
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-PRETRAINED = "this is a pretrained model without a task head"
+if TYPE_CHECKING:  # they import TensorFlow
+    from bert_tf.checkpoints.reader import CheckpointReader
+    from bert_tf.modeling.heads.base import Head
 
-_LENGTH = 128  # the default if the model has enough positions; as in the published script
-_RECORDED = setting_names(TextOverrides)
+PRETRAINED = "this is a pretrained model without a task head"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +72,7 @@ class Trained:
         """
         if self.given_head is not None:
             return self.given_head
-        return _head(CheckpointReader(self.prefix), self.config, self.record)
+        return _head(_reader(self.prefix), self.config, self.record)
 
     @functools.cached_property
     def task(self) -> Task:
@@ -113,8 +109,19 @@ class Trained:
     @property
     def weight_bytes(self) -> int:
         """Size of encoder and head in memory, as float32."""
-        shapes = {**names.encoder_shapes(self.config), **heads.of(self.head).variables(self.config)}
+        shapes = {**names.encoder_shapes(self.config), **_head_of(self.head).variables(self.config)}
         return 4 * sum(math.prod(shape) for shape in shapes.values())
+
+    @functools.cached_property
+    def step(self) -> int:
+        """0 if the checkpoint has none."""
+        reader = _reader(self.prefix)
+        return int(reader["global_step"]) if "global_step" in reader.shapes else 0
+
+    @property
+    def outputs(self) -> Sequence[Field]:
+        """What the head computes."""
+        return [field.sized(self.config.hidden_size) for field in _head_of(self.head).outputs]
 
     @property
     def architecture(self) -> tuple[object, ...]:
@@ -159,7 +166,10 @@ class Trained:
             if self.record.get(key, wanted) != wanted:
                 task = f"; its task is {self.record['task_name']}" if "task_name" in self.record else ""
                 raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}{task}")
-        own, others = (heads.of(head).variables(self.config) for head in (self.head, family.head))
+        self._refuse_head(family)
+
+    def _refuse_head(self, family: Family) -> None:
+        own, others = (_head_of(head).variables(self.config) for head in (self.head, family.head))
         missing = [name for name in others if name not in own]
         if missing:
             raise CheckpointError(_of_another_task(self.prefix, missing[0], own))
@@ -168,58 +178,21 @@ class Trained:
             raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
 
 
-def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None) -> Trained:
-    """Describes and checks a checkpoint, see `load_metadata`; `family` is needed without a training record."""
-    model = load_encoder(prefix, overrides)
-    if family is not None:
-        model = dataclasses.replace(model, record={**family.record(), **model.record})
-    _ = model.head
-    return model
+def _reader(prefix: str) -> CheckpointReader:
+    from bert_tf.checkpoints.reader import CheckpointReader
+
+    return CheckpointReader(prefix)
 
 
-def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
-    """As `load`, for a checkpoint that needs no head: `head` may fail."""
-    CheckpointReader(prefix)
-    model = load_metadata(prefix, overrides)
-    length = overrides.max_seq_length
-    if length is not None and length > model.config.max_position_embeddings:
-        raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
-    preflight.refuse(model.problems())
-    return model
+def _head_of(spec: HeadSpec) -> Head:
+    from bert_tf.modeling.heads import registry as heads
 
-
-def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
-    """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
-    folder = folder or Path(prefix).parent
-    plain = run_folder.trained(folder)
-    trained = {**plain, **_decision(prefix, plain)}
-    recorded = _recorded(folder / run_layout.RECORD, trained)
-    config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
-    beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
-    path = _file(overrides.vocab_file, beside, "--vocab_file")
-    vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
-    cases = (overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
-    lower_case = not vocabulary.own_rules and _first(*cases)
-    length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
-    long_text = _first(overrides.long_text, recorded.long_text, "truncate")
-    return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
-
-
-def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
-    folder = Path(prefix).parent
-    found = run_folder.load_decision(folder)
-    if found is None or found.get("checkpoint_sha256") != digest(prefix):
-        return {}
-    decision = Decision.of({DECISION: found})
-    if "kind" in recorded and not decision.fits(recorded["kind"], len(recorded.get("labels", ()))):
-        path = folder / run_layout.DECISION
-        raise OutputError(f"{path}: a rule of another model than one of {recorded['kind']}; delete it, and calibrate again")
-    return {DECISION: dataclasses.asdict(decision)}
+    return heads.of(spec)
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:
     head = families.of_record(record).head if "kind" in record else None
-    shapes = {} if head is None else heads.of(head).variables(config)  # a head may have no variables
+    shapes = {} if head is None else _head_of(head).variables(config)  # a head may have no variables
     missing = [name for name in ([PUBLISHED_WEIGHTS] if head is None else shapes) if name not in reader.shapes]
     others = names.task_head(reader.shapes)
     if missing and others:
@@ -244,31 +217,6 @@ def digest(prefix: str) -> str | None:
             if path.is_file():
                 return files.digest(path)
     return None
-
-
-def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
-    try:
-        return read(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
-    except FlagError as error:
-        raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
-
-
-@functools.lru_cache(maxsize=4)
-def _read_vocabulary(path: Path, _: int) -> Vocabulary:
-    """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
-    return library.read(path)
-
-
-def _file(given: str | None, beside: Path, flag: str) -> Path:
-    path = Path(given) if given else beside
-    why = files.missing(path)
-    if why:
-        raise CheckpointError(f"{path}: {why}; name it with {flag}")
-    return path
-
-
-def _first(*values: Any) -> Any:
-    return next(value for value in values if value is not None)
 
 
 def _shown(value: object) -> str:

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from bert_tf.checkpoints import hub_names
+from bert_tf.checkpoints import exported, hub_names
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.io import files
 from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
@@ -27,6 +27,8 @@ def is_folder(name: str | os.PathLike[str]) -> bool:
 
 def refuse_missing(prefix: str) -> None:
     """Raises CheckpointError if no checkpoint has this name, UnreadableError if its files cannot be read."""
+    if exported.is_exported(prefix):
+        raise CheckpointError(f"{prefix}: an exported model has no weights for this; name the run that it was exported from")
     if not _is_there(prefix):
         raise CheckpointError(f"{prefix}: no checkpoint of this name{_hint(prefix)}")
 

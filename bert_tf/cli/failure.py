@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bert_tf import versions
 from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.io import files
 from bert_tf.io.redaction import redacted
@@ -114,6 +115,8 @@ def _odd_name(error: BaseException) -> str | None:
 def _not_installed(error: BaseException) -> str | None:
     if not isinstance(error, ImportError) or (error.name or "").startswith("bert_tf"):
         return None
+    if isinstance(error, ModuleNotFoundError) and error.name == "tensorflow":
+        return versions.without_tensorflow(sys.version_info[:2])
     if isinstance(error, ModuleNotFoundError):
         return f"{error}: pip install -r requirements.txt"
     return f"{error}; reinstall requirements.txt, or raise the memory limit (ulimit -v) if it prevents loading a library"

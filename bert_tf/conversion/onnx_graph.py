@@ -14,6 +14,8 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
+from bert_tf.conversion.weights_file import WeightsFile
+
 _LARGEST, _ZERO = 127.0, 128  # largest int8, and the byte that stands for 0
 _SHORT = 16  # elements of a constant that is named by them
 _OPSET, _FORMAT = 17, 8  # the first opset with LayerNormalization, and its file format: older software reads them
@@ -24,9 +26,11 @@ Constant = npt.NDArray[Any]
 class OnnxGraph:
     """Collects nodes and constants; values are referred to by name."""
 
-    def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]], *, int8: bool = False) -> None:
-        """`int8`: products with weights are of integers."""
-        self._weights, self._int8 = weights, int8
+    def __init__(
+        self, weights: Mapping[str, npt.NDArray[np.float32]], *, int8: bool = False, into: WeightsFile | None = None
+    ) -> None:
+        """`int8`: products with weights are of integers; `into`: a file for the weights, else they are in the graph."""
+        self._weights, self._int8, self._into = weights, int8, into
         self._integers: dict[str, tuple[str, str]] = {}  # values as integers and their scales, by name
         self._nodes: list[onnx.NodeProto] = []
         self._named: set[str] = set()
@@ -94,13 +98,15 @@ class OnnxGraph:
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto], **metadata: str
     ) -> onnx.ModelProto:
         nodes, read = self._needed({output.name for output in outputs})
-        constants = [numpy_helper.from_array(value, name) for name, value in self._constants.items() if name in read]
+        write = self._into.tensor if self._into else lambda name, value: numpy_helper.from_array(value, name)
+        constants = [write(name, value) for name, value in self._constants.items() if name in read]
         graph = helper.make_graph(nodes, "bert", inputs, outputs, constants)
         made = helper.make_model(
             graph, producer_name="bert_tf", ir_version=_FORMAT, opset_imports=[helper.make_opsetid("", _OPSET)]
         )
         helper.set_model_props(made, metadata)
-        onnx.checker.check_model(made)
+        if self._into is None:  # else it can be checked beside the file
+            onnx.checker.check_model(made)
         return made
 
     def _needed(self, read: set[str]) -> tuple[list[onnx.NodeProto], set[str]]:

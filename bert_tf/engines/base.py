@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.engine import InferenceOptions, refuse_what_is_no_number
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.engines.names import INT8
-from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS, TOKEN, Field
 from bert_tf.inputs.batching import Batching, eval_batches
-from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.base import Outputs
 
 Batch = Mapping[str, Array]  # the arrays of `INPUTS`, [B, T] each
 Compute = Callable[[Batch], Mapping[str, npt.NDArray[np.float32]]]  # outputs by name, with padding
-Open = Callable[[Path, str, int], Compute]  # from a file, a precision and a number of threads
-Convert = Callable[[Trained, str], Path]  # from a model and a precision to its file
+Open = Callable[[Trained, int], Compute]  # from a model and a number of threads
 
 _TOKENS = 768  # of a batch: a layer's tensors stay in a core's L2 cache
 # A request of few rows is padded to a multiple of 8 tokens, since an engine prepares again for each new length. int8 rows
@@ -36,21 +31,19 @@ _FEW, _MULTIPLE = 8, 8
 
 
 class ConvertedEngine:
-    """Runs one converted model; see `batch.tensorflow_engine.Engine`."""
+    """Runs one converted model; see `batch.engine.Engine`."""
 
-    def __init__(self, inference: InferenceOptions, precision: str, convert: Convert, open_file: Open) -> None:
-        """Converts nothing yet; `convert` makes a model's file, `open_file` makes its computation."""
-        self._inference, self._precision = inference, precision
-        self._convert, self._open = convert, open_file
+    def __init__(self, inference: InferenceOptions, precision: str, open_model: Open) -> None:
+        """Opens nothing yet."""
+        self._inference, self._precision, self._open = inference, precision, open_model
         self._loaded: _Loaded | None = None
 
     def load(self, trained: Trained) -> int:
         """Raises CheckpointError if damaged, not finite, or of another model."""
         if self._loaded is None or self._loaded.trained is not trained:
             self._loaded = None
-            threads = self._inference.machine.session_config.intra_op_parallelism_threads
-            compute = self._open(self._convert(trained, self._precision), self._precision, threads)
-            self._loaded = _Loaded(trained, compute, step_of(trained.prefix))
+            compute = self._open(trained, self._inference.threads)
+            self._loaded = _Loaded(trained, compute, trained.step)
         return self._loaded.step
 
     def outputs(self, features: Features) -> Outputs:
@@ -88,7 +81,7 @@ class _Loaded:
 
 def computed(trained: Trained, features: Features, compute: Compute, *, batch_size: int | None, batching: Batching) -> Outputs:
     """Outputs of the head in row order, without padding."""
-    fields = [field.sized(trained.config.hidden_size) for field in heads.of(trained.head).outputs]
+    fields = trained.outputs
     results = {field.name: features.empty(field) for field in fields}
     for rows in eval_batches(features, batch_size, batching):
         batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
@@ -96,12 +89,6 @@ def computed(trained: Trained, features: Features, compute: Compute, *, batch_si
         for field in fields:
             results[field.name][features.places(field.axis, rows)] = _without_padding(field, outputs[field.name], batch)
     return results
-
-
-def step_of(prefix: str) -> int:
-    """0 if the checkpoint has none."""
-    reader = CheckpointReader(prefix)
-    return int(reader["global_step"]) if "global_step" in reader.shapes else 0
 
 
 def _without_padding(field: Field, output: npt.NDArray[np.float32], batch: Mapping[str, Array]) -> npt.NDArray[Any]:

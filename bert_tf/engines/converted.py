@@ -24,7 +24,6 @@ from bert_tf.runtime import precision as formats
 
 FOLDER = "converted"  # beside `checkpoints` and `data`
 
-_ERRORS = 3  # lowest severity that ONNX Runtime logs
 _LAYOUT = 2  # of the graph: a greater number reconverts all models
 _KEPT = 8
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
@@ -104,23 +103,6 @@ def _write(trained: Trained, path: Path, *, int8: bool = False) -> None:
 
 def _versions(*packages: str) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
-
-
-def open_onnx(path: Path, precision: str, threads: int) -> Compute:
-    """Opens a model in ONNX Runtime; `threads` of one operation."""
-    import onnxruntime
-
-    del precision
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = _ERRORS
-    session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
-    reads, names = ([value.name for value in values] for values in (session.get_inputs(), session.get_outputs()))
-
-    def compute(batch: Batch) -> dict[str, object]:
-        return dict(zip(names, session.run(names, {name: batch[name] for name in reads})))
-
-    return compute  # type: ignore[return-value]
 
 
 def open_openvino(path: Path, precision: str, threads: int) -> Compute:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bert_tf import extras
-from bert_tf.batch.tensorflow_engine import Engine, InferenceOptions, TensorFlowEngine
+from bert_tf.batch.engine import Engine, InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.engines.base import Compute
 from bert_tf.engines.names import AUTO, INT8, ONNXRUNTIME, OPENVINO, TENSORFLOW
 from bert_tf.errors import FlagError
 from bert_tf.runtime import precision as formats
@@ -67,19 +69,27 @@ def _hint(row: EngineRow, precision: str) -> str:
 
 def _tensorflow(inference: InferenceOptions, precision: str, home: Path) -> Engine:
     del precision, home  # the encoder's execution has the precision
+    from bert_tf.batch.tensorflow_engine import TensorFlowEngine
+
     return TensorFlowEngine(inference)
 
 
 def _onnxruntime(inference: InferenceOptions, precision: str, home: Path) -> Engine:
-    from bert_tf.engines import base, converted
+    from bert_tf.engines import base, converted, onnxruntime_session
 
-    return base.ConvertedEngine(inference, precision, converted.ConvertedModels(home).onnx, converted.open_onnx)
+    def opened(trained: Trained, threads: int) -> Compute:
+        return onnxruntime_session.opened(converted.ConvertedModels(home).onnx(trained, precision), threads)
+
+    return base.ConvertedEngine(inference, precision, opened)
 
 
 def _openvino(inference: InferenceOptions, precision: str, home: Path) -> Engine:
     from bert_tf.engines import base, converted
 
-    return base.ConvertedEngine(inference, precision, converted.ConvertedModels(home).openvino, converted.open_openvino)
+    def opened(trained: Trained, threads: int) -> Compute:
+        return converted.open_openvino(converted.ConvertedModels(home).openvino(trained, precision), precision, threads)
+
+    return base.ConvertedEngine(inference, precision, opened)
 
 
 ENGINES: Mapping[str, EngineRow] = {

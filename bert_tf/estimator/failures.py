@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf import run_layout
@@ -29,7 +28,6 @@ from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.io import files
 from bert_tf.runtime import gpu_failures, noise
 from bert_tf.runtime.peers import START_AGAIN
-from bert_tf.tasks.base import Outputs
 
 _PEER_GONE = "remote process exited or there was a network error"  # NCCL's wording, with several machines only
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # prefixes of TensorFlow's messages
@@ -56,12 +54,6 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         if cleans:  # only the machine that saves: others might delete files being written
             for place in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
                 delete_unfinished(place)
-
-
-def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
-    """Raises CheckpointError if an output computed with the checkpoint is NaN or infinite."""
-    if not all(np.isfinite(output).all() for output in outputs.values()):
-        raise CheckpointError(f"{checkpoint}: its outputs are NaN or infinite; did its training fail?")
 
 
 def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> Exception:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from bert_tf.checkpoints import values
-from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.inputs.batching import Schedule
@@ -16,6 +14,10 @@ from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
+
+if TYPE_CHECKING:  # they import TensorFlow
+    from bert_tf.checkpoints.reader import CheckpointReader
+    from bert_tf.checkpoints.restore import RestorePlan
 
 _SHORTEST = 5  # [CLS] a [SEP] b [SEP]
 _ROUNDED_TO = (8, 16, 32, 64, 128)  # word table rows, for the hardware; 30522 pieces become 30528 rows
@@ -65,6 +67,8 @@ def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
     problems = plan.problems()
     if problems:
         return problems
+    from bert_tf.checkpoints import values
+
     problem = values.problem_of_weights(reader, [plan.stored(name) for name in plan.loaded])
     return [problem] if problem else []
 
@@ -75,6 +79,8 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
     missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
     if missing or wrong:
         return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a model of this task?"]
+    from bert_tf.checkpoints import values
+
     problem = values.problem_of_weights(reader, shapes)
     return [problem] if problem else []
 

@@ -68,8 +68,10 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
+
 @functools.cache
-def _checks() -> Mapping[str, Callable[[Any], bool]]:
+def read_by_others() -> Mapping[str, Callable[[Any], bool]]:
+    """Checks of the settings of a run that other commands read, by name."""
     lasting = lasting_names()
     of_tasks = {row.name: functools.partial(_is_setting, row) for row in settings_of(TaskSettings) if row.name in lasting}
     return {**of_tasks, **_KINDS}
@@ -129,18 +131,28 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
         raise OutputError(f"{path}: cannot read the record of a run: {files.reason(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable record of a run; {_REMEDY}") from error
+    refuse_damaged(path, values, record.get(LEARNED), remedy=_REMEDY)
+    return record
+
+
+def refuse_damaged(path: Path, values: Mapping[str, Any], learned_sha256: object, *, remedy: str) -> None:
+    """Raises OutputError if settings from a file that describes a trained model are unusable; `remedy` says what to do."""
     missing = [name for name in _TOGETHER if name not in values]
     if missing and "kind" in values:
-        raise OutputError(f"{path}: damaged record of a run: {', '.join(missing)} missing; {_REMEDY}")
-    for name, is_usable in _checks().items():
+        raise OutputError(f"{path}: damaged record of a run: {', '.join(missing)} missing; {remedy}")
+    for name, is_usable in read_by_others().items():
         if name in values and not is_usable(values[name]):
-            raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
-    if record.get(LEARNED, learned_digest(values)) != learned_digest(values):
-        raise OutputError(f"{path}: kind, labels or do_lower_case differ from the training; {_REMEDY}")
+            raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {remedy}")
+    if learned_sha256 not in (None, learned_digest(values)):
+        raise OutputError(f"{path}: kind, labels or do_lower_case differ from the training; {remedy}")
     if "kind" in values and not families.is_known(values["kind"]):
         kind = str(values["kind"])[:100]
         raise OutputError(f"{path}: no family of the kind {kind!r} is known here; register it (tasks.families.register) first")
-    return record
+
+
+def is_decision(value: Any) -> bool:
+    """Whether a value from a file is a decision rule."""
+    return isinstance(value, dict) and all(is_usable(value.get(name)) for name, is_usable in _OF_DECISION.items())
 
 
 def learned_digest(values: Mapping[str, Any]) -> str:
@@ -185,7 +197,7 @@ def load_decision(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise OutputError(f"{path}: cannot be read: {error}; delete it, and calibrate again") from error
-    if not isinstance(found, dict) or not all(is_usable(found.get(name)) for name, is_usable in _OF_DECISION.items()):
+    if not is_decision(found):
         raise OutputError(f"{path}: damaged; delete it, and calibrate again")
     return dict(found)
 

@@ -1,4 +1,4 @@
-"""Exports to ONNX and OpenVINO with dynamic shapes, checked against TensorFlow; optional packages are imported late.
+"""Exports to OpenVINO with dynamic shapes, checked against TensorFlow; optional packages are imported late.
 
 Bfloat16 affects execution, not the file: OpenVINO's file is float32, which OpenVINO computes in bfloat16 by default if the
 CPU supports it; INFERENCE_PRECISION_HINT=f32 prevents that.
@@ -56,20 +56,6 @@ def _rows(trained: Trained) -> Batch:
     return {name: array.astype(np.int32) for name, array in zip(names, (ids, mask, segments))}
 
 
-def write_onnx(exported: Exported, folder: Path) -> None:
-    """Writes a model deterministically into an empty folder, in float32 or with int8 weights.
-
-    Raises BertError if the weights are damaged or reduced precision costs more than allowed.
-    """
-    precision, path = exported.options.precision, folder / _ONNX
-    _write(exported, path)
-    require_agreement(exported.trained, engines.open_onnx(path, FLOAT32, _ALL_THREADS))
-    if precision != FLOAT32:
-        _write(exported, path, int8=True)
-        gate.measure(exported, engines.open_onnx(path, precision, _ALL_THREADS), folder)
-    write_kept_files(exported, folder)
-
-
 def write_openvino(exported: Exported, folder: Path) -> None:
     """Writes a model deterministically into an empty folder, in float32, or in int8 calibrated on training texts.
 
@@ -92,16 +78,12 @@ def write_openvino(exported: Exported, folder: Path) -> None:
     write_kept_files(exported, folder)
 
 
-def _write(exported: Exported, path: Path, *, int8: bool = False) -> None:
+def _write(exported: Exported, path: Path) -> None:
     import onnx
 
     from bert_tf.conversion import onnx_model
 
-    onnx.save(onnx_model.build(exported.trained, int8=int8, **metadata(exported)), str(path))
-
-
-def open_onnx(folder: Path) -> Compute:
-    return engines.open_onnx(folder / _ONNX, FLOAT32, _ALL_THREADS)
+    onnx.save(onnx_model.build(exported.trained, metadata(exported)), str(path))
 
 
 def open_openvino(folder: Path) -> Compute:

@@ -10,16 +10,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.engine import InferenceOptions
+from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.export import tokenizer_json
 from bert_tf.export.options import ExportOptions
 from bert_tf.inputs.batching import TO_LONGEST
 from bert_tf.io import documents
-from bert_tf.modeling.execution import Execution
-from bert_tf.runtime.devices import session_config
-from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Family, Task
 from bert_tf.tasks.decision import DECISION, PUBLISHED, Decision
 from bert_tf.tasks.families import with_decision
@@ -87,7 +85,7 @@ def write_kept_files(exported: Exported, folder: Path) -> None:
 
 def float32_inference(batch_size: int | None = None) -> InferenceOptions:
     """The package's own computation, to which an export is compared."""
-    return InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, FLOAT32, batch_size)
+    return InferenceOptions(TensorFlowEngine, lambda *_: TO_LONGEST, FLOAT32, threads=1, batch_size=batch_size)
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ class Format:
     extra: str | None = None  # group of optional packages in pyproject.toml
     imports: tuple[str, ...] = ()  # modules of the group
     precisions: tuple[str, ...] = ("float32",)
+    record: Callable[[Exported, Path], Mapping[str, Any]] | None = None  # more facts for the record, once all is written
 
     def require(self, precision: str) -> None:
         """Raises FlagError if the format lacks the precision or an optional package is missing; says how to install it."""
@@ -59,7 +60,7 @@ FORMATS: Mapping[str, Format] = {
     for row in (
         Format("saved_model", _late("saved_model.writer", "write")),
         Format("huggingface", _late("huggingface.writer", "write")),
-        Format("onnx", _late("converted", "write_onnx"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8")),
+        Format("onnx", _late("whole", "write"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8"), _late("whole", "record")),
         Format(
             "openvino",
             _late("converted", "write_openvino"),
@@ -73,7 +74,7 @@ FORMATS: Mapping[str, Format] = {
 # Opens exports that can be executed here: from the folder to a function from ids to the head's outputs.
 OPENERS: Mapping[str, Callable[[Path], Compute]] = {
     "saved_model": _late("saved_model.writer", "open_folder"),
-    "onnx": _late("converted", "open_onnx"),
+    "onnx": _late("whole", "open_folder"),
     "openvino": _late("converted", "open_openvino"),
 }
 

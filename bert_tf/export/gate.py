@@ -78,7 +78,7 @@ def _changes(exported: Exported, compute: Compute, examples: Sequence[Any]) -> M
     """
     family = exported.family
     inference = float32_inference()
-    reduced = ConvertedEngine(inference, exported.options.precision, lambda *_: Path(), lambda *_: compute)
+    reduced = ConvertedEngine(inference, exported.options.precision, lambda *_: compute)
     groups = np.array_split(np.arange(len(examples)), min(_GROUPS, len(examples)))
     features = family.features(examples, exported.trained.tokenizer, exported.trained.limits)
     values = []

@@ -6,11 +6,12 @@ import functools
 import inspect
 import keyword
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, Union, cast
 
-from bert_tf import extension
+from bert_tf import extension, versions
 from bert_tf.errors import BertError, FlagError
 from bert_tf.io import paths
 from bert_tf.settings import Setting, path_of, settings_of
@@ -43,7 +44,12 @@ def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
             bound = signature.bind(*arguments, **given)
             for name in places.keys() & bound.arguments.keys():
                 bound.arguments[name] = _usable(places[name], bound.arguments[name])
-            return function(*bound.args, **bound.kwargs)
+            try:
+                return function(*bound.args, **bound.kwargs)
+            except ModuleNotFoundError as error:
+                if error.name != "tensorflow":
+                    raise
+                raise BertError(versions.without_tensorflow(sys.version_info[:2])) from error
 
         checked.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         return cast(F, checked)

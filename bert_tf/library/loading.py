@@ -55,7 +55,7 @@ def load(
     model = sources.find(path, chosen.model, environment=os.environ, task=task)
     model.refuse(model.task.family)
     folder = None if data_dir is None else os.fspath(data_dir)
-    inference = batch_machine.inference(chosen.machine, chosen.batch_size, environment=os.environ)
+    inference = batch_machine.inference(chosen.machine, chosen.batch_size, [model.prefix], environment=os.environ)
     family = with_rules(model.task.family.as_trained(model.record), chosen.rules.given())
     return Model(model, model.task, inference, find_data=_finder(folder), family=family)
 

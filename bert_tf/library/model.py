@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import extension
+from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.session import Predictor, Session
-from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.export.formats import Target

@@ -187,7 +187,10 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(settings.output_dir, order)
         evaluation.leave_out_outdated(table, settings.checkpoints, named)
-        inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
+        prefixes = [checkpoint.prefix for checkpoint in named if not checkpoint.problem]
+        inference = batch_machine.inference(
+            settings.machine, settings.eval_batch_size, environment=os.environ, checkpoints=prefixes
+        )
         log.info("%d checkpoints on %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
         failed = evaluation.evaluate(named, datasets, table, settings.model, inference, load=evaluator.load)
         table.write()
@@ -205,9 +208,9 @@ class Evaluator:
         return name
 
     def load(self, prefix: str, overrides: ModelOverrides) -> Trained:
-        from bert_tf.batch import trained
+        from bert_tf.batch import loading
 
-        return trained.load(prefix, overrides)
+        return loading.load(prefix, overrides)
 
     def task(self, entry: TaskEntry, named: Sequence[Named]) -> Task:
         return task_of(entry, named)

@@ -24,8 +24,8 @@ from bert_tf.tasks.names import FORMATS
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.batch.engine import InferenceOptions
     from bert_tf.batch.inputs import Inputs
-    from bert_tf.batch.tensorflow_engine import InferenceOptions
     from bert_tf.batch.trained import Trained
 
 _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
@@ -123,7 +123,10 @@ def _run_here(settings: PredictSettings) -> list[FilePair]:
     from bert_tf.training import batch_machine
 
     models, reads = opened(settings)
-    inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=os.environ)
+    prefixes = [model.prefix for model in models]
+    inference = batch_machine.inference(
+        settings.machine, settings.predict_batch_size, environment=os.environ, checkpoints=prefixes
+    )
     determining = _determining(settings, inference, models, reads)
     if settings.average_outputs:
         inference = average.averaging(models, inference)

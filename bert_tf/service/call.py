@@ -55,6 +55,7 @@ class Call:
     options: ClassVar[Mapping[str, Option]] = {}
     remedy: ClassVar[str] = ""  # added to the message that a model does not offer it
     loads_weights: ClassVar[bool] = False  # once more, beside those of the predictions
+    needs_checkpoint: ClassVar[bool] = False  # exported models do not offer it
 
     def is_offered(self, kind: str, config: ServeConfig) -> bool:
         """Whether a model of a kind answers it; called in a worker."""

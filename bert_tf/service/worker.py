@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from bert_tf import extension
+from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError, FlagError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.io import log_form
@@ -106,7 +107,9 @@ class Served:
         self._model = load(config.run, task=config.task_name, **config.loading)
         reader = self._model.reader
         kind = reader.family.kind
-        self._calls = [one for one in every().values() if one.is_offered(kind, config)]
+        has_checkpoint = not exported.is_exported(self._model.checkpoint)
+        possible = [one for one in every().values() if has_checkpoint or not one.needs_checkpoint]
+        self._calls = [one for one in possible if one.is_offered(kind, config)]
         if kind == PRETRAINING and len(self._calls) == 1:
             masked = extension.advice("fill-mask", " for masked words use python -m bert_tf fill-mask;")
             vectors = extension.advice("encode", ", or text vectors with --encode")

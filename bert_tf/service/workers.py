@@ -10,13 +10,16 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import os
 import pickle
 import threading
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from typing import Any
 
+from bert_tf.checkpoints import exported
 from bert_tf.errors import BertError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
@@ -29,7 +32,8 @@ from bert_tf.service.refusal import INTERNAL, UNUSABLE, Refusal
 from bert_tf.service.settings import ServeConfig
 from bert_tf.service.worker import Description
 
-PRELOADED = "bert_tf.service.preloaded"
+PRELOADED, PRELOADED_ENGINE = "bert_tf.service.preloaded", "bert_tf.service.preloaded_engine"
+MODEL_OF_ENGINE = "BERT_TF_SERVED"  # variable of the environment: the exported model that workers share
 
 Launch = Callable[[ServeConfig, int], tuple[Connection, Any]]
 
@@ -273,13 +277,21 @@ class Workers:
 
 def launched(config: ServeConfig, number: int, *, verbosity: int = 0) -> tuple[Connection, Any]:
     """Starts a worker process; only number 0 logs its device, the others log warnings. Raises OSError."""
-    context = fork_server.context(PRELOADED)
+    context = _context(config)
     own, other = context.Pipe()
     with contextlib.closing(other):
         told = (other, config, -1 if number else verbosity)
         process = context.Process(target=worker.run, args=told, name=f"bert_tf worker {number}", daemon=True)
         process.start()
     return own, process
+
+
+def _context(config: ServeConfig) -> ForkServerContext:
+    if not exported.is_named(config.run):
+        return fork_server.context(PRELOADED)
+    if config.machine.devices.intra_op_threads == 1:  # see `onnxruntime_session.share`
+        os.environ[MODEL_OF_ENGINE] = config.run  # the fork server inherits it
+    return fork_server.context(PRELOADED_ENGINE)
 
 
 def _told(connection: Connection, kind: type[Any]) -> Any:
@@ -307,6 +319,9 @@ def _why(process: Any) -> str:
 
 def _say(found: Description, workers: int) -> None:
     megabytes = found.weight_bytes / 1e6
+    if exported.is_exported(found.checkpoint):
+        log.info("%s: weights of %.0f MB, which workers of one thread share", found.checkpoint, megabytes)
+        return
     log.info(
         "%s: weights of %.0f MB for each of %d worker%s, %.0f MB together, and as much again during a reload",
         *(found.checkpoint, megabytes, workers, "" if workers == 1 else "s", megabytes * workers),

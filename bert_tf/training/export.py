@@ -12,7 +12,7 @@ from bert_tf import run_layout, versions
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
-from bert_tf.engines.base import step_of
+from bert_tf.checkpoints.exported import RECORD
 from bert_tf.errors import DataError, OutputError
 from bert_tf.export.exported import Exported, Labelled, readable_errors
 from bert_tf.export.formats import FORMATS, Format, Target
@@ -24,8 +24,6 @@ from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.rows_task import RowsTask
 from bert_tf.tasks.tables import usable
 
-RECORD = "export.json"  # identifies an export and its model
-
 
 def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | None = None) -> Path:
     """Writes a model to a folder, whole or not at all; `find_data` locates the task files that verify the export."""
@@ -33,7 +31,7 @@ def write(model: Trained, target: Target, *, find_data: Callable[[Task], str] | 
     row.require(target.options.precision)
     _refuse_broken(model)
     labelled = functools.partial(labelled_examples, model, target.options.gate_data, find_data)
-    exported = Exported(model, model.task, step_of(model.prefix), target.options, labelled)
+    exported = Exported(model, model.task, model.step, target.options, labelled)
     atomic.make_folder(folder.absolute().parent)
     with lock.claiming(folder.absolute()) as other:
         if other is not None:
@@ -71,7 +69,9 @@ def _write(row: Format, exported: Exported, folder: Path) -> None:
     with atomic.replacing(folder) as temporary, readable_errors(folder):
         temporary.mkdir()
         row.write(exported, temporary)
-        (temporary / RECORD).write_text(documents.to_json(_record(row, exported)) + "\n", encoding="utf-8")
+        more = row.record(exported, temporary) if row.record else {}
+        found = {**_record(row, exported), **more}
+        (temporary / RECORD).write_text(documents.to_json(found) + "\n", encoding="utf-8")
 
 
 def _record(row: Format, exported: Exported) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from bert_tf import run_layout
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.batch.trained import PRETRAINED, Trained, digest, load_metadata
+from bert_tf.batch.loading import load_metadata
+from bert_tf.batch.trained import PRETRAINED, Trained, digest
 from bert_tf.checkpoints.names import task_head
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bert_tf import extension, home, run_layout
 from bert_tf.batch.job import ModelOverrides
-from bert_tf.checkpoints import hub_names
+from bert_tf.checkpoints import exported, hub_names
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.io import files
@@ -74,21 +74,21 @@ def find(
     Without a name it is that of $BERT_BASE_DIR, else the default. `task` is needed if no run record names it. A pretrained
     model suffices unless it `needs_head`.
     """
-    from bert_tf.batch import trained
+    from bert_tf.batch import loading
     from bert_tf.estimator import run_folder
 
     if name is None:
         source = find_model(ModelSettings(), environment=environment)
         values = {name: value for name, value in dataclasses.asdict(overrides).items() if value is not None}
         files_of_model = {"bert_config_file": str(source.config), "vocab_file": str(source.vocabulary)}
-        return trained.load_encoder(source.checkpoint, ModelOverrides(**{**files_of_model, **values}))
+        return loading.load_encoder(source.checkpoint, ModelOverrides(**{**files_of_model, **values}))
     prefix = _only_match(os.fspath(name)) or str(checkpoint_of(name, environment=environment))
     if not needs_head:
-        return trained.load_encoder(prefix, overrides)
+        return loading.load_encoder(prefix, overrides)
     if isinstance(task, str) and canonical_name(task) == run_folder.trained(Path(prefix).parent).get("task_name"):
         task = None
     task = get_task(task) if isinstance(task, str) else task
-    model = trained.load(prefix, overrides, family=None if task is None else task.family)
+    model = loading.load(prefix, overrides, family=None if task is None else task.family)
     return model if task is None else dataclasses.replace(model, given_task=task)
 
 
@@ -187,13 +187,18 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
 
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> Path:
     """Finds a checkpoint by its prefix, one of its files, a folder, or the name of a model of the Hugging Face hub."""
-    from bert_tf.checkpoints import huggingface
-
     path, place = Path(name), home.folder(environment) / "checkpoints"
     of_hub = hub_names.parsed(name)
+    if of_hub is None and not is_folder(path):
+        return path.with_name(PART.sub("", path.name))
+    graph = None if of_hub is not None else exported.in_folder(path)
+    if graph is not None:
+        return graph
+    from bert_tf.checkpoints import huggingface  # imports TensorFlow
+
     if of_hub is not None:
         path = huggingface.fetched(of_hub, place)
-    elif is_folder(path) and huggingface.is_huggingface_folder(path):
+    elif huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, place)
     return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
 

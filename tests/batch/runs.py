@@ -9,16 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.batch.tensorflow_engine import InferenceOptions
+from bert_tf.batch.engine import InferenceOptions
+from bert_tf.batch.tensorflow_engine import TensorFlowEngine
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.inputs.batching import TO_LONGEST
-from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.run_layout import RECORD
-from bert_tf.runtime.devices import session_config
-from bert_tf.runtime.machine import Machine
 from bert_tf.tasks import families
 from tests.tiny import TinyProject, held, random_weights
 
@@ -28,8 +26,8 @@ MRPC = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
 
 def inference(**changed) -> InferenceOptions:
     """How the tests compute."""
-    usual = {"precision": "float32", "batch_size": 4}
-    return InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, **{**usual, **changed})
+    usual = {"precision": "float32", "threads": 1, "batch_size": 4}
+    return InferenceOptions(TensorFlowEngine, lambda *_: TO_LONGEST, **{**usual, **changed})
 
 
 def write_run(

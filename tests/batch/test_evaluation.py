@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from bert_tf.batch import evaluation, tensorflow_engine, trained
+from bert_tf.batch import evaluation, loading, tensorflow_engine
 from bert_tf.batch.checkpoints import named
 from bert_tf.batch.evaluation import Dataset, divided
 from bert_tf.batch.job import ModelOverrides
@@ -76,7 +76,7 @@ def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev, caplog):
     prefix = str(run / "model.ckpt-100")
     assert evaluate(tmp_path, [prefix], [dev]) == 0
     (found,) = ResultsTable(tmp_path, []).rows
-    model = trained.load(prefix, ModelOverrides())
+    model = loading.load(prefix, ModelOverrides())
     features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
     with contextlib.closing(Forward(Model(model.config, HeadSpec(2)), inference().machine)) as forward:
         step, outputs = forward.load(prefix), forward.outputs(features)
@@ -225,7 +225,7 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     loads = []
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
-    model = trained.load(str(run / "model.ckpt-40"), ModelOverrides())
+    model = loading.load(str(run / "model.ckpt-40"), ModelOverrides())
     with contextlib.closing(tensorflow_engine.TensorFlowEngine(inference())) as computes:
         assert [computes.load(model), computes.load(model), len(loads)] == [40, 40, 1]
         computes.close()
@@ -233,7 +233,7 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
             computes.outputs(None)
         assert [computes.load(model), len(loads)] == [40, 2]
         monkeypatch.setattr(Forward, "load", mock.Mock(side_effect=CheckpointError("torn")))
-        for other in (trained.load(str(run / "model.ckpt-20"), ModelOverrides()), model):
+        for other in (loading.load(str(run / "model.ckpt-20"), ModelOverrides()), model):
             with pytest.raises(CheckpointError):  # also for the first: the weights in the session are those of neither
                 computes.load(other)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bert_tf.batch import inputs, trained
+from bert_tf.batch import inputs, loading
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
@@ -18,7 +18,7 @@ TAGS = {"kind": "tags", "labels": ["O", "B-X", "I-X"], "word_column": 2, "constr
 
 
 def reader(folder, step=40, task_name=None, skip_bad_rows=False, **columns):
-    model = trained.load(str(folder / f"model.ckpt-{step}"), ModelOverrides(max_seq_length=LENGTH))
+    model = loading.load(str(folder / f"model.ckpt-{step}"), ModelOverrides(max_seq_length=LENGTH))
     return inputs.inputs(model, Columns(**columns), task_name=task_name, skip_bad_rows=skip_bad_rows)
 
 

@@ -14,7 +14,7 @@ import types
 import numpy as np
 import pytest
 
-from bert_tf.batch import inputs, stream, trained
+from bert_tf.batch import inputs, loading, stream
 from bert_tf.batch.file_pairs import FilePair, OutputForm
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.session import Predictor
@@ -33,7 +33,7 @@ def _small_chunks(monkeypatch):
 
 @pytest.fixture(scope="module")
 def model(run):
-    return trained.load(str(run / "model.ckpt-100"), ModelOverrides())
+    return loading.load(str(run / "model.ckpt-100"), ModelOverrides())
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from bert_tf.batch import trained
+from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import BertError, CheckpointError, OutputError, PreflightError
 from bert_tf.extensions.span.family import SpanFamily
 from bert_tf.head_spec import MULTI_LABEL
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.batch.runs import LENGTH
 from tests.tiny import TOKENS
@@ -25,7 +26,7 @@ def copy(run, tmp_path):
 
 
 def load(folder, **given):
-    return trained.load(str(folder / "model.ckpt-40"), ModelOverrides(**given))
+    return loading.load(str(folder / "model.ckpt-40"), ModelOverrides(**given))
 
 
 def test_files_can_lie_elsewhere(copy, project):
@@ -52,7 +53,7 @@ def test_a_run_records_how_its_texts_were_prepared_and_a_pretrained_model_is_no_
     other = load(run, max_seq_length=12, long_text="windows")
     assert (other.max_seq_length, other.long_text, other.settings["max_seq_length"]) == (12, "windows", 12)
     with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model without a task head"):
-        trained.load(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
+        loading.load(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
 
 
 @pytest.mark.parametrize("title", [str, str.title])
@@ -86,7 +87,7 @@ def test_a_head_must_be_that_of_the_record_and_whole(run, monkeypatch):
     with pytest.raises(CheckpointError, match=ANOTHER):
         _ = dataclasses.replace(load(run), record=SpanFamily().record()).head
     variables = {}  # as of a head that takes the mean of the tokens
-    monkeypatch.setattr(trained.heads, "of", lambda _: SimpleNamespace(variables=lambda _: variables))
+    monkeypatch.setattr(heads, "of", lambda _: SimpleNamespace(variables=lambda _: variables))
     assert load(run).head.num_labels == 2
     variables.update({"output_weights": (2, 8), "head/second": (8,)})
     with pytest.raises(CheckpointError, match="no head/second"):

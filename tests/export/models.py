@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from bert_tf.engines.base import step_of
 from bert_tf.export.exported import Exported
 from bert_tf.export.options import ExportOptions
 from bert_tf.settings import read
@@ -36,4 +35,4 @@ def exported(
     """Writes a checkpoint, and returns it as it is exported; `record` replaces that of the kind."""
     task = RowsTask(families.of_record({"kind": kind, **(record or RECORDS[kind])}))
     model = dataclasses.replace(trained(folder, task.family.head, **(config or {})), record=task.family.record())
-    return Exported(model, task, step_of(model.prefix), read(ExportOptions, options))
+    return Exported(model, task, model.step, read(ExportOptions, options))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bert_tf import extension
-from bert_tf.batch import trained
+from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, DataError, FlagError
@@ -34,7 +34,7 @@ USES = {
 
 
 def made(folder, task=TASKS["MRPC"], data_dir=""):
-    trained_model = trained.load(str(folder / "model.ckpt-20"), ModelOverrides())
+    trained_model = loading.load(str(folder / "model.ckpt-20"), ModelOverrides())
     return Model(trained_model, task, inference(), find_data=lambda _: str(data_dir))
 
 
@@ -149,7 +149,7 @@ def test_nothing_is_read_before_it_is_asked_and_a_closed_model_says_so(run, monk
     with pytest.raises(ClosedError, match="was closed; load it again"):
         model.predict(PAIRS)
     model.close()  # once more does nothing
-    monkeypatch.setattr("bert_tf.batch.tensorflow_engine.InferenceOptions.engine", lambda _: pytest.fail("a graph was built"))
+    monkeypatch.setattr("bert_tf.batch.engine.InferenceOptions.engine", lambda _: pytest.fail("a graph was built"))
     assert "MRPC: 0, 1; " in repr(made(run))
 
 

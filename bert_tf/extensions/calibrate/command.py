@@ -8,7 +8,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
+from bert_tf.checkpoints import exported
 from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.calibrate import RuleSettings
 from bert_tf.io import files
 from bert_tf.library.keywords import takes
@@ -18,8 +20,10 @@ from bert_tf.settings import MOST_EXAMPLES, group, read, setting, setting_names
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
+    from bert_tf.batch.session import Predictor
     from bert_tf.batch.trained import Trained
-    from bert_tf.extensions.calibrate.fit import Calibrated
+    from bert_tf.extensions.calibrate.fit import Calibrated, Checked
+    from bert_tf.tasks.base import Family
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +46,7 @@ class CalibrateSettings:
         refuse_missing=files.refuse_missing_folder,
     )
     task_name: str | None = setting(None, "task of the model, if it has no run_config.json")
+    check: bool = setting(False, "only measure the probabilities as they are, on all examples; writes nothing")
     seed: int = setting(1, "random seed of the half to fit on; the other half is reported", lowest=0)
     eval_batch_size: int | None = setting(
         None, "batch size per device; default: by length and GPU memory", lowest=1, highest=MOST_EXAMPLES
@@ -53,7 +58,7 @@ class CalibrateSettings:
 
 
 @takes(CalibrateSettings)
-def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated:
+def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated | Checked:
     """Fits a decision rule on half of labelled examples, and writes decision.json; as `python -m bert_tf calibrate`.
 
     Predictions, the service and exports follow it from then on. Temperatures (Guo et al., 2017) change no predicted label;
@@ -64,35 +69,71 @@ def calibrate(checkpoint: str | os.PathLike[str], **settings: Any) -> Calibrated
       **settings: the command's flags, by name.
 
     Returns:
-      The rule, and calibration error, likelihood and Brier score of the other half, before and after.
+      The rule, and calibration error, likelihood and Brier score of the other half, before and after; with `check` these of
+      the model as it is, on all examples.
 
     Raises:
       BertError: invalid settings or data, or a model without probabilities.
     """
-    return fitted(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
+    return calibrated(read(CalibrateSettings, {"checkpoint": checkpoint, **settings}))
 
 
-def fitted(settings: CalibrateSettings) -> Calibrated:
-    """Fits the rule, and writes it beside the checkpoint."""
-    from bert_tf.batch.checkpoints import Named
-    from bert_tf.batch.session import Predictor
+def calibrated(settings: CalibrateSettings) -> Calibrated | Checked:
+    """Fits the rule, and writes it beside the checkpoint; or only measures."""
+    from bert_tf.training import sources
+
+    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name)
+    return _checked(settings, model) if settings.check else _fitted(settings, model.undecided)
+
+
+def _checked(settings: CalibrateSettings, model: Trained) -> Checked:
+    from bert_tf.extensions.calibrate import fit
+
+    chosen = [name for name in setting_names(RuleSettings) if getattr(settings.rules, name) is not None]
+    if chosen:
+        raise FlagError(f"--{chosen[0]}: --check chooses no rule; leave one of both out")
+    family, examples, name = _labelled(settings, model)
+    with _predictor(settings, model, family) as predictor:
+        return fit.checked(family, predictor.predictions(examples), examples, data=name)
+
+
+def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
     from bert_tf.estimator import run_folder
     from bert_tf.extensions.calibrate import fit
-    from bert_tf.training import batch_machine, sources
 
-    model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name).undecided
+    if exported.is_exported(model.prefix):
+        raise CheckpointError(
+            f"{model.prefix}: the rule of an exported model is in its files; calibrate the run, and export it again"
+            " (--check measures without fitting)"
+        )
+    family, examples, name = _labelled(settings, model)
+    with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
+        with _predictor(settings, model, family) as predictor:
+            found = fit.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules)
+        fit.write(model.prefix, found, examples)
+    return found
+
+
+def _labelled(settings: CalibrateSettings, model: Trained) -> tuple[Family, list[Any], str]:
+    """The family, the examples of all splits, and what messages call them."""
+    from bert_tf.batch.checkpoints import Named
+    from bert_tf.extensions.calibrate import fit
+
     datasets = list(datasets_of(_entry(settings, model), [Named(model.prefix)], {}, Evaluator()))
     family = datasets[0].family(model)
     model.refuse(family)
     examples = [example for dataset in datasets for example in dataset.examples]
     name = f"{datasets[0].task.name} {', '.join(dataset.split for dataset in datasets)}"
     fit.check(family, len(examples), data=name, rules=settings.rules)
-    with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
-        inference = batch_machine.inference(settings.machine, settings.eval_batch_size, environment=os.environ)
-        with contextlib.closing(Predictor(model, family, inference)) as predictor:
-            found = fit.calibrate(family, predictor.predictions, examples, data=name, seed=settings.seed, rules=settings.rules)
-        fit.write(model.prefix, found, examples)
-    return found
+    return family, examples, name
+
+
+def _predictor(settings: CalibrateSettings, model: Trained, family: Family) -> contextlib.closing[Predictor]:
+    from bert_tf.batch.session import Predictor
+    from bert_tf.training import batch_machine
+
+    inference = batch_machine.inference(settings.machine, settings.eval_batch_size, [model.prefix], environment=os.environ)
+    return contextlib.closing(Predictor(model, family, inference))
 
 
 def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
@@ -103,7 +144,7 @@ def _entry(settings: CalibrateSettings, model: Trained) -> TaskEntry:
 
 
 def _run(call: Call) -> None:
-    print(fitted(call.settings))
+    print(calibrated(call.settings))
 
 
 COMMAND = Command(
@@ -111,6 +152,6 @@ COMMAND = Command(
     CalibrateSettings,
     _run,
     example="python -m bert_tf calibrate out/mrpc --threshold=f1",
-    first=("data", "data_dir", *setting_names(RuleSettings)),
+    first=("data", "data_dir", "check", *setting_names(RuleSettings)),
     stopped="stopped; nothing was changed",
 )

@@ -28,6 +28,7 @@ from bert_tf.tasks.decision import Decision
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.evaluation import RULE_FIGURES
 
+_NAMES = {"ece": "ECE", "nll": "NLL", "brier": "Brier"}
 FEWEST = 20  # examples: fewer say nothing about probabilities
 
 
@@ -67,7 +68,7 @@ class Calibrated(Printed):
 
     def __str__(self) -> str:
         rows = [
-            [name.upper() if name != "brier" else "Brier", f"{before:.4f}", f"{after:.4f}"]
+            [_NAMES[name], f"{before:.4f}", f"{after:.4f}"]
             for name, before, after in zip(Calibration._fields, self.before, self.after)
         ]
         rows += [[name, f"{before:.4f}", f"{after:.4f}"] for name, (before, after) in self.metrics.items()]
@@ -77,14 +78,40 @@ class Calibrated(Printed):
                 f"{self.data}: fitted on {self.fitted} examples, measured on {self.reported} others",
                 *table(["", "before", "after"], rows),
                 f"temperature: {_shown(self.temperatures)}",
-                f"a perfectly calibrated model would have an ECE of about {self.ece_by_chance:.4f} on this many rows",
+                _by_chance(self.ece_by_chance),
                 *rules,
             ]
         )
 
 
+def _by_chance(ece: float) -> str:
+    return f"a perfectly calibrated model would have an ECE of about {ece:.4f} on this many rows"
+
+
 def _shown(value: float | Sequence[float]) -> str:
     return ", ".join(f"{one:.3f}" for one in (value if isinstance(value, Sequence) else [value]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked(Printed):
+    """How good the probabilities of a model are.
+
+    Attributes:
+      data: what it was measured on.
+      examples: their number.
+      quality: calibration error, negative log-likelihood and Brier score.
+      ece_by_chance: the calibration error of a perfectly calibrated model on as many decisions.
+    """
+
+    data: str
+    examples: int
+    quality: Calibration
+    ece_by_chance: float
+
+    def __str__(self) -> str:
+        rows = [[_NAMES[name], f"{value:.4f}"] for name, value in self.quality._asdict().items()]
+        (_, *lines) = table(["", ""], rows)
+        return "\n".join([f"{self.data}: measured on {self.examples} examples", *lines, _by_chance(self.ece_by_chance)])
 
 
 NO_RULES = RuleSettings()
@@ -132,6 +159,12 @@ def calibrate(
         metrics={name: (before[name], value) for name, value in decided.metrics.items()},
         rule={name: decided.more[name] for name in RULE_FIGURES if name in decided.more},
     )
+
+
+def checked(family: Family, predictions: Any, examples: Sequence[Example], *, data: str) -> Checked:
+    """Measures the probabilities of predictions; see `check` for what is raised before."""
+    parts = list(family.labelled_logits(predictions, examples))
+    return Checked(data, len(examples), measure.measure(parts), measure.chance(parts))
 
 
 def check(family: Family, examples: int, *, data: str, rules: RuleSettings) -> None:

@@ -49,7 +49,6 @@ def write_card(run: str | os.PathLike[str], *, output: str | os.PathLike[str] | 
 
 def write(settings: CardSettings) -> Path:
     from bert_tf.card import card
-    from bert_tf.engines.base import step_of
     from bert_tf.training import sources
 
     if settings.output is not None and settings.output != PIPE:
@@ -58,7 +57,7 @@ def write(settings: CardSettings) -> Path:
     found.refuse(found.task.family)
     is_folder = os.path.isdir(settings.run)
     place = "." if is_folder else os.path.basename(found.prefix)
-    model = card.Model(found, found.task, step_of(found.prefix), settings.credits)
+    model = card.Model(found, found.task, found.step, settings.credits)
     text = card.render(model, place=place)
     output = Path(settings.output or (Path(settings.run) if is_folder else found.folder) / CARD)
     if settings.output == PIPE:

@@ -13,12 +13,12 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.extensions.choice.features import IS_ANSWER
 from bert_tf.fields import GROUPS, Field
-from bert_tf.head_spec import OF_POOLED
+from bert_tf.head_spec import OF_POOLED, PUBLISHED_WEIGHTS
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outputs
-from bert_tf.modeling.heads.sentence import BIAS, DROPOUT_RATE, LOGITS, PUBLISHED_WEIGHTS
+from bert_tf.modeling.heads.sentence import BIAS, DROPOUT_RATE, LOGITS
 
 tf1 = tf.compat.v1
 

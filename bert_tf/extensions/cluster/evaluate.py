@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch import checkpoints, evaluation, trained
+from bert_tf.batch import checkpoints, evaluation, loading
 from bert_tf.batch.inputs import CHUNK, chunked
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.results_table import TSV_FILE, ResultsTable
@@ -71,7 +71,7 @@ class Measured:
 
     def loaded(self) -> tuple[Trained, Family]:
         there = beam_job.fetched(self)
-        model = trained.load(there.checkpoint, there.model)
+        model = loading.load(there.checkpoint, there.model)
         family = with_rules(self.task.family.as_trained(model.record), self.rules)
         model.refuse(family)
         return model, family
@@ -155,6 +155,8 @@ def _parts(written: Sequence[str]) -> Iterator[Any]:
 def _worker(measured: Measured, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Any:
     from bert_tf.extensions.cluster.gathering import Gatherer
 
-    gatherer = Gatherer(*measured.loaded(), batch_machine.inference(machine, measured.batch_size, environment=begin()))
+    model, family = measured.loaded()
+    inference = batch_machine.inference(machine, measured.batch_size, [model.prefix], environment=begin())
+    gatherer = Gatherer(model, family, inference)
     gatherer.load_weights()
     return gatherer

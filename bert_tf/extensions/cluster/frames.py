@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
-from bert_tf.batch import inputs, trained
+from bert_tf.batch import inputs, loading
+from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
-from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
 from bert_tf.library.keywords import takes
@@ -175,13 +175,15 @@ def sent(model: Trained, frame: DataFrame, work: Work) -> Work:
     return dataclasses.replace(work, model=place, settings=dataclasses.replace(work.settings, model=overrides, machine=machine))
 
 
-def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = trained.load) -> tuple[Trained, InferenceOptions]:
+def opened(work: Work, load: Callable[[str, ModelOverrides], Trained] = loading.load) -> tuple[Trained, InferenceOptions]:
     """Loads the sent model in an executor process, with its inference options."""
     from bert_tf.extensions.cluster import shipped, spark
 
     settings = work.settings
     model = load(shipped.unpacked(spark.sent(work.model)), settings.model)
-    return model, batch_machine.inference(settings.machine, settings.batch_size, environment=os.environ)
+    return model, batch_machine.inference(
+        settings.machine, settings.batch_size, environment=os.environ, checkpoints=[model.prefix]
+    )
 
 
 def _predictions(work: Work) -> Predictions:

@@ -45,7 +45,9 @@ def _worker(settings: PredictSettings, begin: Callable[[], Mapping[str, str]]) -
     from bert_tf.training import batch_machine
 
     (model,), reads = opened(beam_job.fetched(settings))
-    inference = batch_machine.inference(settings.machine, settings.predict_batch_size, environment=environment)
+    inference = batch_machine.inference(
+        settings.machine, settings.predict_batch_size, environment=environment, checkpoints=[model.prefix]
+    )
     predictor = Predictor(model, reads.family, inference)
     predictor.load_weights()
     return predictor

@@ -25,6 +25,7 @@ class Explain(Call):
     """Offered by models with predictions."""
 
     name, says, answer = "explain", "Scores the words of one row.", "Explanation"
+    needs_checkpoint = True
     options: ClassVar[Mapping[str, Option]] = {
         "method": Option((str,), {"enum": list(METHODS), "default": METHODS[0]}),
         "label": Option((str, int), _LABEL),

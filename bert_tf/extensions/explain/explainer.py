@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from bert_tf.batch.engine import InferenceOptions, refuse_what_is_no_number
 from bert_tf.batch.session import Predictor, Session
-from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.engines.base import computed, step_of
+from bert_tf.engines.base import computed
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
+from bert_tf.estimator.failures import readable_errors
 from bert_tf.export import graph
 from bert_tf.extensions.explain.explanation import INTEGRATED_GRADIENTS, METHODS, MOST_STEPS, OCCLUSION, STEPS, Explanation
 from bert_tf.extensions.explain.targets import EXPLAINED, Case
@@ -54,7 +54,7 @@ class _Graph(NamedTuple):
 
 
 class GradientEngine:
-    """Computes outputs at any point between a baseline and an input, with gradients; see `batch.tensorflow_engine.Engine`."""
+    """Computes outputs at any point between a baseline and an input, with gradients; see `batch.engine.Engine`."""
 
     def __init__(self, score: Callable[..., tf.Tensor], inference: InferenceOptions) -> None:
         self._score, self._inference = score, inference
@@ -67,7 +67,7 @@ class GradientEngine:
             build = functools.partial(self._build, trained)
             self._session, self._graph = graph.opened(trained, build, self._inference.machine)
             self._trained = trained
-        return step_of(trained.prefix)
+        return trained.step
 
     def _build(self, trained: Trained) -> _Graph:
         inputs = graph.inputs(trained)

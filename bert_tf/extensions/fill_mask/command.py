@@ -25,7 +25,7 @@ from bert_tf.tasks import names
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.batch.tensorflow_engine import InferenceOptions
+    from bert_tf.batch.engine import InferenceOptions
     from bert_tf.batch.trained import Trained
     from bert_tf.extensions.fill_mask.filler import FileFiller, Filled, WordFiller
 
@@ -157,7 +157,9 @@ def _model(checkpoint: str | os.PathLike[str], settings: FillerSettings) -> tupl
     model = sources.find(checkpoint, settings.model, environment=os.environ, needs_head=False)
     if settings.model.max_seq_length is None and model.record.get("max_seq_length") is None:
         model = dataclasses.replace(model, max_seq_length=model.config.max_position_embeddings)
-    return model, batch_machine.inference(settings.machine, settings.batch_size, environment=os.environ)
+    return model, batch_machine.inference(
+        settings.machine, settings.batch_size, environment=os.environ, checkpoints=[model.prefix]
+    )
 
 
 def _determining(settings: FillMaskSettings, filler: FileFiller) -> dict[str, Any]:

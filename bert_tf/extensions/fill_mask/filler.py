@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bert_tf import extension
+from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.session import Predictor, Session
-from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.texts import TextInputs
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader

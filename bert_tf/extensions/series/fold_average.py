@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from bert_tf.batch import average, trained
+from bert_tf.batch import average, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import Predictor
 from bert_tf.io.log_form import log
@@ -29,10 +29,12 @@ def evaluate_and_predict(
 ) -> None:
     """Writes eval_results and prediction files into the folder of the series; `runs` has the steps of each fold by folder."""
     prefixes = [str(checkpoint_of(run, environment=environment)) for run in runs]
-    models = average.comparable([trained.load(prefix, ModelOverrides(), family=task.family) for prefix in prefixes])
+    models = average.comparable([loading.load(prefix, ModelOverrides(), family=task.family) for prefix in prefixes])
     speed = config.speed
     machine = MachineSettings(precision=speed.precision, native_kernels=speed.native_kernels, devices=config.devices)
-    inference = batch_machine.inference(machine, config.inference.eval_batch_size, environment=environment)
+    inference = batch_machine.inference(
+        machine, config.inference.eval_batch_size, environment=environment, checkpoints=prefixes
+    )
     folder = config.output.folder
     log.info("***** Mean of the outputs of %d folds *****", len(models))
     with contextlib.closing(Predictor(models[0], task.family, average.averaging(models, inference))) as predictor:

@@ -21,7 +21,7 @@ from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outp
 
 tf1 = tf.compat.v1
 
-OUTPUT = "vectors"
+OUTPUT = VECTORS
 _SIDES, _SCORES = "sides", "scores"  # names of targets
 _, _MASK, _ = INPUTS
 

@@ -39,10 +39,10 @@ class ZeroShot(Evaluator):
         return name
 
     def load(self, prefix: str, overrides: ModelOverrides) -> Trained:
-        from bert_tf.batch import trained
+        from bert_tf.batch import loading
         from bert_tf.extensions.similarity.family import SimilarityFamily
 
-        return dataclasses.replace(trained.load_encoder(prefix, overrides), given_head=SimilarityFamily().head)
+        return dataclasses.replace(loading.load_encoder(prefix, overrides), given_head=SimilarityFamily().head)
 
     def task(self, entry: TaskEntry, named: Sequence[Named]) -> Task:
         """Also custom pairs with scores, if the file is the user's own."""

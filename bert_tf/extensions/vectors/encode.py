@@ -26,7 +26,7 @@ from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting, setting_
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
-    from bert_tf.batch.tensorflow_engine import InferenceOptions
+    from bert_tf.batch.engine import InferenceOptions
     from bert_tf.batch.texts import TextInputs
     from bert_tf.batch.trained import Trained
     from bert_tf.extensions.vectors.files import AnyForm
@@ -193,7 +193,9 @@ def _model(
     from bert_tf.training import batch_machine, sources
 
     model = sources.find(checkpoint, settings.model, environment=os.environ, needs_head=False)
-    return model, batch_machine.inference(settings.machine, settings.batch_size, environment=os.environ)
+    return model, batch_machine.inference(
+        settings.machine, settings.batch_size, environment=os.environ, checkpoints=[model.prefix]
+    )
 
 
 def inputs(settings: EncodeSettings) -> TextInputs:

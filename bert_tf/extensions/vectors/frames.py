@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bert_tf import extension
-from bert_tf.batch import trained
+from bert_tf.batch import loading
 from bert_tf.batch.job import Rules
 from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.extensions.vectors.text_encoder import TextEncoder
@@ -88,5 +88,5 @@ class TextVectors:
 
 
 def _vectors(work: Work, options: VectorOptions) -> TextVectors:
-    encoder = TextEncoder(*frames.opened(work, trained.load_encoder), options)
+    encoder = TextEncoder(*frames.opened(work, loading.load_encoder), options)
     return TextVectors(encoder, skip_bad_rows=work.settings.skip_bad_rows)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import INPUTS, ROW, TOKEN, Field
-from bert_tf.head_spec import CLS, MAX, MEAN
+from bert_tf.head_spec import CLS, MAX, MEAN, VECTORS
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -22,7 +22,7 @@ from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outp
 
 tf1 = tf.compat.v1
 
-OUTPUT = "vectors"
+OUTPUT = VECTORS
 _, _MASK, _ = INPUTS
 
 

@@ -93,11 +93,9 @@ def search(**settings: Any) -> list[Found]:
 
 def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[Found]:
     from bert_tf.extensions.vectors import index as indexes
-    from bert_tf.training import batch_machine
 
     index = indexes.opened(settings.index, settings.texts)
-    inference = batch_machine.inference(settings.machine, settings.batch_size, environment=environment)
-    with contextlib.closing(_encoder(settings, index, inference, environment)) as encoder:
+    with contextlib.closing(_encoder(settings, index, environment)) as encoder:
         for queries in _queries(settings):
             vectors = encoder.vectors(encoder.read(queries)).values
             with indexes.readable_errors(settings.index):
@@ -110,12 +108,12 @@ def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[F
                 )
 
 
-def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
+def _encoder(settings: SearchSettings, index: VectorIndex, environment: Mapping[str, str]) -> TextEncoder:
     """Opens the model that made the vectors; raises BertError if it is missing or a different one."""
     from bert_tf.batch.job import ModelOverrides, TextOverrides
     from bert_tf.extensions.vectors.options import VectorOptions
     from bert_tf.extensions.vectors.text_encoder import TextEncoder
-    from bert_tf.training import sources
+    from bert_tf.training import batch_machine, sources
 
     record = index.encoding
     if record.get("tokens"):
@@ -134,6 +132,7 @@ def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, envir
     options = VectorOptions(**{"pooling": record["pooling"], "layers": tuple(record["layers"])} if record else {})
     if options.width(model.config) != index.width:
         raise DataError(f"vectors of {index.width} numbers, {model.prefix} makes {options.width(model.config)}", settings.index)
+    inference = batch_machine.inference(settings.machine, settings.batch_size, [model.prefix], environment=environment)
     return TextEncoder(model, inference, options)
 
 

@@ -12,16 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.session import Predictor, Session
-from bert_tf.batch.tensorflow_engine import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.extensions.vectors.head import OUTPUT
 from bert_tf.extensions.vectors.options import Layers, VectorOptions, layer_numbers
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
 from bert_tf.features.long_text import WINDOWS
-from bert_tf.head_spec import MEAN, POOLINGS
+from bert_tf.head_spec import MEAN, POOLINGS, VECTORS
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
@@ -138,7 +137,7 @@ def _read(trained: Trained, texts: Sequence[SentenceExample]) -> Features:
 
 def _vectors(trained: Trained, options: VectorOptions, features: Features, outputs: Outputs) -> Vectors:
     """A text in windows gets their mean."""
-    values = averaged(outputs[OUTPUT], None if options.tokens else features.example_ids)
+    values = averaged(outputs[VECTORS], None if options.tokens else features.example_ids)
     if options.normalize:
         lengths = np.linalg.norm(values.astype(np.float64), axis=1, keepdims=True)  # some squares exceed float32
         values = (values / np.maximum(lengths, _LEAST_LENGTH)).astype(np.float32)

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import Field
-from bert_tf.head_spec import OF_POOLED
+from bert_tf.head_spec import OF_POOLED, PUBLISHED_WEIGHTS
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -21,7 +21,7 @@ from bert_tf.modeling.heads.base import SCOPE, Features, Head, LossOptions, Outp
 
 tf1 = tf.compat.v1
 
-PUBLISHED_WEIGHTS, BIAS = "output_weights", "output_bias"
+BIAS = "output_bias"
 LOGITS, LABELS = "logits", "label_ids"  # names of output and target
 DROPOUT_RATE = 0.1  # the published classifier's rate, whatever the configuration
 

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from pyspark.errors import PythonException
 
 import bert_tf
-from bert_tf.batch import trained
+from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.extensions.choice.predictions import Prediction as ChoicePrediction
@@ -46,7 +46,7 @@ PYTHON = {"Python": f"3.{sys.version_info[1]}"}
 @pytest.fixture(scope="module")
 def packed(run, tmp_path_factory):
     """A model on its way."""
-    return shipped.pack(trained.load(str(run / "model.ckpt-20"), ModelOverrides()), tmp_path_factory.mktemp("sent"))
+    return shipped.pack(loading.load(str(run / "model.ckpt-20"), ModelOverrides()), tmp_path_factory.mktemp("sent"))
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_process_keeps_a_model_until_it_is_given_another(monkeypatch):
 
 
 def test_a_model_that_is_sent_has_all_it_needs_and_a_name_by_its_contents(packed, run, tmp_path):
-    again = shipped.pack(trained.load(str(run / "model.ckpt-20"), ModelOverrides()), tmp_path)
+    again = shipped.pack(loading.load(str(run / "model.ckpt-20"), ModelOverrides()), tmp_path)
     assert (again.name, again.read_bytes()) == (packed.name, packed.read_bytes())
 
 

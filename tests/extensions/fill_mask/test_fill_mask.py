@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.batch import inputs, trained
+from bert_tf.batch import inputs, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.config import BertConfig
@@ -29,7 +29,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def filler(model):
-    found = trained.load_encoder(str(model / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
+    found = loading.load_encoder(str(model / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
     with WordFiller(found, inference()) as opened:
         yield opened
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.batch import average, trained
+from bert_tf.batch import average, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.extensions.choice.features import OPTION_IDS
@@ -153,7 +153,7 @@ def test_the_average_of_the_folds_is_the_mean_of_their_logits(project, averaged,
 
 def test_only_models_whose_outputs_mean_the_same_are_averaged(series):
     prefix = str(series / "fold-1" / "model.ckpt-2")
-    first, longer = (trained.load(prefix, ModelOverrides(max_seq_length=length)) for length in (None, 7))
+    first, longer = (loading.load(prefix, ModelOverrides(max_seq_length=length)) for length in (None, 7))
     vectors = dataclasses.replace(first, given_head=HeadSpec(8, SIMILARITY))
     with pytest.raises(CheckpointError, match="its max_seq_length differs from that of"):
         average.comparable([first, longer])

@@ -9,7 +9,7 @@ import pytest
 
 import bert_tf
 from bert_tf.__main__ import main
-from bert_tf.batch import inputs, trained
+from bert_tf.batch import inputs, loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.session import ClosedError
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
@@ -23,7 +23,7 @@ LENGTH, WIDTH = 24, 8
 
 @pytest.fixture(scope="module")
 def encoder(project):
-    model = trained.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
+    model = loading.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=LENGTH))
     with Encoder(model, inference()) as opened:
         yield opened
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bert_tf.batch import stream, trained
+from bert_tf.batch import loading, stream
 from bert_tf.batch.file_pairs import FilePair
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.texts import TextInputs
@@ -21,7 +21,7 @@ LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a
 @pytest.fixture(scope="module")
 def model(project):
     """Is not trained."""
-    return trained.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=24))
+    return loading.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=24))
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_cut_texts_are_counted_over_chunks(tmp_path, model):
     ],
 )
 def test_vectors_that_a_model_does_not_have_are_refused(project, overrides, options, message):
-    model = trained.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=24, **overrides))
+    model = loading.load_encoder(project.init_checkpoint, ModelOverrides(max_seq_length=24, **overrides))
     with pytest.raises(FlagError, match=message):
         TextEncoder(model, inference(), VectorOptions(**options))
 

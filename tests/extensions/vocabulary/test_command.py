@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.batch import trained
+from bert_tf.batch import loading
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
@@ -134,7 +134,7 @@ def test_new_words_take_unused_rows_and_then_new_ones_and_leave_vectors_of_other
     # Vectors of texts without a new word are the same bits.
     vectors = []
     for folder in (model, tmp_path / "out"):
-        loaded = trained.load_encoder(str(folder / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
+        loaded = loading.load_encoder(str(folder / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
         with Encoder(loaded, inference()) as encoder:
             vectors.append([encoder.encode(texts) for texts in (["The rain fell.", "Rain and snow."], ["The storm fell."])])
     assert vectors[0][0].tobytes() == vectors[1][0].tobytes()
@@ -193,7 +193,7 @@ def test_a_hugging_face_folder_loses_the_tokenizer_that_has_a_vocabulary_of_its_
         *("made_from.json", "tokenizer_config.json", "vocab.txt"),
     ]
     assert json.loads((tmp_path / "out" / "tokenizer_config.json").read_text()) == {"do_lower_case": True}
-    trained.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
+    loading.load_encoder(str(tmp_path / "out" / "bert_model.ckpt"), ModelOverrides(max_seq_length=24))
 
 
 def test_outputs_are_the_same_bytes_twice_and_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch):

@@ -1,0 +1,129 @@
+"""Finds out all that is needed to use trained weights, from the files beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout
+from bert_tf.batch.exported import ExportedModel
+from bert_tf.batch.job import ModelFiles, ModelOverrides, TextOverrides
+from bert_tf.batch.trained import Trained, digest
+from bert_tf.checkpoints import exported
+from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
+from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.estimator import preflight, run_folder
+from bert_tf.io import files
+from bert_tf.settings import read, setting_names
+from bert_tf.tasks.base import Family
+from bert_tf.tasks.decision import DECISION, Decision
+from bert_tf.tokenization import casing, library
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+_LENGTH = 128  # the default if the model has enough positions; as in the published script
+_RECORDED = setting_names(TextOverrides)
+_NO_DECISION: Mapping[str, Any] = {"temperatures": []}
+
+
+def load(prefix: str, overrides: ModelOverrides, *, family: Family | None = None) -> Trained:
+    """Describes and checks a checkpoint, see `load_metadata`; `family` is needed without a training record."""
+    model = load_encoder(prefix, overrides)
+    if family is not None:
+        model = dataclasses.replace(model, record={**family.record(), **model.record})
+    _ = model.head
+    return model
+
+
+def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
+    """As `load`, for a checkpoint that needs no head: `head` may fail."""
+    model = _exported(prefix, overrides) if exported.is_exported(prefix) else _checkpoint(prefix, overrides)
+    length = overrides.max_seq_length
+    if length is not None and length > model.config.max_position_embeddings:
+        raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
+    preflight.refuse(model.problems())
+    return model
+
+
+def _checkpoint(prefix: str, overrides: ModelOverrides) -> Trained:
+    from bert_tf.checkpoints.reader import CheckpointReader  # imports TensorFlow
+
+    CheckpointReader(prefix)
+    return load_metadata(prefix, overrides)
+
+
+def _exported(prefix: str, overrides: ModelOverrides) -> ExportedModel:
+    export = exported.read(prefix)
+    folder = Path(prefix).parent
+    path = folder / exported.RECORD
+    replaced = [name for name in setting_names(ModelFiles) if getattr(overrides, name) is not None]
+    if replaced:
+        raise FlagError(f"--{replaced[0]}: {folder} is an exported model, which has its own; leave it out")
+    record = export.model
+    run_folder.refuse_damaged(path, record, export.learned_sha256, remedy=exported.AGAIN)
+    if not run_folder.is_decision(record.get(DECISION, _NO_DECISION)):
+        raise OutputError(f"{path}: damaged: {DECISION} is no decision rule; {exported.AGAIN}")
+    model = _described(prefix, folder, record, _recorded(path, record), overrides)
+    return ExportedModel(**vars(model), export=export)
+
+
+def load_metadata(prefix: str, overrides: ModelOverrides, folder: Path | None = None) -> Trained:
+    """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
+    folder = folder or Path(prefix).parent
+    plain = run_folder.trained(folder)
+    record = {**plain, **_decision(prefix, plain)}
+    return _described(prefix, folder, record, _recorded(folder / run_layout.RECORD, record), overrides)
+
+
+def _described(
+    prefix: str, folder: Path, record: Mapping[str, Any], recorded: ModelOverrides, overrides: ModelOverrides
+) -> Trained:
+    config = BertConfig.from_json_file(_file(overrides.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
+    beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
+    path = _file(overrides.vocab_file, beside, "--vocab_file")
+    vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
+    cases = (overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
+    lower_case = not vocabulary.own_rules and _first(*cases)
+    length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
+    long_text = _first(overrides.long_text, recorded.long_text, "truncate")
+    return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, record)
+
+
+def _decision(prefix: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    folder = Path(prefix).parent
+    found = run_folder.load_decision(folder)
+    if found is None or found.get("checkpoint_sha256") != digest(prefix):
+        return {}
+    decision = Decision.of({DECISION: found})
+    if "kind" in recorded and not decision.fits(recorded["kind"], len(recorded.get("labels", ()))):
+        path = folder / run_layout.DECISION
+        raise OutputError(f"{path}: a rule of another model than one of {recorded['kind']}; delete it, and calibrate again")
+    return {DECISION: dataclasses.asdict(decision)}
+
+
+def _recorded(path: Path, record: Mapping[str, Any]) -> ModelOverrides:
+    try:
+        return read(ModelOverrides, {name: record[name] for name in _RECORDED if record.get(name) is not None})
+    except FlagError as error:
+        raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
+
+
+@functools.lru_cache(maxsize=4)
+def _read_vocabulary(path: Path, _: int) -> Vocabulary:
+    """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
+    return library.read(path)
+
+
+def _file(given: str | None, beside: Path, flag: str) -> Path:
+    path = Path(given) if given else beside
+    why = files.missing(path)
+    if why:
+        raise CheckpointError(f"{path}: {why}; name it with {flag}")
+    return path
+
+
+def _first(*values: Any) -> Any:
+    return next(value for value in values if value is not None)

@@ -1,0 +1,28 @@
+"""The requirements.txt of an exported model: what uses it, in the versions that were tried."""
+
+from __future__ import annotations
+
+from bert_tf import extras
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+FILE = "requirements.txt"
+
+_ALWAYS = ("absl-py>=1.4", "numpy>=1.23.5", "platformdirs>=3", "psutil>=5.9", "pyyaml>=6", "tqdm>=4.65")
+_METRICS = ("scikit-learn>=1.3", "scipy>=1.10", "seqeval>=1.2.2")
+_PAGES = ("jinja2>=3.1",)  # of the service
+
+
+def text(vocabulary: Vocabulary) -> str:
+    """Pip reads it; `bert_tf` itself is installed without its dependencies, one of which is TensorFlow."""
+    by_extra = extras.by_name()
+    runtime = [line for line in by_extra["onnx"] if line.startswith("onnxruntime")]
+    tokenizers = by_extra["vocabulary"] if vocabulary.own_rules else []
+    parts = {
+        "predict, encode, search": (*_ALWAYS, *runtime, *tokenizers),
+        "serve": (*_PAGES, *by_extra["serve"]),
+        "evaluate": _METRICS,
+    }
+    lines = ["# Uses this model without TensorFlow. The package itself: pip install --no-deps bert_tf"]
+    for commands, names in parts.items():
+        lines += [f"# {commands}", *sorted(names)]
+    return "\n".join(lines) + "\n"
