@@ -85,8 +85,8 @@ def _described(
     beside = run_layout.vocabulary_in(folder, ENCODERS[config.model_type].vocabulary)
     path = _file(overrides.vocab_file, beside, "--vocab_file")
     vocabulary = _read_vocabulary(path, path.stat().st_mtime_ns)
-    cases = (overrides.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
-    lower_case = not vocabulary.own_rules and _first(*cases)
+    known = [case for case in (overrides.do_lower_case, recorded.do_lower_case) if case is not None]
+    lower_case = not vocabulary.own_rules and (known[0] if known else casing.find(vocabulary).lower_case)
     length = _first(overrides.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(overrides.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, record)

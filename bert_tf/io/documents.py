@@ -115,8 +115,13 @@ def _document_errors() -> Iterator[None]:
 
 def _refuse_deep(value: Any) -> None:
     """Raises DocumentError for a value that is nested too deep to be printed."""
-    for _ in _values(value):
-        pass
+    waiting = [(value, 0)]
+    while waiting:
+        inner, depth = waiting.pop()
+        if inner and depth == _DEEPEST:
+            raise _too_deep()
+        parts = inner.values() if isinstance(inner, dict) else inner
+        waiting += [(part, depth + 1) for part in parts if isinstance(part, (dict, list))]
 
 
 def parse_yaml(text: str) -> Any:
