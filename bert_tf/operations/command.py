@@ -61,6 +61,12 @@ class Actions:
     stopped: str = "stopped"
 
 
+def checkpoint_first(argv: Sequence[str]) -> list[str]:
+    """Reads COMMAND FOLDER as COMMAND --checkpoint=FOLDER."""
+    name, *rest = argv
+    return [name, f"--checkpoint={rest[0]}", *rest[1:]] if rest and not rest[0].startswith("-") else list(argv)
+
+
 def warnings_only(_: object) -> tuple[int, str]:
     """The log of a command that prints a report."""
     return -1, log_form.SHORT

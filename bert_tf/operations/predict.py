@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,9 @@ from bert_tf.io import files
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
-from bert_tf.operations.command import Call, Command
+from bert_tf.operations.command import Call, Command, checkpoint_first
 from bert_tf.settings import MOST_EXAMPLES, group, read, setting, settings_of, values_of
-from bert_tf.tasks.names import FORMATS
+from bert_tf.tasks.names import FORMATS, JSONL
 from bert_tf.training.settings import MachineSettings
 
 if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # lazy import of TensorFlow: --help stays fast
     from bert_tf.batch.inputs import Inputs
     from bert_tf.batch.trained import Trained
 
+_ENDS = {"--input", "--output", "--job", "--help", "-h"}
+_OF_PIPE = {"--input": PIPE, "--output": PIPE, "--file_format": JSONL, "--output_format": JSONL}
 _MACHINE = tuple(row.name for row in settings_of(MachineSettings))
 
 
@@ -193,6 +196,15 @@ def _determining(
     }
 
 
+def _rewritten(argv: Sequence[str]) -> list[str]:
+    """Reads predict FOLDER as --checkpoint=FOLDER; without files it takes JSON Lines from a pipe, and writes them to one."""
+    found = checkpoint_first(argv)
+    names = {word.partition("=")[0] for word in found}
+    if found == list(argv) or names & _ENDS or sys.stdin.isatty():
+        return found
+    return [*found, *(f"{name}={value}" for name, value in _OF_PIPE.items() if name not in names)]
+
+
 def _run(call: Call) -> None:
     predict(call.settings, call.beam)
 
@@ -201,7 +213,8 @@ COMMAND = Command(
     "Predicts files or pipes of any size with a trained model (docs/batch_jobs.md).",
     PredictSettings,
     _run,
-    example="python -m bert_tf predict --checkpoint=out/mrpc --input=test.csv --output=predictions.csv",
+    example="python -m bert_tf predict out/mrpc --input=test.csv --output=predictions.csv",
+    rewrite=_rewritten,
     first=("checkpoint", "input", "output", "keep_columns", "engine"),
     stopped="stopped; the same command continues; pipes and --beam start over",
     pipeline="predict",

@@ -21,7 +21,7 @@ from bert_tf.io import atomic, files
 from bert_tf.io.files import PIPE
 from bert_tf.io.log_form import log
 from bert_tf.library.keywords import Arguments, Beam, Written, run_pipeline, runner, takes, written
-from bert_tf.operations.command import Call, Command
+from bert_tf.operations.command import Call, Command, checkpoint_first
 from bert_tf.settings import MOST_EXAMPLES, group, read, same, setting, setting_names, values_of
 from bert_tf.training.settings import MachineSettings
 
@@ -256,6 +256,7 @@ COMMAND = Command(
     _run,
     example="python -m bert_tf encode --input=texts.txt --output=vectors.npz",
     first=("input", "output", "checkpoint", "pooling", "text_a"),
+    rewrite=checkpoint_first,
     stopped="stopped; the same command continues; pipes and --beam start over",
     pipeline="encode",
 )
