@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from importlib import metadata
 from pathlib import Path
 
 from bert_tf import versions
+from bert_tf.errors import FlagError
 
 _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a clone
 _BY_EXTRA = re.compile(r"""(.*?)\s*;\s*extra == ['"](\w+)['"]""")
+
+
+METRICS = {"scikit-learn": "sklearn", "scipy": "scipy", "seqeval": "seqeval"}  # modules by package
+
+
+def refuse_missing_metrics() -> None:
+    """Raises FlagError if what metrics need is not installed, as beside an exported model."""
+    missing = [package for package, module in METRICS.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise FlagError(f"metrics need {', '.join(missing)}: pip install {' '.join(missing)}")
 
 
 def by_name() -> dict[str, list[str]]:

@@ -8,7 +8,6 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 FILE = "requirements.txt"
 
 _ALWAYS = ("absl-py>=1.4", "numpy>=1.23.5", "platformdirs>=3", "psutil>=5.9", "pyyaml>=6", "tqdm>=4.65")
-_METRICS = ("scikit-learn>=1.3", "scipy>=1.10", "seqeval>=1.2.2")
 _PAGES = ("jinja2>=3.1",)  # of the service
 
 
@@ -20,9 +19,11 @@ def text(vocabulary: Vocabulary) -> str:
     parts = {
         "predict, encode, search": (*_ALWAYS, *runtime, *tokenizers),
         "serve": (*_PAGES, *by_extra["serve"]),
-        "evaluate": _METRICS,
     }
-    lines = ["# Uses this model without TensorFlow. The package itself: pip install --no-deps bert_tf"]
+    lines = [
+        "# Uses this model without TensorFlow. The package itself: pip install --no-deps bert_tf",
+        f"# evaluate and calibrate --check also need: {' '.join(extras.METRICS)}",
+    ]
     for commands, names in parts.items():
         lines += [f"# {commands}", *sorted(names)]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
-from bert_tf import extension
+from bert_tf import extension, extras
 from bert_tf.batch import job
 from bert_tf.batch.job import LabelledColumns, ModelOverrides, Rules
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
@@ -179,6 +179,7 @@ def fill_table(settings: EvaluateSettings, beam: Beam | None = None) -> Table:
     if beam is not None:
         by_workers: Table = run_pipeline("evaluate", settings, beam)
         return by_workers
+    extras.refuse_missing_metrics()
     with run_folder.writing_where_a_run_is([settings.output_dir]):
         evaluator = evaluator_of(values_of(settings))
         named = checkpoints.named([evaluator.checkpoint(name, settings.model) for name in settings.checkpoints])

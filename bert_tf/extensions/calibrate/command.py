@@ -7,6 +7,7 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import extras
 from bert_tf.batch.job import LabelledColumns, ModelOverrides
 from bert_tf.checkpoints import exported
 from bert_tf.checkpoints.prefixes import refuse_missing_model
@@ -82,6 +83,7 @@ def calibrated(settings: CalibrateSettings) -> Calibrated | Checked:
     """Fits the rule, and writes it beside the checkpoint; or only measures."""
     from bert_tf.training import sources
 
+    extras.refuse_missing_metrics()
     model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name)
     return _checked(settings, model) if settings.check else _fitted(settings, model.undecided)
 
