@@ -32,6 +32,11 @@ def platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "st
     return None
 
 
+def lacks_tensorflow(error: BaseException) -> bool:
+    """Whether a module is missing where TensorFlow is, too: beside an exported model few packages are installed."""
+    return isinstance(error, ModuleNotFoundError) and (error.name == "tensorflow" or installed_tensorflow() is None)
+
+
 def without_tensorflow(python: "tuple[int, int]") -> str:
     """Returns one line for what needs TensorFlow where it is not installed."""
     where = "" if python <= (3, 13) else " with Python 3.9 to 3.13 (this is %d.%d)" % python

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf.checkpoints import exported, layouts
+from bert_tf.checkpoints import exported
 from bert_tf.checkpoints.prefixes import ALL, CHECKPOINT_NAME, PART, is_folder, is_pattern, on_hub
 from bert_tf.io.log_form import log
 
@@ -84,5 +84,7 @@ def _by_step(prefix: str) -> tuple[str, int, str]:
 
 def _why_none(name: str, folders: list[str], several: bool) -> str:
     if folders:
+        from bert_tf.checkpoints import layouts
+
         return layouts.unread(Path(folders[0])) or "no checkpoint in the folder"
     return "no checkpoint matches" if several else f"no checkpoint or folder of this name{on_hub(name)}"

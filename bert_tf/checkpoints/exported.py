@@ -16,7 +16,7 @@ from bert_tf.fields import ROW, TOKEN, Field
 from bert_tf.io import documents, files
 
 FORMAT, VERSION = "onnx", 1  # values in the record; a greater version is of a format that this package does not know
-RECORD, GRAPH, ENCODER, WEIGHTS = "export.json", "model.onnx", "encoder.onnx", "weights.bin"
+RECORD, GRAPH, ENCODER, WEIGHTS = "export.json", "model.onnx", "encoder.onnx", "weights.data"
 PRECISIONS = ("float32", "int8")
 
 _READ = (FORMAT, "huggingface")
@@ -42,6 +42,14 @@ def is_exported(checkpoint: str | os.PathLike[str]) -> bool:
     return Path(checkpoint).name == GRAPH and Path(checkpoint).is_file()
 
 
+def refuse(checkpoint: str | os.PathLike[str]) -> None:
+    """Raises CheckpointError if a checkpoint, whose variables are needed, is an exported model."""
+    if is_exported(checkpoint):
+        raise CheckpointError(
+            f"{checkpoint}: an exported model has no weights for this; name the run that it was exported from"
+        )
+
+
 def is_named(argument: str) -> bool:
     """Whether an argument of a command line, as FOLDER or --checkpoint=FOLDER, names an exported model."""
     name = argument.rpartition("=")[2]
@@ -53,7 +61,7 @@ def in_folder(folder: str | os.PathLike[str]) -> Path | None:
     graph, found = Path(folder, GRAPH), _format_of(Path(folder))
     if isinstance(found, str) and found not in _READ:
         raise CheckpointError(f"{folder}: an export as {found}, for other software; name the run, or export it as {FORMAT}")
-    others = [path for path in Path(folder).iterdir() if path.suffix in _WEIGHTS and path.name != WEIGHTS]
+    others = [path for path in Path(folder).iterdir() if path.suffix in _WEIGHTS]
     return graph if found == FORMAT or (graph.is_file() and not others) else None
 
 

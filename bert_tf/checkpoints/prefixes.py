@@ -27,8 +27,7 @@ def is_folder(name: str | os.PathLike[str]) -> bool:
 
 def refuse_missing(prefix: str) -> None:
     """Raises CheckpointError if no checkpoint has this name, UnreadableError if its files cannot be read."""
-    if exported.is_exported(prefix):
-        raise CheckpointError(f"{prefix}: an exported model has no weights for this; name the run that it was exported from")
+    exported.refuse(prefix)
     if not _is_there(prefix):
         raise CheckpointError(f"{prefix}: no checkpoint of this name{_hint(prefix)}")
 

@@ -115,7 +115,7 @@ def _odd_name(error: BaseException) -> str | None:
 def _not_installed(error: BaseException) -> str | None:
     if not isinstance(error, ImportError) or (error.name or "").startswith("bert_tf"):
         return None
-    if isinstance(error, ModuleNotFoundError) and error.name == "tensorflow":
+    if versions.lacks_tensorflow(error):
         return versions.without_tensorflow(sys.version_info[:2])
     if isinstance(error, ModuleNotFoundError):
         return f"{error}: pip install -r requirements.txt"

@@ -7,7 +7,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 FILE = "requirements.txt"
 
-_ALWAYS = ("absl-py>=1.4", "numpy>=1.23.5", "platformdirs>=3", "psutil>=5.9", "pyyaml>=6", "tqdm>=4.65")
+_ALWAYS = ("absl-py>=1.4", "ijson>=3.2.3", "numpy>=1.23.5", "platformdirs>=3", "psutil>=5.9", "pyyaml>=6", "tqdm>=4.65")
 _PAGES = ("jinja2>=3.1",)  # of the service
 
 

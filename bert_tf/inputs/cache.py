@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import Field
@@ -72,16 +70,20 @@ def load_or_build(
     features = build()
     if not writes:
         return features, False
+    from safetensors.numpy import save  # only runs need it
+
     columns = features.columns()
     metadata = {"key": key.digest, "content": _content_digest(columns), "truncated": str(features.truncated)}
     if features.together:
         metadata["together"] = "1"
     with atomic.replacing(path, follows=False) as temporary:
-        temporary.write_bytes(safetensors.numpy.save(dict(columns), metadata=metadata))
+        temporary.write_bytes(save(dict(columns), metadata=metadata))
     return features, False
 
 
 def _load(path: Path, key_digest: str, fields: Sequence[Field]) -> Features | None:
+    import safetensors
+
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import keyword
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, Union, cast
 
@@ -44,17 +45,24 @@ def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
             bound = signature.bind(*arguments, **given)
             for name in places.keys() & bound.arguments.keys():
                 bound.arguments[name] = _usable(places[name], bound.arguments[name])
-            try:
+            with needing_tensorflow():
                 return function(*bound.args, **bound.kwargs)
-            except ModuleNotFoundError as error:
-                if error.name != "tensorflow":
-                    raise
-                raise BertError(versions.without_tensorflow(sys.version_info[:2])) from error
 
         checked.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         return cast(F, checked)
 
     return decorated
+
+
+@contextlib.contextmanager
+def needing_tensorflow() -> Iterator[None]:
+    """Raises BertError, which says what to install, for what imports TensorFlow where it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not versions.lacks_tensorflow(error):
+            raise
+        raise BertError(versions.without_tensorflow(sys.version_info[:2])) from error
 
 
 def _usable(parameter: inspect.Parameter, value: Any) -> Any:

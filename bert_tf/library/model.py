@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import extension
+from bert_tf import extension, extras
 from bert_tf.batch.engine import InferenceOptions
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.trained import Trained
@@ -21,7 +21,7 @@ from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.export.formats import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.io import documents
-from bert_tf.library.keywords import takes
+from bert_tf.library.keywords import needing_tensorflow, takes
 from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
 from bert_tf.settings import read
@@ -185,6 +185,7 @@ class Model(Predictor):
           DataError: the split does not exist, or a row has the wrong form.
           ClosedError: the model was closed.
         """
+        extras.refuse_missing_metrics()
         family = self.family
         name = data if isinstance(data, str) else ROWS
         examples = self.examples(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
@@ -235,7 +236,8 @@ class Model(Predictor):
             made = extension.needed(name, user).session
             if not made:
                 raise BertError(f"{user}: the extension {name} has no session")
-            self._sessions.setdefault(name, extension.load(made)(self))
+            with needing_tensorflow():
+                self._sessions.setdefault(name, extension.load(made)(self))
         session = self._sessions[name]
         if self._closed:
             session.close()

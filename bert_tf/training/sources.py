@@ -181,6 +181,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], may_b
         advice = on_hub(named or base or "")
         raise CheckpointError(f"{path}: no checkpoint or folder of this name ({origin}){advice}")
     checkpoint = checkpoint_of(path, environment=environment)
+    exported.refuse(checkpoint)
     folders = checkpoint.parent if run_layout.vocabulary_in(checkpoint.parent).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
 
