@@ -9,6 +9,7 @@ from bert_tf.extensions.audit.command import audit_data as audit_data
 from bert_tf.extensions.average.command import average_checkpoints as average_checkpoints
 from bert_tf.extensions.calibrate.command import calibrate as calibrate
 from bert_tf.extensions.calibrate.fit import Calibrated as Calibrated
+from bert_tf.extensions.calibrate.fit import Checked as Checked
 from bert_tf.extensions.card.command import write_card as write_card
 from bert_tf.extensions.checkpoint.diff import diff_checkpoints as diff_checkpoints
 from bert_tf.extensions.checkpoint.inspect import inspect_checkpoint as inspect_checkpoint

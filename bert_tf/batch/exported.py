@@ -60,7 +60,7 @@ class ExportedModel(Trained):
         return (self.folder / exported.WEIGHTS).stat().st_size
 
     def _refuse_head(self, family: Family) -> None:
-        if family.head != self.head:
+        if (family.head.kind, family.head.num_labels) != (self.head.kind, self.head.num_labels):
             raise CheckpointError(f"{self.prefix}: its graph is of the kind {self.head.kind}; export a run of the other task")
 
 

@@ -39,7 +39,7 @@ class Export:
 
 def is_exported(checkpoint: str | os.PathLike[str]) -> bool:
     """Whether a checkpoint is the graph of an exported model."""
-    return Path(checkpoint).name == GRAPH and Path(checkpoint).is_file()
+    return Path(checkpoint).name == GRAPH and not Path(f"{os.fspath(checkpoint)}.index").is_file()
 
 
 def refuse(checkpoint: str | os.PathLike[str]) -> None:
@@ -53,7 +53,7 @@ def refuse(checkpoint: str | os.PathLike[str]) -> None:
 def is_named(argument: str) -> bool:
     """Whether an argument of a command line, as FOLDER or --checkpoint=FOLDER, names an exported model."""
     name = argument.rpartition("=")[2]
-    return is_exported(name) or is_exported(os.path.join(name, GRAPH))
+    return is_exported(name) or os.path.isfile(os.path.join(name, GRAPH))
 
 
 def in_folder(folder: str | os.PathLike[str]) -> Path | None:

@@ -42,7 +42,12 @@ def refuse_missing_model(name: str) -> None:
         from bert_tf.checkpoints import hub  # imports this module
 
         hub.refuse_missing(of_hub)
-    elif "://" not in name and not is_pattern(name) and not os.path.isdir(name.removesuffix(ALL)):
+    elif (
+        "://" not in name
+        and not is_pattern(name)
+        and not os.path.isdir(name.removesuffix(ALL))
+        and not exported.is_exported(name)
+    ):
         refuse_missing(PART.sub("", name))
 
 

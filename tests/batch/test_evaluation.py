@@ -23,6 +23,8 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.head_spec import HeadSpec
 from bert_tf.io import lock
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.batch.runs import changed, inference, torn, write_run
@@ -78,7 +80,7 @@ def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev, caplog):
     (found,) = ResultsTable(tmp_path, []).rows
     model = loading.load(prefix, ModelOverrides())
     features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
-    with contextlib.closing(Forward(Model(model.config, HeadSpec(2)), inference().machine)) as forward:
+    with contextlib.closing(Forward(Model(model.config, HeadSpec(2)), Machine(session_config()))) as forward:
         step, outputs = forward.load(prefix), forward.outputs(features)
     logits = outputs["logits"]
     labels = np.array([int(example.label) for example in dev.examples])

@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ CONVERTED = ("onnxruntime", "openvino")
 
 
 def engine(name, home, precision="float32", **changed):
-    return inference(**changed, make=registry.make(ENGINES[name], precision, home)).engine()
+    return dataclasses.replace(inference(**changed), make=registry.make(ENGINES[name], precision, home)).engine()
 
 
 def outputs(name, home, model, features, precision="float32", **changed):

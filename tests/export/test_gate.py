@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bert_tf.conversion import onnx_model
-from bert_tf.engines import converted
+from bert_tf.engines import onnxruntime_session
 from bert_tf.export import gate
 from bert_tf.export.gate import GateError
 from bert_tf.tasks.base import DEV
@@ -22,7 +22,7 @@ def fixture_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     made = exported(folder / "run", precision="int8")
     onnx.save(onnx_model.build(made.trained), folder / "model.onnx")
-    compute = converted.open_onnx(folder / "model.onnx", "float32", 1)
+    compute = onnxruntime_session.opened(folder / "model.onnx", 1)
     texts = [f"{first} {second}" for first in TEXTS for second in TEXTS for _ in range(3)]
     labels = made.family.labels
     family = made.family

@@ -15,7 +15,7 @@ PAIRS = [("the old rain", "new bread"), ("a red wind .", "storm over the salt"),
 
 
 def inference(home, **settings):
-    return batch_machine.inference(read(MachineSettings, settings), None, environment={"BERT_TF_HOME": str(home)})
+    return batch_machine.inference(read(MachineSettings, settings), None, [], environment={"BERT_TF_HOME": str(home)})
 
 
 @pytest.mark.parametrize(
