@@ -68,7 +68,6 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-
 @functools.cache
 def read_by_others() -> Mapping[str, Callable[[Any], bool]]:
     """Checks of the settings of a run that other commands read, by name."""

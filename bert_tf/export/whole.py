@@ -23,6 +23,7 @@ from bert_tf.export.converted import require_agreement
 from bert_tf.export.exported import FLOAT32, Exported, metadata, write_kept_files
 from bert_tf.head_spec import VECTORS, HeadSpec
 from bert_tf.io import files
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.decision import DECISION
 
 _ALL_THREADS = 0
@@ -39,7 +40,8 @@ def write(exported: Exported, folder: Path) -> None:
     precision, trained, facts = exported.options.precision, exported.trained, metadata(exported)
     onnx_model.write_graphs(trained, folder, facts)
     require_agreement(trained, open_folder(folder))
-    require_agreement(_encoder(trained), _last_layer(trained, folder))
+    if heads.is_known(VECTORS):  # else nothing reads this graph
+        require_agreement(_encoder(trained), _last_layer(trained, folder))
     if precision != FLOAT32:
         onnx_model.write_graphs(trained, folder, facts, int8=True)
         gate.measure(exported, open_folder(folder), folder)

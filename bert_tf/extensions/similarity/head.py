@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import GROUPS, HIDDEN, INPUTS, Field
-from bert_tf.head_spec import HeadMemory, Sizes
+from bert_tf.head_spec import VECTORS, HeadMemory, Sizes
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution

@@ -27,6 +27,10 @@ def register(kind: str, make: MakeHead) -> None:
     _HEADS.register(kind, make)
 
 
+def is_known(kind: str) -> bool:
+    return kind in _HEADS
+
+
 def of(spec: HeadSpec) -> Head:
     """Head for a specification; FlagError if its kind is not registered."""
     if spec.kind not in _HEADS:
