@@ -125,6 +125,40 @@ def test_imports_go_downward():
     assert [line for path in modules() for line in violations(path, ast.parse(path.read_text()))] == []
 
 
+# An exported model is used by these, where TensorFlow is not installed; what they import at their top must do without, too.
+USED_WITHOUT_TENSORFLOW = (
+    *("__main__", "library.loading", "library.model", "operations.predict", "operations.evaluate", "operations.serve"),
+    *("batch.exported", "batch.evaluation", "batch.session", "batch.stream", "engines.exported", "training.batch_machine"),
+    *("service.running", "service.app", "service.worker", "service.workers", "service.preloaded_engine"),
+    *("extensions.vectors.encode", "extensions.vectors.text_encoder", "extensions.vectors.search"),
+    *("extensions.calibrate.fit", "extensions.calibrate.command", "extensions.span.family", "extensions.tags.family"),
+    *("extensions.choice.family", "extensions.similarity.family"),
+)
+
+
+def at_its_top(module: str) -> Iterator[str]:
+    """Yields what a module of the package imports when it is imported; names of attributes are tried as modules."""
+    path = PACKAGE.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    body = ast.parse(path.read_text()).body if path.is_file() else []
+    for _, name in imports(ast.Module([node for node in body if isinstance(node, (ast.Import, ast.ImportFrom))], [])):
+        yield name
+        yield name.rpartition(".")[0]
+
+
+def test_an_exported_model_is_used_without_tensorflow():
+    waiting, seen = list(USED_WITHOUT_TENSORFLOW), {}
+    while waiting:
+        module = waiting.pop()
+        for name in at_its_top(module):
+            assert name.partition(".")[0] not in ("tensorflow", "tensorflow_text"), (module, seen.get(module))
+            inner = name.partition("bert_tf.")[2]
+            if inner and inner not in seen:
+                seen[inner] = module  # that imports it
+                waiting.append(inner)
+    assert {"tasks.base", "tokenization.library", "features.columns", "batch.trained"} <= set(seen)
+
+
 def test_every_room_has_a_rank():
     assert {room(path) for path in modules()} <= set(RANK)
 

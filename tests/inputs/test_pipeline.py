@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.inputs import pipeline
+from bert_tf.inputs import batching
 from bert_tf.inputs.batching import (
     TO_LONGEST,
     Batching,
@@ -186,7 +186,7 @@ def test_evaluation_sees_every_example_once_and_ends_with_the_rest(batch_size):
 
 @pytest.mark.parametrize("budget", [1, 99, 100, 500, 2048, 10**6])
 def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, budget):
-    monkeypatch.setattr(pipeline, "_EVAL_TOKENS", budget)
+    monkeypatch.setattr(batching, "_EVAL_TOKENS", budget)
     found = padded(make_features(LENGTHS), None)
     sizes = [batch["input_ids"].size for batch in found]
     assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, found))

@@ -154,6 +154,6 @@ COMMAND = Command(
     CalibrateSettings,
     _run,
     example="python -m bert_tf calibrate out/mrpc --threshold=f1",
-    first=("data", "data_dir", "check", *setting_names(RuleSettings)),
+    first=("data", "check", *setting_names(RuleSettings)),
     stopped="stopped; nothing was changed",
 )
