@@ -13,7 +13,7 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.training import batch_machine, speed
+from bert_tf.training import speed, tensorflow_machine
 from bert_tf.training.settings import MachineSettings
 from tests.classifier import mrpc
 from tests.labelled import labelled
@@ -124,8 +124,8 @@ def test_batches_of_evaluation_are_as_large_as_the_memory_of_a_gpu_allows(monkey
     assert len(next(eval_batches(features, 10, found))) == 10  # a size that is given decides
     alone, beside = (speed.eval_batching(settings(), 128, BASE, small, trains=trains).eval_tokens for trains in (False, True))
     assert beside < alone
-    monkeypatch.setattr(batch_machine, "describe", lambda *_: None)
+    monkeypatch.setattr(tensorflow_machine, "describe", lambda *_: None)
     for machine, tokens in ((CPU, None), (whole, 32768)):  # batch jobs do the same
-        monkeypatch.setattr(batch_machine, "set_up", lambda *_, machine=machine, **__: machine)
+        monkeypatch.setattr(tensorflow_machine, "set_up", lambda *_, machine=machine, **__: machine)
         chosen = MachineSettings("float32", devices=DeviceSettings(strategy="one_device"))
-        assert batch_machine.inference(chosen, None, environment={}).batching(BASE, 128).eval_tokens == tokens
+        assert tensorflow_machine.inference(chosen, None, environment={}).batching(BASE, 128).eval_tokens == tokens
