@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import home
-from bert_tf.checkpoints import default, huggingface
+from bert_tf.checkpoints import converted_files, default
 from tests import page_blocks, pretrained
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,7 +58,7 @@ def machine(tmp_path_factory):
     base = folder / "uncased_L-12_H-768_A-12"
     write_model(base)
     write_model(folder / "home" / "checkpoints" / default.NAME)
-    huggingface.write_sums(folder / "home" / "checkpoints" / default.NAME)
+    converted_files.write_sums(folder / "home" / "checkpoints" / default.NAME)
     if home.compiled({}).is_dir():
         shutil.copytree(home.compiled({}), folder / "home" / "native")
     (folder / "glue").mkdir()

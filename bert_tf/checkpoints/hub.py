@@ -20,9 +20,9 @@ from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.errors import CheckpointError
 from bert_tf.io import files
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import roles, text_rules, unigram
+from bert_tf.tokenization import library, roles, text_rules
 
-_BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *unigram.FILES)
+_BESIDE = ("config.json", "vocab.txt", *text_rules.FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)
 _SAFE, _TORCH = (
     (name, f"{name}{weight_files.INDEX}", f"{Path(name).stem}-*{Path(name).suffix}")
     for name in (weight_files.WEIGHTS_NAME, weight_files.TORCH_NAME)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from bert_tf import run_layout
 from bert_tf.checkpoints import hub, weight_files
 from bert_tf.checkpoints import values as tensors
+from bert_tf.checkpoints.converted_files import ORIGIN, unchanged, write_sums
 from bert_tf.checkpoints.entry import Entry
 from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.names import POSITIONS, NamePair, encoder_pairs, encoder_shapes, pretraining_shapes
@@ -26,16 +27,14 @@ from bert_tf.config import BertConfig
 from bert_tf.encoders import ENCODERS
 from bert_tf.errors import CheckpointError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, TAGS
-from bert_tf.io import atomic, documents, files, lock, progress
+from bert_tf.io import atomic, documents, files, progress
 from bert_tf.io.log_form import log
-from bert_tf.tokenization import library, roles, text_rules, unigram
+from bert_tf.tokenization import library, roles, text_rules
 from bert_tf.tokenization.text_rules import FILES as TOKENIZER_FILES
 
 CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
-ORIGIN = "hub.json"  # beside a converted checkpoint: which model of the hub it was
-_SUMS = "converted.sha256"  # as `sha256sum --check` reads it
 
 # In the header of a safetensors file with a pre-training or task head.
 _OF_HEADS = (b'"cls.predictions.bias"', b'"classifier.', b'"qa_outputs.')
@@ -202,7 +201,7 @@ def convert(
             record.update(_length(source, config))
             text = documents.to_json({run_layout.DETERMINING: record}, indent=2) + "\n"
             (temporary / run_layout.RECORD).write_text(text, encoding="utf-8")
-        for name in {tokenizer.name, *TOKENIZER_FILES} - set(unigram.FILES):
+        for name in {tokenizer.name, *TOKENIZER_FILES} - set(library.SENTENCEPIECE):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
         for name, text in vocabulary.files().items() if vocabulary.own_rules else ():
@@ -242,13 +241,6 @@ def fetched(named: HubName, checkpoints_dir: str | os.PathLike[str]) -> Path:
     return converted(found.folder, checkpoints_dir, of_hub=found)
 
 
-def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns name, revision and digests of the hub's model that a checkpoint was converted from; empty for any other."""
-    path = Path(checkpoint).parent / ORIGIN
-    found = documents.read_json(path) if checkpoint and path.is_file() else {}
-    return found if isinstance(found, dict) else {}
-
-
 def converted(
     folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str], *, of_hub: hub.Fetched | None = None
 ) -> Path:
@@ -263,7 +255,7 @@ def converted(
         header = _header(weights) if weights.name == WEIGHTS_NAME else b""
         for head in filter(header.__contains__, _OF_HEADS):  # unlike a conversion without the head
             digest.update(head)
-    _add(digest, (source / name for name in (*TOKENIZER_FILES, roles.SPECIAL_MAP, *unigram.FILES)))
+    _add(digest, (source / name for name in (*TOKENIZER_FILES, roles.SPECIAL_MAP, *library.SENTENCEPIECE)))
     target = Path(checkpoints_dir) / f"{name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path, origin=of_hub and of_hub.origin))
 
@@ -281,20 +273,6 @@ def _header(path: Path) -> bytes:
     return files.read_begin(path, 8 + min(size, files.LARGEST))
 
 
-def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
-    """Returns a folder of converted files; one process at a time makes it if it is missing or its checksums differ."""
-    if _change(target) is None:
-        return target
-    with lock.taking_turns(atomic.make_folder(target.parent)):
-        change = _change(target)
-        if change is not None:
-            if target.exists():
-                log.warning("%s: %s: it is made again", target, change)
-            atomic.delete_unfinished(target)
-            make(target)
-    return target
-
-
 def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Returns a pooler by published names, the same on every call."""
     d = config.hidden_size
@@ -302,25 +280,3 @@ def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     values = {"kernel": kernel.astype(np.float32), "gamma": np.ones(d, np.float32)}
     names = (name for name in encoder_shapes(config) if name.startswith(_POOLER))
     return {name: values.get(name.rpartition("/")[2], np.zeros(d, np.float32)) for name in names}
-
-
-def write_sums(folder: Path) -> None:
-    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _SUMS)
-    (folder / _SUMS).write_text("".join(f"{files.digest(path)}  {path.name}\n" for path in paths), encoding="utf-8")
-
-
-def _change(folder: Path) -> str | None:
-    """Returns what has changed in a folder; a time stamp would miss a copy's changes, so all bytes are read."""
-    try:
-        lines = (folder / _SUMS).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return f"has no readable {_SUMS}"
-    if not lines:
-        return f"{_SUMS} is empty"
-    for digest, name in (line.split("  ", 1) if "  " in line else (line, "") for line in lines):
-        try:
-            if files.digest(folder / name) != digest:
-                return f"{name} has changed"
-        except OSError as error:
-            return f"{name}: {error.strerror}"
-    return None

@@ -15,7 +15,6 @@ import safetensors
 
 from bert_tf.checkpoints.entry import Entry
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
-from bert_tf.checkpoints.torch_archive import TorchArchive
 from bert_tf.errors import CheckpointError
 from bert_tf.io import documents, files
 
@@ -122,11 +121,15 @@ class _Safetensors:
             raise CheckpointError(f"{self._path}: damaged weights: {error}; fetch them again") from error
 
 
+def _of_torch(path: Path) -> _File:
+    from bert_tf.checkpoints.torch_archive import TorchArchive
+
+    return TorchArchive(path)
+
+
 _READERS: Mapping[str, Callable[[Path], _File]] = {
     ".safetensors": _Safetensors,
-    ".bin": TorchArchive,
-    ".pt": TorchArchive,
-    ".pth": TorchArchive,
+    **dict.fromkeys((".bin", ".pt", ".pth"), _of_torch),
 }
 
 

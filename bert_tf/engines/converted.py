@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import huggingface
-from bert_tf.checkpoints.huggingface import unchanged
+from bert_tf.checkpoints.converted_files import unchanged, write_sums
 from bert_tf.engines.base import Batch, Compute
 from bert_tf.engines.names import INT8
 from bert_tf.io import atomic, documents, files
@@ -70,7 +69,7 @@ class ConvertedModels:
             with atomic.replacing(target) as temporary:
                 temporary.mkdir()
                 make(temporary / name)
-                huggingface.write_sums(temporary)
+                write_sums(temporary)
 
         made = unchanged(folder, write) / name
         self._tidy(folder)

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -17,7 +18,6 @@ from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import api, kept
-from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook, WatchHook
@@ -36,6 +36,9 @@ from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
 from bert_tf.runtime import forks
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.peers import Watch
+
+if TYPE_CHECKING:
+    from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 
 tf1 = tf.compat.v1
 
@@ -195,6 +198,8 @@ def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHo
     """Returns the listeners for checkpoints, brought up to date with the run at its first step."""
     if training.evaluation is None:
         return []
+    from bert_tf.estimator.evaluation_hook import EvaluationListener
+
     listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock)
     with readable_errors(folder):
         listener.catch_up(start)

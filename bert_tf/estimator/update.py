@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 import tensorflow as tf
 
@@ -17,10 +17,12 @@ from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import Features, add_up, clipping, dense_gradients, scaled
-from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
 from bert_tf.optimization.schedules import LINEAR, learning_rate
+
+if TYPE_CHECKING:
+    from bert_tf.optimization.loss_scale import LossScale
 
 tf1 = tf.compat.v1
 
@@ -71,7 +73,11 @@ class Update:
         """`defers`: unused word vectors may be updated late, which is wrong if outputs are computed with the whole table."""
         self._optimization = optimization
         self._step = tf1.train.get_or_create_global_step()
-        self._loss_scale = LossScale() if optimization.loss_scaling else None
+        self._loss_scale: LossScale | None = None
+        if optimization.loss_scaling:
+            from bert_tf.optimization.loss_scale import LossScale
+
+            self._loss_scale = LossScale()
         self._table: DeferredTable | None = None
         if defers and optimization.defer_embeddings and _can_defer(optimization):
             rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.of(EMBEDDINGS))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.io import documents, files
-from bert_tf.native import check, ops
+from bert_tf.native import ops
 
 SOURCES = Path(__file__).resolve().parent / "kernels"
 
@@ -84,7 +84,7 @@ def _version(command: list[str]) -> str | None:
 
 
 def key(chosen: Compiler) -> str:
-    sources = [*sorted(SOURCES.iterdir()), Path(check.__file__), Path(ops.__file__)]
+    sources = [*sorted(SOURCES.iterdir()), Path(__file__).with_name("check.py"), Path(ops.__file__)]
     depends = {
         "compiler": [*chosen.command, chosen.version],
         "flags": flags(),

@@ -21,12 +21,13 @@ import numpy as np
 from bert_tf import extras
 from bert_tf.errors import BertError, FlagError, VocabularyError
 from bert_tf.io import documents, files
-from bert_tf.tokenization import roles, text_rules, unigram
+from bert_tf.tokenization import roles, text_rules
 from bert_tf.tokenization.characters import is_punctuation
 from bert_tf.tokenization.tokenizer import Pieces, Tokenizer, WordTokenizer
 from bert_tf.tokenization.vocabulary import PUBLISHED, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
+SENTENCEPIECE = ("spm.model", "spiece.model", "sentencepiece.bpe.model")  # names of models of it
 _MOST_GAPS = 100_000  # ids without a piece
 _NO_ID = -1  # of the unknown token, if all characters are known
 _FOUND = (roles.PAD, roles.UNK, roles.MASK)  # by name; the others by their places
@@ -149,7 +150,7 @@ def read(path: str | os.PathLike[str]) -> Vocabulary:
 
 def file_in(folder: Path, usual: str) -> Path | None:
     """Returns the file that defines the tokenizer of a folder in Hugging Face's layout: `usual`, else another one."""
-    names = (usual, text_rules.PIPELINE, *unigram.FILES)
+    names = (usual, text_rules.PIPELINE, *SENTENCEPIECE)
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
@@ -179,7 +180,13 @@ def _text(path: Path) -> str:
         raise VocabularyError(f"not UTF-8 at byte {error.start}", path) from error
 
 
-_READERS = {".json": _text, ".model": unigram.content}
+def _of_sentencepiece(path: Path) -> str:
+    from bert_tf.tokenization import unigram
+
+    return unigram.content(path)
+
+
+_READERS = {".json": _text, ".model": _of_sentencepiece}
 
 
 def tokenizer_of(vocabulary: Vocabulary, *, lower_case: bool) -> WordTokenizer:

@@ -16,8 +16,6 @@ from bert_tf.io import documents
 from bert_tf.tokenization import roles, sentencepiece, text_rules
 from bert_tf.tokenization.sentencepiece import CONTROL, USER_DEFINED, SentencePieceModel
 
-FILES = ("spm.model", "spiece.model", "sentencepiece.bpe.model")
-
 _CONFIG = "config.json"  # of the model
 _BLANK = "\u2581"
 _SEVERAL_BLANKS = {"Regex": " {2,}"}

@@ -21,7 +21,7 @@ from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, summarize
-from bert_tf.training import memory_preflight, results, speed
+from bert_tf.training import results, speed
 from bert_tf.training.checks import check
 from bert_tf.training.inference import Inference
 from bert_tf.training.preparation import prepare
@@ -66,6 +66,15 @@ def _deferring(spec: RunSpec, machine: Machine) -> RunSpec:
     on_gpu = machine.sees_gpu and not placement.hosts_words(spec.devices.rules)
     found = speed.deferring(spec.speed, deterministic=spec.devices.deterministic, on_gpu=on_gpu)
     return dataclasses.replace(spec, speed=found)
+
+
+def _fitted(run: Run) -> Run:
+    """Checks by a forecast whether training fits into the memory of GPUs."""
+    if run.machine.gpu_memory is None and not run.spec.train.fit_memory:
+        return run
+    from bert_tf.training import memory_preflight
+
+    return memory_preflight.fitted(run, run.machine.gpu_memory)
 
 
 def _prepare_end(run: Run, inference: Inference) -> None:
@@ -138,7 +147,7 @@ def fine_tune(spec: RunSpec, *, environment: Mapping[str, str], task: Task | Non
         with WALL.span(KERNELS):  # after the checks, since building takes a while
             run = dataclasses.replace(run, machine=speed.with_kernels(run.spec.speed, machine, environment))
         if spec.actions.do_train:
-            run = memory_preflight.fitted(run, machine.gpu_memory)
+            run = _fitted(run)
         done = _carried_out(run)
         _report(done.run)
     return done

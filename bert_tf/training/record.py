@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import home, versions
-from bert_tf.checkpoints import huggingface
+from bert_tf.checkpoints.converted_files import origin_of
 from bert_tf.estimator import run_folder
 from bert_tf.io import files
 from bert_tf.settings import changed, setting_names, settings_of, values_of
@@ -49,7 +49,7 @@ def make_record(run: Run) -> dict[str, Any]:
             **({} if run.data.has_command else _of_family(run.task.family)),
             **_texts(run),
         },
-        **({"hub": origin} if (origin := huggingface.origin_of(run.source.checkpoint)) else {}),
+        **({"hub": origin} if (origin := origin_of(run.source.checkpoint)) else {}),
         "data_note": SAMPLE_NOTE if run.data.is_sample else "",
         "command": command(run) if run.data.has_command and not isinstance(run.task, PartialTask) else "",
         run_folder.MACHINE: {

@@ -195,12 +195,12 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
     graph = None if of_hub is not None else exported.in_folder(path)
     if graph is not None:
         return graph
-    from bert_tf.checkpoints import huggingface  # imports TensorFlow
+    from bert_tf.checkpoints import weight_files
 
-    if of_hub is not None:
-        path = huggingface.fetched(of_hub, place)
-    elif huggingface.is_huggingface_folder(path):
-        path = huggingface.converted(path, place)
+    if of_hub is not None or weight_files.in_folder(path) is not None:
+        from bert_tf.checkpoints import huggingface  # and what reads its tokenizers
+
+        path = huggingface.converted(path, place) if of_hub is None else huggingface.fetched(of_hub, place)
     return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
 
 

@@ -13,8 +13,6 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.execution import Execution
 from bert_tf.native import loading
 from bert_tf.native import ops as native
-from bert_tf.profiling.forecast import step_peak
-from bert_tf.profiling.forecast.compute_options import BYTES
 from bert_tf.runtime import devices, precision
 from bert_tf.runtime.machine import Machine
 from bert_tf.training.settings import SpeedSettings
@@ -102,6 +100,9 @@ def eval_batching(
     found = batching(options, max_seq_length)
     if machine.gpu_memory is None:
         return found
+    from bert_tf.profiling.forecast import step_peak  # only GPUs have a forecast
+    from bert_tf.profiling.forecast.compute_options import BYTES
+
     number = BYTES[options.precision]
     tokens = step_peak.inference_tokens(config, length=max_seq_length, memory=machine.gpu_memory, number=number, trains=trains)
     return dataclasses.replace(found, eval_tokens=tokens)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import describe, run_folder
-from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.progress_hook import RatesHook, log_interval
@@ -36,6 +35,9 @@ from bert_tf.training import longer, speed
 from bert_tf.training.record import make_record
 from bert_tf.training.run import Run, features, training_rows
 from bert_tf.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from bert_tf.estimator.evaluation_hook import EvaluationPlan
 
 
 def _later_phases(run: Run) -> tuple[Phase, ...]:
@@ -150,6 +152,8 @@ def _evaluation_plan(run: Run, make_forward: Callable[[], Forward]) -> Evaluatio
     train = run.spec.train
     if run.selection_metric is None:
         return None
+    from bert_tf.estimator.evaluation_hook import EvaluationPlan
+
     of_splits = {split: features(run, split) for split in run.splits[DEV]} if run.machine.is_chief else {}
     family = run.task.family
     batching = speed.eval_batching(run.spec.speed, run.spec.data.max_seq_length, run.config, run.machine, trains=True)

@@ -11,7 +11,7 @@ import pytest
 import safetensors.numpy
 
 import bert_tf
-from bert_tf.checkpoints import hub, hub_names, huggingface, prefixes
+from bert_tf.checkpoints import converted_files, hub, hub_names, huggingface, prefixes
 from bert_tf.checkpoints.hub_names import HubName
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
@@ -125,12 +125,12 @@ def test_a_run_starts_from_a_name_and_the_revision_and_digests_are_kept(fake, tm
     prefix = sources.checkpoint_of("org/tiny-bert", environment=environment)
     assert prefix.parent.name.startswith("tiny-bert-")
     assert_original(CheckpointReader(prefix))
-    origin = huggingface.origin_of(prefix)
+    origin = converted_files.origin_of(prefix)
     assert (origin["name"], origin["revision"]) == ("org/tiny-bert", hub_server.COMMIT)
     assert origin["sha256"]["model.safetensors"] == files.digest(fake / "model.safetensors")
-    assert huggingface.origin_of("") == huggingface.origin_of(tmp_path / "x") == {}
+    assert converted_files.origin_of("") == converted_files.origin_of(tmp_path / "x") == {}
     again = huggingface.converted(fake, tmp_path / "own")
-    assert not (again / huggingface.ORIGIN).exists()
+    assert not (again / converted_files.ORIGIN).exists()
     assert models.opened("hub:org/tiny-bert").folder == fake
 
 

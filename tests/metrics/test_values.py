@@ -10,17 +10,16 @@ from scipy import stats
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from bert_tf.metrics import (
-    GLUE_METRICS,
     METRICS,
     ClassScores,
     collapse,
     compute,
     confusion,
     glue,
-    glue_score,
     intervals,
     per_class,
 )
+from bert_tf.metrics.glue import GLUE_METRICS, glue_score
 from bert_tf.metrics.intervals import confidence_intervals
 from bert_tf.metrics.probabilities import log_softmax, sigmoid, softmax
 from bert_tf.tasks.glue import TASKS

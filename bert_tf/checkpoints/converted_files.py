@@ -1,0 +1,57 @@
+"""Folders of converted files: their checksums, and the model of the hub that they were."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bert_tf.io import atomic, documents, files, lock
+from bert_tf.io.log_form import log
+
+ORIGIN = "hub.json"  # beside a converted checkpoint: which model of the hub it was
+_SUMS = "converted.sha256"  # as `sha256sum --check` reads it
+
+
+def origin_of(checkpoint: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns name, revision and digests of the hub's model that a checkpoint was converted from; empty for any other."""
+    path = Path(checkpoint).parent / ORIGIN
+    found = documents.read_json(path) if checkpoint and path.is_file() else {}
+    return found if isinstance(found, dict) else {}
+
+
+def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
+    """Returns a folder of converted files; one process at a time makes it if it is missing or its checksums differ."""
+    if _change(target) is None:
+        return target
+    with lock.taking_turns(atomic.make_folder(target.parent)):
+        change = _change(target)
+        if change is not None:
+            if target.exists():
+                log.warning("%s: %s: it is made again", target, change)
+            atomic.delete_unfinished(target)
+            make(target)
+    return target
+
+
+def write_sums(folder: Path) -> None:
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name != _SUMS)
+    (folder / _SUMS).write_text("".join(f"{files.digest(path)}  {path.name}\n" for path in paths), encoding="utf-8")
+
+
+def _change(folder: Path) -> str | None:
+    """Returns what has changed in a folder; a time stamp would miss a copy's changes, so all bytes are read."""
+    try:
+        lines = (folder / _SUMS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return f"has no readable {_SUMS}"
+    if not lines:
+        return f"{_SUMS} is empty"
+    for digest, name in (line.split("  ", 1) if "  " in line else (line, "") for line in lines):
+        try:
+            if files.digest(folder / name) != digest:
+                return f"{name} has changed"
+        except OSError as error:
+            return f"{name}: {error.strerror}"
+    return None
