@@ -110,6 +110,9 @@ class LostPeerError(TrainingError):
     status = os.EX_TEMPFAIL  # 75: schedulers start the job again
 
 
+START_AGAIN = "start all workers again with the same command: training continues from the last checkpoint"
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """Returns a message on an unknown name (`kind`: task, flag) with the nearest match and all known names."""
     names = sorted(known)

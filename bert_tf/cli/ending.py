@@ -7,11 +7,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from bert_tf.cli.failure import failure
 from bert_tf.cli.flags import HelpAsked
 from bert_tf.operations.command import STOPPED
-from bert_tf.runtime.peers import leave
 
 _BROKEN_PIPE = 141  # a shell's status for a process killed by SIGPIPE
 
@@ -36,7 +36,8 @@ def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stoppe
         status = error.code if isinstance(error.code, int) else _said(2, [str(error.code)]) if error.code else 0
     except BaseException as error:
         status = _said(*failure(error))
-    return leave(status)
+    peers = sys.modules.get("bert_tf.runtime.peers")  # of several machines, whose sessions may be closing
+    return cast(int, peers.leave(status)) if peers else status
 
 
 def _done(work: Callable[[], int], help_text: Callable[[], str]) -> int:

@@ -14,6 +14,7 @@ import tensorflow as tf
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
 from bert_tf.errors import (
+    START_AGAIN,
     CheckpointError,
     DataError,
     DeviceError,
@@ -27,7 +28,6 @@ from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.io import files
 from bert_tf.runtime import gpu_failures, noise
-from bert_tf.runtime.peers import START_AGAIN
 
 _PEER_GONE = "remote process exited or there was a network error"  # NCCL's wording, with several machines only
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # prefixes of TensorFlow's messages

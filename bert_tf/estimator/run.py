@@ -20,7 +20,7 @@ from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import api, kept
 from bert_tf.estimator.evaluations import Clock
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook, WatchHook
+from bert_tf.estimator.hooks import EndHook, ReplicaCheckHook, StopOnSignalHook
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.progress_hook import ProgressHook, write_scalars, write_text
 from bert_tf.estimator.saver import CheckpointHook, SaverHook, Saving
@@ -35,10 +35,10 @@ from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
 from bert_tf.runtime import forks
 from bert_tf.runtime.machine import Machine
-from bert_tf.runtime.peers import Watch
 
 if TYPE_CHECKING:
     from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
+    from bert_tf.runtime.peers import Watch
 
 tf1 = tf.compat.v1
 
@@ -222,6 +222,8 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     if training.check_replicas_every_n_steps:
         guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
     if watch:
+        from bert_tf.estimator.watch_hook import WatchHook
+
         guards.append(WatchHook(watch, training.steps - start))
     return guards
 

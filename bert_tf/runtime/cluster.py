@@ -15,8 +15,7 @@ from typing import Any
 from bert_tf.errors import DeviceError
 from bert_tf.io import documents
 from bert_tf.io.documents import DocumentError
-
-VARIABLE = "TF_CONFIG"
+from bert_tf.runtime.settings import TF_CONFIG
 
 _EXAMPLE = '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, "task": {"type": "worker", "index": 0}}'
 _CHIEF, _WORKER = "chief", "worker"
@@ -68,7 +67,7 @@ class Cluster:
 
 def read(environment: Mapping[str, str]) -> Cluster | None:
     """Reads TF_CONFIG; None if it names no other machine; DeviceError if it is malformed."""
-    text = environment.get(VARIABLE, "").strip()
+    text = environment.get(TF_CONFIG, "").strip()
     config = _parse(text) if text else {}
     if not config:
         return None
@@ -78,7 +77,7 @@ def read(environment: Mapping[str, str]) -> Cluster | None:
 
 
 def _wrong(problem: str) -> DeviceError:
-    return DeviceError(f"{VARIABLE}: {problem}")
+    return DeviceError(f"{TF_CONFIG}: {problem}")
 
 
 def _quote(value: Any) -> str:

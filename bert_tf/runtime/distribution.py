@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from bert_tf.errors import DeviceError
 from bert_tf.host import HOST
-from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
+
+if TYPE_CHECKING:
+    from bert_tf.runtime.cluster import Cluster
 
 tf1 = tf.compat.v1
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from bert_tf.host import HOST
 from bert_tf.io.log_form import log
-from bert_tf.runtime import build, cluster, devices, diagnosis, distribution, inventory, kept_memory, memory_use, placement
-from bert_tf.runtime.cluster import Cluster
-from bert_tf.runtime.peers import Watch, require_free_port
+from bert_tf.runtime import build, devices, diagnosis, distribution, inventory, kept_memory, memory_use, placement
 from bert_tf.runtime.placement import DeviceFunction
-from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
+from bert_tf.runtime.settings import ONE_DEVICE, TF_CONFIG, DeviceSettings
+
+if TYPE_CHECKING:  # only several machines need them
+    from bert_tf.runtime.cluster import Cluster
+    from bert_tf.runtime.peers import Watch
 
 tf1 = tf.compat.v1
 
@@ -68,7 +71,11 @@ class Machine:
 
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes."""
-    machines = cluster.read(environment)
+    machines = None
+    if TF_CONFIG in environment:
+        from bert_tf.runtime import cluster
+
+        machines = cluster.read(environment)
     if settings.keep_memory:
         kept_memory.keep(environment)
     os.environ.setdefault(build.CACHE_SIZE, str(build.ALL_KERNELS))  # before the driver starts
@@ -85,8 +92,10 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
     made = plan(settings, environment=environment)
     watch = None
     if made.cluster is None:
-        os.environ.pop(cluster.VARIABLE, None)  # tf.estimator reads it, and requires a chief in it
+        os.environ.pop(TF_CONFIG, None)  # tf.estimator reads it, and requires a chief in it
     else:
+        from bert_tf.runtime.peers import Watch, require_free_port
+
         require_free_port(made.cluster.own)
         watch = Watch(made.cluster, log=log.info)
     strategy = distribution.make(made.strategy, settings, made.devices)

@@ -9,7 +9,7 @@ import psutil
 import tensorflow as tf
 
 from bert_tf.io.log_form import log
-from bert_tf.runtime import cluster
+from bert_tf.runtime.settings import TF_CONFIG
 
 tf1 = tf.compat.v1
 
@@ -42,7 +42,7 @@ class MemoryUse:
 
 
 def _gpus() -> tuple[str, ...]:
-    if cluster.VARIABLE in os.environ:  # with several machines, setting up devices for this would start a second server
+    if TF_CONFIG in os.environ:  # with several machines, setting up devices for this would start a second server
         return ()
     try:
         if not tf.config.get_visible_devices("GPU"):

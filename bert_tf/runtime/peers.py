@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.errors import DeviceError, LostPeerError
-from bert_tf.runtime.cluster import VARIABLE, Cluster, Worker
+from bert_tf.errors import START_AGAIN, DeviceError, LostPeerError
+from bert_tf.runtime.cluster import Cluster, Worker
+from bert_tf.runtime.settings import TF_CONFIG
 
-START_AGAIN = "start all workers again with the same command: training continues from the last checkpoint"
 # Greeting of a gRPC (HTTP/2) client. Without it, a connection holds a file in TensorFlow's server for two minutes,
 # even after it is closed, and is then dropped.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
@@ -68,7 +68,7 @@ def require_free_port(own: Worker) -> None:
     except OSError as error:
         raise DeviceError(
             f"{own}: cannot listen at port {own.port}: {os.strerror(error.errno or 0)};"
-            f" end the process that does (an earlier run?), or write another port into {VARIABLE} of all workers"
+            f" end the process that does (an earlier run?), or write another port into {TF_CONFIG} of all workers"
         ) from error
 
 
@@ -148,7 +148,7 @@ class Watch:
                 return
             listed = ", ".join(f"{peer}: {self._reasons.get(peer, 'no answer yet')}" for peer in awaited)
             if time.monotonic() >= limit:
-                place = f"check the logs there, and the addresses in {VARIABLE}"
+                place = f"check the logs there, and the addresses in {TF_CONFIG}"
                 self._fail(f"waited {patience.first:.0f} s in vain for {listed}; {place}")
                 return
             self._log(f"waiting for {listed}")

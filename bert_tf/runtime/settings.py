@@ -11,6 +11,7 @@ from bert_tf.settings import setting
 if TYPE_CHECKING:
     from bert_tf.runtime.placement import Rule
 
+TF_CONFIG = "TF_CONFIG"  # environment variable that names the machines of a job, see `cluster`
 ONE_DEVICE = "one_device"
 STRATEGIES = (ONE_DEVICE, "mirrored", "multi_worker", "central_storage")
 CROSS_DEVICE_OPS = ("nccl", "hierarchical", "reduce_to_one")

@@ -12,9 +12,9 @@ from bert_tf.engines.names import AUTO, TENSORFLOW
 from bert_tf.engines.registry import ENGINES
 from bert_tf.inputs.batching import Batching
 from bert_tf.io.log_form import log
-from bert_tf.runtime import cluster
 from bert_tf.runtime import precision as formats
 from bert_tf.runtime.machine import describe, set_up
+from bert_tf.runtime.settings import TF_CONFIG
 from bert_tf.training import speed
 from bert_tf.training.settings import MachineSettings, SpeedSettings
 
@@ -23,7 +23,7 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
     """Sets up the machine, once per process; `batch_size` is rows per device, None chooses by length."""
     if settings.engine != AUTO:
         ENGINES[settings.engine].require(settings.precision)
-    alone = {name: value for name, value in environment.items() if name != cluster.VARIABLE}
+    alone = {name: value for name, value in environment.items() if name != TF_CONFIG}
     machine = set_up(settings.devices, environment=alone)
     row, why = engines.choose(settings.engine, settings.precision, on_gpu=machine.sees_gpu)
     is_tensorflow = row.name == TENSORFLOW

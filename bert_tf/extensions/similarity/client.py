@@ -15,11 +15,12 @@ from bert_tf.tokenization.graph import GraphTokenizer
 
 def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
     """Similarity of `text_a` and `text_b` by their vectors, and the vector of each `text`."""
-    inputs, text = strings("text_a", "text_b"), strings("text")
+    inputs = strings("text_a", "text_b")
     size = tf.size(inputs["text_a"])
     vectors = _directions(exported.trained, tokenizer, tf.concat(aligned(*inputs.values()), axis=0))  # [2 B, D]
     cosine = tf.reduce_sum(vectors[:size] * vectors[size:], axis=-1)
     score = cosine * getattr(exported.family, "highest_score", 1.0)
+    text = strings("text")
     return {
         DEFAULT: Signature(inputs, {"cosine": cosine, "score": score}),
         VECTORS: Signature(text, {"vectors": _directions(exported.trained, tokenizer, text["text"])}),
