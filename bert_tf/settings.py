@@ -115,6 +115,9 @@ class Setting(NamedTuple):
     of_labels: bool = False  # for labelled examples, which pre-training does not have
     column_of: str = ""  # of a task: "rows" if files to predict have it, "labels" if only files with labels do
     decodes: bool = False  # of a task: how answers are decoded, so that a trained model may be used with another value
+    is_column: bool = False  # names a column of a table, or counts it from 1
+    of_recipes: bool = False  # recipes of families set it
+    needs_evaluations: bool = False  # has no effect without evaluations during training
     of_rows: bool = False  # chooses or corrects the rows to train on, before they are divided into folds
     of_one_run: bool = False  # a trained model is not used with the value of its training
     programs: tuple[str, ...] = ()  # training commands that take it, if not all those of its extension

@@ -32,7 +32,7 @@ Entry = Callable[[Any], Any]  # reads an entry of a list in a job file
 
 T = TypeVar("T")
 
-_COLUMNS = ("text_a", "text_b", "id_column", "label_column")  # a name, or a number
+_COLUMNS = setting_names(CustomSettings, is_column=True)
 _FORMATS = (tables.LINES, *names.INPUT_FORMATS)
 # `Columns.file_format` of files of texts, see `texts.TextInputs`.
 TEXT_FILES = {"choices": _FORMATS, "help": f"{', '.join(_FORMATS)}; default: by suffix, or text"}

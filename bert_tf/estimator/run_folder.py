@@ -21,9 +21,9 @@ from bert_tf.io import atomic, documents, files, lock
 from bert_tf.io.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, RECORD, REPLACED
 from bert_tf.run_layout import DETERMINING as DETERMINING
-from bert_tf.settings import Setting, checked, settings_of
+from bert_tf.settings import Setting, checked, setting_names, settings_of
 from bert_tf.tasks import families
-from bert_tf.tasks.custom import FILES
+from bert_tf.tasks.custom import FILES, CustomSettings
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tasks.sentence.example import TEXTS
 from bert_tf.tasks.settings import TaskSettings, lasting_names
@@ -55,7 +55,7 @@ def _is_setting(row: Setting, value: object) -> bool:
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
     **dict.fromkeys(
-        ("text_a", "text_b", "id_column", "label_column"), lambda value: value is None or (_is_text(value) and value != "")
+        setting_names(CustomSettings, is_column=True), lambda value: value is None or (_is_text(value) and value != "")
     ),
     "kind": _is_text,
     "has_header": lambda value: value is None or isinstance(value, bool),

@@ -38,11 +38,13 @@ class CustomSettings:
     dev_file: str | None = setting(None, "evaluation file", path=True, refuse_missing=files.refuse_missing)
     test_file: str | None = setting(None, "prediction file; needs no labels", path=True, refuse_missing=files.refuse_missing)
     text_a: str | None = setting(
-        None, "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a + b, sentence1 + 2"
+        None,
+        "text column, or several joined by a space: title,body or 1,3; default: text, sentence, text_a + b, sentence1 + 2",
+        is_column=True,
     )
-    text_b: str | None = setting(None, "column of the second text, if --text_a is given")
-    label_column: str = setting("label", "column of the label")
-    id_column: str | None = setting(None, "column of row ids for predictions; default: split and line")
+    text_b: str | None = setting(None, "column of the second text, if --text_a is given", is_column=True)
+    label_column: str = setting("label", "column of the label", is_column=True)
+    id_column: str | None = setting(None, "column of row ids for predictions; default: split and line", is_column=True)
     file_format: str | None = setting(None, f"{', '.join(INPUT_FORMATS)}, if the suffix does not tell", choices=INPUT_FORMATS)
     has_header: bool | None = setting(None, "the first line names the columns; default: true unless --text_a is a number")
     problem: str = setting(CLASSIFICATION, "")  # see `problems`

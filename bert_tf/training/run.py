@@ -27,6 +27,7 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
 from bert_tf.runtime.machine import Machine
+from bert_tf.settings import setting_names
 from bert_tf.tasks import families
 from bert_tf.tasks.base import TRAIN, Example, Family, Limits, Task
 from bert_tf.tasks.decision import PUBLISHED, Decision
@@ -235,7 +236,7 @@ def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> N
 def find_metric(train: TrainSettings, task: Task) -> str | None:
     """Result that selects the best checkpoint, such as eval_accuracy; None without evaluation during training."""
     if not train.eval_every_n_steps:
-        for flag in ("best_metric", "early_stopping_patience", "target_metric"):
+        for flag in setting_names(TrainSettings, needs_evaluations=True):
             if getattr(train, flag):
                 raise FlagError(f"--{flag}={getattr(train, flag)} needs evaluations: give --eval_every_n_steps as well")
         return None

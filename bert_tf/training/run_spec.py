@@ -146,9 +146,7 @@ def _default_program() -> Program:
     return FINE_TUNE
 
 
-OF_FAMILIES = frozenset(
-    ("freeze", "label_smoothing", "learning_rate", "max_seq_length", "num_train_epochs", "train_batch_size")
-)  # settings that their recipes set; a constant, so that --help imports none
+OF_FAMILIES = frozenset(setting_names(RunSpec, of_recipes=True))  # settings that their recipes set
 FINE_TUNE = Program(
     _FINE_TUNE,
     frozenset(row.name for row in SETTINGS),

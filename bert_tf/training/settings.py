@@ -47,7 +47,7 @@ class TaskAndFolder:
 class TextSettings:
     """How a model reads texts, in training and afterwards."""
 
-    max_seq_length: int = setting(128, "maximum input length in word pieces")
+    max_seq_length: int = setting(128, "maximum input length in word pieces", of_recipes=True)
     long_text: str = setting(
         "truncate",
         f"longer inputs: {', '.join(LONG_TEXTS)} (windows not in training)",
@@ -91,9 +91,9 @@ class ActionSettings:
 class UpdateSettings:
     """Steps, batches, learning rates and loss."""
 
-    train_batch_size: int = learned_setting(32, "examples per step", lowest=1, highest=MOST_EXAMPLES)
-    learning_rate: float = learned_setting(5e-5, "peak learning rate", lowest=0.0)
-    num_train_epochs: float = learned_setting(3.0, "passes over the training data", lowest=0.0)
+    train_batch_size: int = learned_setting(32, "examples per step", lowest=1, highest=MOST_EXAMPLES, of_recipes=True)
+    learning_rate: float = learned_setting(5e-5, "peak learning rate", lowest=0.0, of_recipes=True)
+    num_train_epochs: float = learned_setting(3.0, "passes over the training data", lowest=0.0, of_recipes=True)
     num_train_steps: int | None = learned_setting(None, "training steps, instead of epochs", lowest=1)
     warmup_proportion: float = learned_setting(0.1, "fraction of steps with linear warm-up", lowest=0.0, highest=1.0)
     num_warmup_steps: int | None = learned_setting(None, "warm-up steps, instead of a fraction", lowest=0)
@@ -106,7 +106,7 @@ class UpdateSettings:
         highest=1.0,
     )
     freeze: str | None = learned_setting(
-        None, "parts not to train: embeddings,0-5,pooler (layers by number)", check=parts.parse_frozen
+        None, "parts not to train: embeddings,0-5,pooler (layers by number)", check=parts.parse_frozen, of_recipes=True
     )
     reinit_layers: int = learned_setting(
         0,
@@ -134,7 +134,9 @@ class UpdateSettings:
     class_weights: str | None = learned_setting(
         None, "per-class loss weights: balanced, or one number per label, comma-separated", of_labels=True
     )
-    label_smoothing: float = learned_setting(0.0, "label smoothing factor", lowest=0.0, of_labels=True, below=1.0)
+    label_smoothing: float = learned_setting(
+        0.0, "label smoothing factor", lowest=0.0, of_labels=True, below=1.0, of_recipes=True
+    )
     seed: int = learned_setting(1, "random seed for the order of examples, dropout and new weights", lowest=0)
 
     @functools.cached_property
@@ -174,13 +176,19 @@ class SelectionSettings:
         0, "steps between evaluations on the dev split; the best checkpoint is kept; 0: off", lowest=0
     )
     best_metric: str | None = learned_setting(
-        None, "metric that selects the best checkpoint (ties: lower loss), or loss; default: the first metric"
+        None,
+        "metric that selects the best checkpoint (ties: lower loss), or loss; default: the first metric",
+        needs_evaluations=True,
     )
     target_metric: str | None = setting(
-        None, "record when the dev split first reaches a value: accuracy:0.8, or loss:0.4 (at most)"
+        None,
+        "record when the dev split first reaches a value: accuracy:0.8, or loss:0.4 (at most)",
+        needs_evaluations=True,
     )
     stop_at_target: bool = training_setting(False, "stop training at the target")
-    early_stopping_patience: int = training_setting(0, "stop after N evaluations without improvement; 0: off", lowest=0)
+    early_stopping_patience: int = training_setting(
+        0, "stop after N evaluations without improvement; 0: off", lowest=0, needs_evaluations=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)
