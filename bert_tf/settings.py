@@ -168,12 +168,16 @@ def _unpickled(made_by: Callable[[], type], values: Mapping[str, Any]) -> Any:
     return made_by()(**values)
 
 
-@functools.cache
 def of_extensions(attribute: str, title: str = "") -> type:
     """A dataclass with a group for each extension, by its name: of the settings that it has as `attribute`.
 
-    `title` is the attribute with the title of its section.
+    `title` is the attribute with the title of its section. The same arguments return the same dataclass.
     """
+    return _of_extensions(attribute, title)
+
+
+@functools.cache
+def _of_extensions(attribute: str, title: str) -> type:
     fields = [
         (name, Any, group(getattr(one, attribute), getattr(one, title) if title else ""))
         for name, one in extension.found().items()

@@ -48,7 +48,7 @@ class _Overrides:
 
 
 @functools.cache
-def _of_extensions(more: str = "", **attributes: Any) -> Any:
+def _of_extensions(more: str, **attributes: Any) -> Any:
     """A class of those settings of extensions' tasks that have such attributes."""
     kinds = [one.of_tasks for one in extension.found().values()]
     return dataclasses.make_dataclass(
@@ -65,8 +65,8 @@ def _of_extensions(more: str = "", **attributes: Any) -> Any:
     )
 
 
-extension_columns = functools.partial(_of_extensions, column_of="rows")
-_extension_labels = functools.partial(_of_extensions, column_of="labels")
+extension_columns = functools.partial(_of_extensions, "", column_of="rows")
+_extension_labels = functools.partial(_of_extensions, "", column_of="labels")
 _extension_rules = functools.partial(_of_extensions, _AS_TRAINED, decodes=True)
 
 

@@ -4,6 +4,7 @@ import inspect
 import json
 import keyword
 import operator
+import pickle
 import re
 
 import pytest
@@ -21,7 +22,9 @@ from bert_tf.operations.evaluate import EvaluateSettings, TaskEntry
 from bert_tf.operations.export import ExportSettings
 from bert_tf.operations.predict import PredictSettings
 from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.service.settings import ServeConfig
 from bert_tf.settings import nearest, settings_of, unknown_setting
+from bert_tf.settings import read as read_settings
 from bert_tf.training import run_spec
 from tests import declared, lines
 from tests.tasks.refusals import refusal
@@ -318,6 +321,16 @@ def test_a_job_file_has_lists_and_entries_and_what_follows_two_hyphens_is_for_be
 def test_mistakes_in_a_job_file_name_file_and_key(tmp_path, name, keys, message):
     job = stored(tmp_path, {**(TASKS if name == "evaluate" else FILES), **keys})
     assert refusal(FlagError, parse, f"{name} {job}").removeprefix(f"{tmp_path}/job.json: ").startswith(message)
+
+
+def test_settings_of_extensions_are_the_same_when_they_are_pickled():
+    flags = {"checkpoints": "x", "task_name": "STS-B", "output_dir": "y", "zero_shot": True}
+    for made in (
+        run_spec.configured(task_name="MRPC", ema=0.9),
+        read_settings(EvaluateSettings, flags),
+        read_settings(ServeConfig, {"run": "x", "encode": True}),
+    ):
+        assert pickle.loads(pickle.dumps(made)) == made
 
 
 @pytest.mark.parametrize(
