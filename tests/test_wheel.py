@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,9 @@ import venv
 from pathlib import Path
 
 import pytest
+
+import bert_tf
+from tests.export.runs import MRPC, write_run
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("bert_tf", "pyproject.toml", "requirements-base.txt", "README.md", "LICENSE")
@@ -94,3 +98,21 @@ def test_the_quickstart_runs_in_a_fresh_environment(wheel, tmp_path):
     assert printed == "True\n"
     assert (tmp_path / "out" / "report.html").is_file()
     assert (home / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt").is_file()
+
+
+@pytest.mark.several_machines
+def test_an_exported_model_needs_the_wheel_and_its_own_requirements(wheel, tmp_path):
+    """In an environment of its own, from the package registry; without TensorFlow."""
+    with bert_tf.load(write_run(tmp_path / "run", MRPC)) as model:
+        folder = model.export("onnx", tmp_path / "exported")
+        expected = model.predict([("rain", "wind")])[0]
+    found = made(tmp_path / "venv")
+    install(found, "--no-deps", "--no-index", wheel)
+    install(found, "-r", folder / "requirements.txt")
+    (tmp_path / "rows.jsonl").write_text('{"text_a": "rain", "text_b": "wind"}\n')
+    run(found / "bert-tf", "predict", folder, "--input=rows.jsonl", "--output=out.jsonl", cwd=tmp_path)
+    predicted = json.loads((tmp_path / "out.jsonl").read_text())
+    assert predicted["label"] == expected.label
+    assert predicted["probability_1"] == pytest.approx(expected.probabilities["1"], abs=1e-5)
+    code = "import importlib.util as u; print(u.find_spec('tensorflow'), u.find_spec('scipy'))"
+    assert run(found / "python", "-c", code, cwd=tmp_path) == "None None\n"

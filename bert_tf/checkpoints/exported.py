@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +76,35 @@ def _format_of(folder: Path) -> object:
 
 
 def read(graph: str | os.PathLike[str]) -> Export:
-    """Reads the record of a graph's folder and compares the files with it; CheckpointError if one is missing or damaged."""
+    """Reads the record of a graph's folder and compares the files with it; CheckpointError if one is missing or damaged.
+
+    The weights are compared when they are loaded, see `weights_checked`.
+    """
     folder = Path(graph).parent
     export = _recorded(folder)
     for name, sha256 in export.sha256.items():
         why = files.missing(folder / name)
-        if why or files.digest(folder / name) != sha256:
-            raise CheckpointError(f"{folder / name}: {why or 'differs from what export wrote'}; {AGAIN}")
+        if why or (name != WEIGHTS and files.digest(folder / name) != sha256):
+            raise _damaged(folder / name, why)
     return export
+
+
+@contextlib.contextmanager
+def weights_checked(folder: Path, export: Export) -> Iterator[None]:
+    """Compares the weights with the record while the block opens them; raises CheckpointError at its end."""
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(files.digest(folder / WEIGHTS)))
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if found != [export.sha256[WEIGHTS]]:
+        raise _damaged(folder / WEIGHTS)
+
+
+def _damaged(path: Path, why: str | None = None) -> CheckpointError:
+    return CheckpointError(f"{path}: {why or 'differs from what export wrote'}; {AGAIN}")
 
 
 def precision_of(graph: str | os.PathLike[str]) -> str:

@@ -6,7 +6,6 @@ Shapes: B rows of a batch, T tokens of the longest, D hidden size.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,10 +31,11 @@ def opened(model: Trained, threads: int) -> Compute:
     if not isinstance(model, ExportedModel):
         raise CheckpointError(f"{model.prefix}: not an exported model; evaluate checkpoints and exported models apart")
     wanted = model.vectors
-    if wanted is None:
-        return onnxruntime_session.opened(Path(model.prefix), threads)
-    names = [layer_output(number) for number in wanted.layers]
-    compute = onnxruntime_session.opened(Path(model.prefix).with_name(exported.ENCODER), threads, names)
+    with exported.weights_checked(model.folder, model.facts):
+        if wanted is None:
+            return onnxruntime_session.opened(model.folder / exported.GRAPH, threads)
+        names = [layer_output(number) for number in wanted.layers]
+        compute = onnxruntime_session.opened(model.folder / exported.ENCODER, threads, names)
 
     def vectors(batch: Batch) -> Mapping[str, Floats]:
         layers = compute(batch)

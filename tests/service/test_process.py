@@ -138,3 +138,31 @@ def test_workers_end_with_the_process_that_listens(tmp_path, project):
         command.process.kill()
         gone, alive = psutil.wait_procs(workers, 20)
     assert (len(gone), alive) == (1, [])
+
+
+def answered(port, rows):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("POST", "/predict", json.dumps({"rows": rows}), {"Content-Type": "application/json"})
+        return [one["probabilities"] for one in json.loads(connection.getresponse().read())["predictions"]]
+
+
+def test_an_exported_model_is_served_without_tensorflow_from_shared_weights(tmp_path, project):
+    run = write(tmp_path / "run", project, "classification")
+    with bert_tf.load(run) as model:
+        folder = model.export("onnx", tmp_path / "exported", pairs=True)
+        expected = [one.probabilities for one in model.predict(ROWS)]
+    with Command(folder, tmp_path / "log", "--workers=2", "--intra_op_threads=1") as command:
+        assert "which workers of one thread share" in command.wait_for("serving ").string
+        port = command.port
+        for _ in range(2):
+            for found, wanted in zip(answered(port, ROWS), expected):
+                assert found == pytest.approx(wanted, abs=1e-5)
+            command.wait_for("first worker ready")
+            os.kill(command.workers[0], signal.SIGKILL)  # another takes its place
+        for process in psutil.Process(command.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                assert not any("tensorflow" in mapped.path for mapped in process.memory_maps())
+        command.process.send_signal(signal.SIGTERM)
+        assert command.process.wait(30) == 0
+        assert "Traceback" not in command.log

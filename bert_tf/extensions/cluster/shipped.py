@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints import exported
 from bert_tf.errors import CheckpointError, OutputError
 from bert_tf.io import atomic, files, lock
 
@@ -27,6 +27,10 @@ _KEPT_S = 86400.0  # a copy unused for this time is deleted when another is made
 
 def pack(model: Trained, folder: Path) -> Path:
     """Packs a model without training state into one file, named by its content."""
+    if exported.is_exported(model.prefix):
+        return _packed(model.folder, folder)
+    from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint  # import TensorFlow
+
     with tempfile.TemporaryDirectory(dir=folder) as made:
         reader = CheckpointReader(model.prefix)
         entries = {name: reader[name] for name in reader.shapes if name.rpartition("/")[2] not in _MOMENTS}
@@ -38,9 +42,13 @@ def pack(model: Trained, folder: Path) -> Path:
             record = model.folder / run_layout.RECORD
             if record.is_file():
                 shutil.copy(record, made)
-            packed = folder / "whole.tar"
-            _pack(Path(made), packed)
-            return packed.replace(folder / f"bert_tf-{files.digest(packed)[:32]}.tar")
+            return _packed(Path(made), folder)
+
+
+def _packed(files_of_model: Path, folder: Path) -> Path:
+    packed = folder / "whole.tar"
+    _pack(files_of_model, packed)
+    return packed.replace(folder / f"bert_tf-{files.digest(packed)[:32]}.tar")
 
 
 def _write_text(folder: str, name: str, text: str) -> None:
@@ -58,7 +66,8 @@ def _pack(folder: Path, target: Path) -> None:
 
 def unpacked(path: str) -> str:
     """Returns the local prefix of a packed checkpoint; raises CheckpointError if the file is damaged."""
-    return str(made_once(Path(path).stem, functools.partial(_unpack, path)) / NAME)
+    folder = made_once(Path(path).stem, functools.partial(_unpack, path))
+    return str(exported.in_folder(folder) or folder / NAME)
 
 
 def _unpack(path: str, folder: Path) -> None:
