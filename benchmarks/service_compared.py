@@ -33,6 +33,7 @@ from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
 
 _WAYS = {"TensorFlow": (), "OpenVINO int8": ("--engine=openvino", "--precision=int8")}
+_EXPORTED = {"exported float32": "float32", "exported int8": "int8"}  # served without TensorFlow
 _PEER = "LitServe, transformers"
 _CLIENTS = (1, 8, 64)
 _START_S = 120
@@ -57,10 +58,20 @@ def main(arguments: Sequence[str]) -> None:
     examples = get_task("MRPC").examples(asked.data_dir, DEV)[: asked.rows]
     lines = [json.dumps({"text_a": example.text_a, "text_b": example.text_b}) for example in examples]
     with tempfile.TemporaryDirectory() as folder:
-        own, exported = (sys.executable, "-m", "bert_tf"), os.path.join(folder, "model")
-        subprocess.run([*own, "export", asked.run, "--format=huggingface", f"--output={exported}"], check=True)
-        peer = (asked.peer, os.fspath(PEER_FOLDER / "transformers_service.py"), exported, *shlex.split(asked.peer_flags))
-        commands = {**{name: (*own, "serve", asked.run, *flags) for name, flags in _WAYS.items()}, _PEER: peer}
+        own = (sys.executable, "-m", "bert_tf")
+
+        def exported(form: str, precision: str = "float32") -> str:
+            place, gate = os.path.join(folder, f"{form}-{precision}"), "--max_loss_of_metric=100"
+            how = (f"--format={form}", f"--precision={precision}", f"--output={place}", f"--gate_data={asked.data_dir}", gate)
+            subprocess.run([*own, "export", asked.run, *how], check=True)
+            return place
+
+        peer = (asked.peer, os.fspath(PEER_FOLDER / "transformers_service.py"), exported("huggingface"))
+        commands = {
+            **{name: (*own, "serve", asked.run, *flags) for name, flags in _WAYS.items()},
+            **{name: (*own, "serve", exported("onnx", precision)) for name, precision in _EXPORTED.items()},
+            _PEER: (*peer, *shlex.split(asked.peer_flags)),
+        }
         turns: dict[str, list[Turn]] = {name: [] for name in commands}
         for _ in range(asked.rounds):
             for name, command in commands.items():
