@@ -15,7 +15,7 @@ _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a clone
 _BY_EXTRA = re.compile(r"""(.*?)\s*;\s*extra == ['"](\w+)['"]""")
 
 
-METRICS = {"scikit-learn": "sklearn", "scipy": "scipy", "seqeval": "seqeval"}  # modules by package
+METRICS = {"scikit-learn": "sklearn", "scipy": "scipy"}  # modules by package
 
 
 def refuse_missing_metrics() -> None:

@@ -18,7 +18,6 @@ import numpy.typing as npt
 OUTSIDE = "O"
 _TAG = re.compile(r"([BIESLUM])(-.+)?")
 _LIKE = {"L": "E", "U": "S", "M": "I"}  # IOBES equivalents
-_NO_TYPE = "_"  # seqeval's type of bare B and I
 
 
 def are_of_entities(tags: Iterable[str]) -> bool:
@@ -48,15 +47,23 @@ def type_of(tag: str) -> str:
 
 
 def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Returns type, first word and end (exclusive) of each entity, as conlleval and seqeval read them.
+    """Returns type, first word and end (exclusive) of each entity, as conlleval (of CoNLL-2000) and seqeval read them.
 
     >>> entities_of(["I-PER", "I-PER", "O", "B-LOC", "I-PER"])
     [('PER', 0, 2), ('LOC', 3, 4), ('PER', 4, 5)]
     """
-    from seqeval.metrics.sequence_labeling import get_entities
-
-    as_iobes = [_LIKE.get(tag[0], tag[0]) + tag[1:] for tag in tags]
-    return [("" if type_ == _NO_TYPE else type_, first, last + 1) for type_, first, last in get_entities(as_iobes)]
+    found: list[tuple[str, int, int]] = []
+    first, before = None, OUTSIDE
+    for place, given in enumerate([*tags, OUTSIDE]):
+        tag = _LIKE.get(given[0], given[0]) + given[1:]
+        goes_on = before[0] in "BI" and tag[0] in "IE" and type_of(tag) == type_of(before)
+        if first is not None and not goes_on:
+            found.append((type_of(before), first, place))
+            first = None
+        if tag[0] != OUTSIDE and not goes_on:
+            first = place
+        before = tag
+    return found
 
 
 def to_iob2(tags: Sequence[str]) -> tuple[str, ...]:

@@ -6,10 +6,12 @@ import io
 import itertools
 import json
 import logging
+import random
 
 import numpy as np
 import pytest
 from seqeval.metrics import f1_score, precision_score, recall_score
+from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2 as STRICT
 from sklearn.metrics import f1_score as of_classes
 
@@ -392,6 +394,15 @@ def test_entities_count_where_they_are_whole_and_errors_are_of_five_kinds():
     wrong = panel(measured(["B-PER I-PER O"], ["O B-LOC I-LOC"]), "Errors by kind")
     assert wrong["wrong type and border"][2] == "w0 w1 (PER) → w1 w2 (LOC)"
     assert wrong["invented"][0] == wrong["missed"][0] == 0
+
+
+def test_entities_are_those_of_seqeval():
+    rng = random.Random(3)
+    tags = ["O", *(f"{letter}{rest}" for letter in "BIES" for rest in ("", "-X", "-Y-Z"))]
+    for _ in range(3000):
+        row = rng.choices(tags, k=rng.randint(0, 9))
+        expected = [("" if kind == "_" else kind, first, last + 1) for kind, first, last in get_entities(row)]
+        assert schemes.entities_of(row) == expected, row
 
 
 def test_figures_are_those_of_seqeval():
