@@ -7,6 +7,7 @@ from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.export import converted
 from bert_tf.export.formats import FORMATS
 from tests.export.models import exported
+from tests.modeling.test_positions import ROTARY
 
 pytestmark = pytest.mark.versions
 
@@ -28,3 +29,11 @@ def test_what_a_format_cannot_write_is_one_line(tmp_path):
         FORMATS["huggingface"].require("int8")
     with pytest.raises(FlagError, match="use --format=onnx, and build the engine with trtexec"):
         FORMATS["tensorrt"].write(exported(tmp_path / "run"), tmp_path)
+
+
+def test_padding_beyond_a_window_is_not_compared(tmp_path):
+    config = {"model_type": "modernbert", "num_hidden_layers": 2, "attention_window": 4, "whole_attention_every": 2}
+    model = exported(tmp_path / "run", "tags", config={**config, **ROTARY})
+    (tmp_path / "out").mkdir()
+    FORMATS["onnx"].write(model, tmp_path / "out")
+    assert (tmp_path / "out" / "model.onnx").is_file()
