@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from bert_tf.errors import BadRowsError, DataError, EmptyFileError
 from bert_tf.io.documents import DocumentError, NotJsonError, json_value
-from bert_tf.tasks import records, text_lines
+from bert_tf.tasks import text_lines
 from bert_tf.tasks.names import CSV, INPUT_FORMATS, JSONL, PARQUET, QUOTED_TSV, TSV
 
 LINES = "text"  # no table: one text per line
@@ -258,6 +258,8 @@ def _named_form(path: str) -> str:
 def _opened(source: text_lines.Source, path: str, form: str) -> tuple[str, Iterator[_Row | DataError]]:
     """Returns the format that is found, and the rows."""
     if form == PARQUET:
+        from bert_tf.tasks import records
+
         return form, itertools.starmap(_Row, enumerate(records.of_parquet(source, path), start=1))
     lines = text_lines.of_table(source)
     if form == JSONL:
@@ -367,6 +369,8 @@ def _jsonl(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[
 
 
 def _array(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    from bert_tf.tasks import records
+
     for number, value in enumerate(records.of_array(lines, path), start=1):
         is_row = isinstance(value, dict)
         yield _Row(number, value) if is_row else DataError(f"row {number}: not a JSON object: {value!r:.80}", path)
