@@ -17,6 +17,7 @@ from bert_tf.fields import ROW, TOKEN, Field
 from bert_tf.head_spec import MEAN, VECTORS, HeadSpec
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Family
+from bert_tf.tasks.decision import DECISION
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +25,13 @@ class ExportedModel(Trained):
     """`prefix` is the graph."""
 
     export: Export | None = None
+
+    @property
+    def undecided(self) -> Trained:
+        """Raises CheckpointError if the graph divides its logits by temperatures."""
+        if any(temperature != 1.0 for temperature in self.record.get(DECISION, {}).get("temperatures", ())):
+            raise CheckpointError(f"{self.prefix}: its graph has the temperatures of a calibrated model; name the run instead")
+        return super().undecided
 
     @property
     def facts(self) -> Export:

@@ -91,16 +91,21 @@ def read(graph: str | os.PathLike[str]) -> Export:
 
 @contextlib.contextmanager
 def weights_checked(folder: Path, export: Export) -> Iterator[None]:
-    """Compares the weights with the record while the block opens them; raises CheckpointError at its end."""
+    """Compares the weights with the record while the block opens them; raises CheckpointError at its end if they differ."""
     found: list[str] = []
-    thread = threading.Thread(target=lambda: found.append(files.digest(folder / WEIGHTS)))
+
+    def compare() -> None:
+        with contextlib.suppress(OSError):
+            found.append(files.digest(folder / WEIGHTS))
+
+    thread = threading.Thread(target=compare)
     thread.start()
     try:
         yield
     finally:
         thread.join()
-    if found != [export.sha256[WEIGHTS]]:
-        raise _damaged(folder / WEIGHTS)
+        if found != [export.sha256[WEIGHTS]]:  # this, whatever the block made of them
+            raise _damaged(folder / WEIGHTS)
 
 
 def _damaged(path: Path, why: str | None = None) -> CheckpointError:

@@ -206,6 +206,23 @@ def test_a_damaged_or_missing_file_is_one_line(copy, name):
         bert_tf.load(copy)
 
 
+def test_weights_that_are_cut_off_are_one_line(copy):
+    path = copy / "weights.data"
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(CheckpointError, match=f"weights.data: differs from what export wrote; {AGAIN}"):
+        bert_tf.load(copy).predict(PAIRS)
+
+
+def test_calibrated_graphs_are_not_averaged(tmp_path):
+    case = CASES["options"]
+    for name in ("fold-1", "fold-2"):
+        export(write_run(tmp_path / f"of-{name}", case.record, case.decision), tmp_path / name)
+    with pytest.raises(CheckpointError, match="its graph has the temperatures of a calibrated model; name the run instead"):
+        bert_tf.predict_files(
+            checkpoint=str(tmp_path / "fold-*"), average_outputs=True, input="-", output=str(tmp_path / "out.jsonl")
+        )
+
+
 def test_a_foreign_graph_is_one_line(copy):
     (copy / "export.json").unlink()
     with pytest.raises(CheckpointError, match=f"no export.json, so not a model that export wrote; {AGAIN}"):

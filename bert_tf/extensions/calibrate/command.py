@@ -85,7 +85,7 @@ def calibrated(settings: CalibrateSettings) -> Calibrated | Checked:
 
     extras.refuse_missing_metrics()
     model = sources.find(settings.checkpoint, settings.model, environment=os.environ, task=settings.task_name)
-    return _checked(settings, model) if settings.check else _fitted(settings, model.undecided)
+    return _checked(settings, model) if settings.check else _fitted(settings, model)
 
 
 def _checked(settings: CalibrateSettings, model: Trained) -> Checked:
@@ -108,6 +108,7 @@ def _fitted(settings: CalibrateSettings, model: Trained) -> Calibrated:
             f"{model.prefix}: the rule of an exported model is in its files; calibrate the run, and export it again"
             " (--check measures without fitting)"
         )
+    model = model.undecided
     family, examples, name = _labelled(settings, model)
     with run_folder.writing_where_a_run_is([os.path.dirname(model.prefix)]):
         with _predictor(settings, model, family) as predictor:
