@@ -21,7 +21,7 @@ def text(vocabulary: Vocabulary) -> str:
         "serve": (*_PAGES, *by_extra["serve"]),
     }
     lines = [
-        "# Uses this model without TensorFlow. The package itself: pip install --no-deps bert_tf",
+        "# Uses this model without TensorFlow. The package itself: pip install --no-deps dist/bert_tf-*.whl (make wheel)",
         f"# evaluate and calibrate --check also need: {' '.join(extras.METRICS)}",
     ]
     for commands, names in parts.items():
