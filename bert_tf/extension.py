@@ -113,6 +113,10 @@ class Extension:
     decides: bool = False  # its part fits the decision rule of the model; left out for folds and held-out rows
     times: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)  # parts of it: name, part before it
     drivers: Mapping[str, Driver] = dataclasses.field(default_factory=dict)  # by the setting that asks for one
+    beside: tuple[str, ...] = ()  # files that a checkpoint of its runs needs beside it
+    adapts: str = (
+        ""  # module:name of a function of its settings, a `BertConfig` and frozen parts to the `Adapted` of a forecast
+    )
     remedies: str = ""  # module:name of a function of a forecast `Step` and bytes to the flags that make it fit, in words
     # Of what is learned.
     tasks: Mapping[str, NewTask] = dataclasses.field(default_factory=dict)
@@ -126,7 +130,10 @@ class Extension:
     series: tuple[Series, ...] = ()  # folders of its runs
     panel: str = ""  # module:name of a function from the runs on a page to its `report.panels.Panel`, or None
     shows: tuple[str, ...] = ()  # files of the core that the panel shows, besides `files`
-    # Of a loaded model.
+    # Of a model.
+    composes: str = ""  # module:name of a function from a `CheckpointReader` to one of the whole model; None for all others
+    opens: str = ""  # module:name of a function of a folder, one for what is made, and the environment: the folder with its
+    # checkpoint, if it has a layout of the extension
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of a `service.call.Call`
     serving: type = Settings  # flags of `serve`, for its call

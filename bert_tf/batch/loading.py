@@ -49,9 +49,9 @@ def load_encoder(prefix: str, overrides: ModelOverrides) -> Trained:
 
 
 def _checkpoint(prefix: str, overrides: ModelOverrides) -> Trained:
-    from bert_tf.checkpoints.reader import CheckpointReader  # imports TensorFlow
+    from bert_tf.checkpoints.reader import model_reader  # imports TensorFlow
 
-    CheckpointReader(prefix)
+    model_reader(prefix)
     return load_metadata(prefix, overrides)
 
 

@@ -179,9 +179,9 @@ class Trained:
 
 
 def _reader(prefix: str) -> CheckpointReader:
-    from bert_tf.checkpoints.reader import CheckpointReader
+    from bert_tf.checkpoints.reader import model_reader
 
-    return CheckpointReader(prefix)
+    return model_reader(prefix)
 
 
 def _head_of(spec: HeadSpec) -> Head:

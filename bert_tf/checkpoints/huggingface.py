@@ -72,7 +72,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig, *, architectu
     if not has_pooler:
         log.warning("%s: has no pooler: it is newly initialized", path)
     for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
-        weights[pair.published] = _read(stored.read(names[name]), pair, config)
+        weights[pair.published] = as_published(stored.read(names[name]), pair, config)
     own = stored.read(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
     if own is not None and not np.array_equal(own, weights[_WORDS]):
         log.warning("%s: has other word vectors in its head, which is dropped: the head must share the inputs' vectors", path)
@@ -122,7 +122,7 @@ def _problems(
             yield f"{name} gives {shape}, not {shapes[pair.published]}"
 
 
-def _read(array: npt.NDArray[Any], pair: NamePair, config: BertConfig) -> npt.NDArray[np.float32]:
+def as_published(array: npt.NDArray[Any], pair: NamePair, config: BertConfig) -> npt.NDArray[np.float32]:
     array = array.astype(np.float32)
     if pair.published == POSITIONS:
         array = array[ENCODERS[config.model_type].first_position :]
@@ -147,6 +147,11 @@ def _unread(names: Iterable[str], pairs: Sequence[tuple[str, NamePair]], config:
 
 def _part(name: str, prefix: str) -> str:
     return name.removeprefix(prefix).partition(".")[0]
+
+
+def pairs_in(config: BertConfig, names: Collection[str], architecture: str = "") -> list[tuple[str, NamePair]]:
+    """Names of a file's weights in the layout of transformers, with their pairs; of those that it has not, too."""
+    return [*_encoder(config, names), *((pair.huggingface, pair) for pair in _heads(config, names, architecture))]
 
 
 def _encoder(config: BertConfig, names: Collection[str]) -> list[tuple[str, NamePair]]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 import tensorflow as tf
 
+from bert_tf import extension
 from bert_tf.checkpoints.prefixes import refuse_missing
 from bert_tf.errors import CheckpointError
 
@@ -19,6 +20,8 @@ tf1 = tf.compat.v1
 
 class CheckpointReader:
     """The entries of one checkpoint: `prefix`, `shapes` and `dtypes` by name."""
+
+    composed = False  # whether some entries are computed, or those of another checkpoint
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
         """Raises CheckpointError if there is no checkpoint or its index is damaged."""
@@ -45,6 +48,19 @@ class CheckpointReader:
             return self._reader.get_tensor(name)
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
             raise CheckpointError(f"{self.prefix}: damaged at {name}: {_first_line(error)}; fetch it again") from error
+
+
+def model_reader(prefix: str | os.PathLike[str]) -> CheckpointReader:
+    """Opens the weights of a model: if its checkpoint holds only some, an extension completes them (`Extension.composes`).
+
+    Raises CheckpointError as `CheckpointReader`, and if the others are missing or have changed.
+    """
+    reader = CheckpointReader(prefix)
+    for one in extension.found().values():
+        whole = extension.load(one.composes)(reader) if one.composes else None
+        if isinstance(whole, CheckpointReader):
+            return whole
+    return reader
 
 
 def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.NDArray[Any]]) -> None:

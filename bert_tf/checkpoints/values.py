@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
 from bert_tf.io.log_form import log
 
@@ -90,13 +90,14 @@ def problem_of_saved(prefix: str) -> str | None:
 
 @contextlib.contextmanager
 def as_float32(prefix: str) -> Iterator[str]:
-    """Yields the checkpoint itself if it is float32, else a temporary float32 copy."""
-    reader = CheckpointReader(prefix)
+    """Yields the checkpoint itself if it holds the whole model as float32, else a temporary copy that does."""
+    reader = model_reader(prefix)
     converted = sorted({dtype.name for dtype in reader.dtypes.values() if dtype in _CONVERTED})
-    if not converted:
+    if not (converted or reader.composed):
         yield prefix
         return
-    log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
+    if converted:
+        log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
     with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
         copy = Path(folder, Path(prefix).name)
         entries = {name: reader[name] for name, dtype in reader.dtypes.items() if dtype.is_floating or dtype.is_integer}

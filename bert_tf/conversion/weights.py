@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.modeling.heads import registry
 
 
@@ -19,7 +19,7 @@ def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
 
     Raises CheckpointError if they are damaged, not finite, or of another model.
     """
-    reader = CheckpointReader(trained.prefix)
+    reader = model_reader(trained.prefix)
     shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}
     values.refuse_unusable(reader, shapes)
     found = {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}

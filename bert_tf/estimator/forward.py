@@ -6,7 +6,7 @@ import collections
 import concurrent.futures
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from bert_tf import variables
 from bert_tf.checkpoints import values
-from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.names import encoder_shapes, is_training_only
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
@@ -46,17 +46,23 @@ class Forward:
         self._head, self._hidden_size = model.whole_head, model.config.hidden_size
         self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
         self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
+        self._composed_from: str | None = None  # the loaded checkpoint, if it does not hold the whole model
 
     def load(self, checkpoint: str) -> int:
         """Replaces the weights by a checkpoint's; returns its step, 0 if it has none.
 
         Raises CheckpointError if it is damaged or of another model; the weights are then undefined.
         """
-        reader = CheckpointReader(checkpoint)
+        reader = model_reader(checkpoint)
+        self._composed_from = checkpoint if reader.composed else None
         wanted = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].variables}
         values.refuse_misfits(reader, wanted)
+        step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
+        if reader.composed:
+            weights = {name: np.asarray(reader[name], np.float32) for name in wanted}
+            self._on_each(lambda tower: tower.assign(weights, step))
+            return step
         with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix:
-            step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
             try:
                 self._on_each(lambda tower: tower.restore(prefix, step))
             except tf.errors.OpError:
@@ -69,9 +75,16 @@ class Forward:
         return self._towers[0].not_finite()
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
-        """Saves the loaded weights and step, without moments, at `prefix` (folder/name); raises OutputError."""
+        """Saves the loaded weights and step, without moments, at `prefix` (folder/name); raises OutputError.
+
+        A checkpoint that did not hold the whole model is saved as it was.
+        """
         with readable_errors(os.fspath(Path(prefix).parent)):
-            self._towers[0].save(os.fspath(prefix))
+            if self._composed_from is None:
+                self._towers[0].save(os.fspath(prefix))
+                return
+            reader = CheckpointReader(self._composed_from)
+            write_checkpoint(prefix, {name: reader[name] for name in reader.shapes if not is_training_only(name)})
 
     def outputs(self, features: Features, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> Outputs:
         """Returns the head's outputs in row order, [N, ...] or [total, ...]; raises TrainingError if out of memory.
@@ -146,7 +159,17 @@ class _Tower:
     def restore(self, prefix: str, step: int) -> None:
         with self._graph.as_default():  # otherwise the saver would build a graph of its own
             self._saver.restore(self.session, prefix)
-            self.session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
+        self._set_step(step)
+
+    def assign(self, weights: Mapping[str, Array], step: int) -> None:
+        """Sets all variables, by feeding the results of the operation that would read them."""
+        read = next(op for op in self._graph.get_operations() if op.type == "RestoreV2")
+        names = [name.decode() for name in tf.get_static_value(read.inputs[1])]
+        self.session.run(self._saver.saver_def.restore_op_name, dict(zip(read.outputs, map(weights.__getitem__, names))))
+        self._set_step(step)
+
+    def _set_step(self, step: int) -> None:
+        self.session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
 
     def save(self, prefix: str) -> None:
         with self._graph.as_default():

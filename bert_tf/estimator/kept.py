@@ -6,12 +6,16 @@ import os
 import shutil
 from pathlib import Path
 
+from bert_tf import extension
 from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.errors import UnreadableError
 from bert_tf.io import atomic, files
 from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, EMA, LIST, RECORD, TEXT_RULES, TOKENIZER, VOCABULARY
 
-BESIDE = (VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD)  # files beside a model's checkpoint
+BESIDE = (  # files beside a model's checkpoint
+    *(VOCABULARY, TOKENIZER, TEXT_RULES, CONFIG, RECORD),
+    *(name for one in extension.found().values() for name in one.beside),
+)
 
 
 def checkpoint(output_dir: str | os.PathLike[str], kind: str) -> str | None:

@@ -77,7 +77,7 @@ def make_model_fn(model: Model) -> ModelFn:
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
         unread: frozenset[Part] = frozenset() if trains_pooler(head, model.config) else frozenset({POOLER})
         optimization = dataclasses.replace(model.optimization, frozen=model.optimization.frozen | unread)
-        update = Update(optimization, defers=not head.reads_word_table)
+        update = Update(optimization, adaptation=model.execution.adaptation, defers=not head.reads_word_table)
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
             execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))

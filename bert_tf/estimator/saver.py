@@ -24,7 +24,7 @@ from bert_tf.checkpoints.saved import delete_set_aside, kept_note, problem_of
 from bert_tf.errors import OutputError
 from bert_tf.estimator import kept
 from bert_tf.estimator.progress_hook import event_writer
-from bert_tf.estimator.update import BEFORE_SAVING
+from bert_tf.estimator.update import BEFORE_SAVING, UNCHANGED
 from bert_tf.io.log_form import log
 from bert_tf.optimization import averaging
 from bert_tf.optimization.deferred import DEFERRED
@@ -73,7 +73,7 @@ except ImportError:
 
 
 class RunSaver(tf1.train.Saver):
-    """Saves weights, step, moving average and, before the last step, moments and deferred word vectors beside them.
+    """Saves trained weights, step, moving average and, before the last step, moments and deferred word vectors beside them.
 
     `saving` is the cost so far; `bytes` is the size of a checkpoint of the run with everything beside it.
     """
@@ -93,8 +93,10 @@ class RunSaver(tf1.train.Saver):
         The last step, `total_steps`, needs no moments; at the step `begin`, where a finished run is extended, they are new.
         `keep_slots` puts them into every checkpoint, the last included; `keep_max` 0 keeps all checkpoints.
         """
-        weights = [*tf1.trainable_variables(), tf1.train.get_global_step()]
-        names = {variable.name for variable in weights}
+        unchanged = tf1.get_collection(UNCHANGED)
+        names = {variable.name for variable in unchanged}
+        weights = [*(one for one in tf1.trainable_variables() if one.name not in names), tf1.train.get_global_step()]
+        names.update(variable.name for variable in weights)
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
         saved = [*weights, *moments] if keep_slots else weights
@@ -103,6 +105,7 @@ class RunSaver(tf1.train.Saver):
         self._weights = _saver(weights, builder) if keep_slots and restores else self
         self._moments, self._rows = _saver(moments, builder), _saver(rows)
         self._averages = _averages(weights)
+        self._unchanged = tf.group([unwrapped(variable).initializer for variable in unchanged]) if unchanged else None
         self._new_moments = tf.group([variable.initializer for variable in moments]) if begin else None
         self._begin = begin
         self._total = total_steps
@@ -153,6 +156,8 @@ class RunSaver(tf1.train.Saver):
     def restore(self, sess: tf1.Session, save_path: str) -> None:
         """Restores weights and moments; the caller must call `restore_rows` once the session exists."""
         tf1.train.Saver.restore(self._weights, sess, save_path)
+        if self._unchanged is not None:
+            sess.run(self._unchanged)
         if self._new_moments is not None and save_path.endswith(f"-{self._begin}"):
             sess.run(self._new_moments)
             return

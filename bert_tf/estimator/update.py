@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Union
 import tensorflow as tf
 
 from bert_tf.estimator import stamps
-from bert_tf.modeling.embeddings import Lookup
+from bert_tf.modeling.adaptation import WHOLE, Adaptation
+from bert_tf.modeling.embeddings import WORDS, Lookup
 from bert_tf.native import ops as kernels
 from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import AdamWConfig
@@ -30,6 +31,7 @@ tf1 = tf.compat.v1
 LOSS, LEARNING_RATE, GRADIENT_NORM = "watch/loss", "watch/learning_rate", "watch/gradient_norm"
 SKIPPED_STEPS = "watch/skipped_steps"  # skipped by loss scaling
 STOP, STOPS = "watch/stop", "watch/stops"  # with several machines: fed 1 to stop, then summed
+UNCHANGED = "bert_tf/unchanged"  # collection of variables that keep the values of the initial checkpoint, which are not saved
 BEFORE_SAVING = "bert_tf/before_saving"  # collection of operations that checkpoints wait for
 NOT_FINITE = "the loss or its gradient is not a finite number"
 
@@ -69,9 +71,10 @@ def _can_defer(optimization: Optimization) -> bool:
 
 
 class Update:
-    def __init__(self, optimization: Optimization, *, defers: bool = True) -> None:
+    def __init__(self, optimization: Optimization, *, adaptation: Adaptation = WHOLE, defers: bool = True) -> None:
         """`defers`: unused word vectors may be updated late, which is wrong if outputs are computed with the whole table."""
         self._optimization = optimization
+        self._adaptation = adaptation
         self._step = tf1.train.get_or_create_global_step()
         self._loss_scale: LossScale | None = None
         if optimization.loss_scaling:
@@ -79,7 +82,8 @@ class Update:
 
             self._loss_scale = LossScale()
         self._table: DeferredTable | None = None
-        if defers and optimization.defer_embeddings and _can_defer(optimization):
+        defers = defers and optimization.defer_embeddings and adaptation.trains(WORDS)
+        if defers and _can_defer(optimization):
             rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.of(EMBEDDINGS))
             self._table = DeferredTable(
                 optimization.adamw,
@@ -119,6 +123,9 @@ class Update:
         """
         loss = loss_of(features, 0)
         variables = [v for v in tf1.trainable_variables() if self._is_updated(v)]
+        if replicas.number() == 0:
+            unchanged = (v for v in tf1.trainable_variables() if not self._trains(v))
+            tf1.get_collection_ref(UNCHANGED).extend(unchanged)
         sources: list[tf.Tensor | tf.Variable] = [*variables]
         if self._table and self._table.gradient_source is not None:
             sources.append(self._table.gradient_source)
@@ -141,7 +148,10 @@ class Update:
 
     def _is_updated(self, variable: tf.Variable) -> bool:
         deferred = self._table is not None and variable is self._table.table
-        return not deferred and part_of(variable.name) not in self._optimization.frozen
+        return not deferred and part_of(variable.name) not in self._optimization.frozen and self._trains(variable)
+
+    def _trains(self, variable: tf.Variable) -> bool:
+        return self._adaptation.trains(variable.name.rpartition(":")[0])
 
     def _apply(self, loss: tf.Tensor, variables: Sequence[tf.Variable], gradients: Sequence[tf.Tensor]) -> tf.Operation:
         """Applies this replica's scaled gradients: those of the variables, and of the table's rows."""

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.fields import INPUTS
@@ -87,7 +87,7 @@ def opened(trained: Trained, build: Callable[[], T], machine: Machine | None = N
         built = build()
         variables = tf1.trainable_variables()
         shapes = {variable.op.name: tuple(variable.shape.as_list()) for variable in variables}
-        values.refuse_unusable(CheckpointReader(trained.prefix), shapes)
+        values.refuse_unusable(model_reader(trained.prefix), shapes)
         session = tf1.Session(graph=graph, config=machine.session_config if machine else session_config())
         undo.callback(session.close)
         with readable_errors(trained.prefix), values.as_float32(trained.prefix) as prefix:

@@ -81,9 +81,9 @@ def _projected(
     distances = positions.distances(execution)
     if distances is not None:  # they have the same weights
         queries, keys = tf.concat([queries, distances], axis=0), tf.concat([rows, distances], axis=0)
-    query = layers.dense(queries, width, config, scope="query") * (config.head_size * positions.terms) ** -0.5
-    key = layers.dense(keys, width, config, scope="key")
-    value = layers.dense(rows, width, config, scope="value")
+    query = layers.dense(queries, width, config, execution, scope="query") * (config.head_size * positions.terms) ** -0.5
+    key = layers.dense(keys, width, config, execution, scope="key")
+    value = layers.dense(rows, width, config, execution, scope="value")
     projected = []
     if distances is not None:
         of_queries, of_keys = tf.shape(sequences.queries)[0], tf.shape(rows)[0]
@@ -104,7 +104,7 @@ def _native_attention(sequences: Sequences, config: BertConfig, execution: Execu
     heads = config.num_attention_heads
     with tf1.variable_scope("self"):
         sources = {"query": sequences.queries, "key": sequences.rows, "value": sequences.rows}
-        found = [layers.product(source, config.hidden_size, config, scope=name) for name, source in sources.items()]
+        found = [layers.product(source, config.hidden_size, config, execution, scope=name) for name, source in sources.items()]
         (query, key, value), biases = zip(*found)
         selection = None if _is_whole(sequences) else sequences.selection
         query = positions.rotated(query, selection, sequences.window)

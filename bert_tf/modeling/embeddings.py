@@ -16,6 +16,8 @@ from bert_tf.modeling.execution import Execution
 
 tf1 = tf.compat.v1
 
+WORDS = "bert/embeddings/word_embeddings"  # the variable
+
 
 class Words(NamedTuple):
     """Some words of the vocabulary."""

@@ -92,16 +92,18 @@ def bert(
             rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, E]
             positions = of_model(config, layout, execution)
         if config.projects_embeddings:
-            rows = layers.dense(rows, config.hidden_size, config, scope="embeddings_project")  # [N, D]
+            rows = layers.dense(rows, config.hidden_size, config, execution, scope="embeddings_project")  # [N, D]
         computed = _computed(reads, positions, config, execution)
         queries = last_queries(computed, layout, input_mask, make_layout)
         bias = mask_bias(input_mask, layout, positions, execution)
         with tf1.variable_scope("encoder"):
             rows, states = _layers(rows, bias, layout, queries, positions, config, execution)
         with tf1.variable_scope("pooler"):
-            pooled = _pool(_pooled(rows, queries.layout, input_mask, config), config)
+            pooled = _pool(_pooled(rows, queries.layout, input_mask, config), config, execution)
         encoded = _encoded(pooled, states, rows, queries.layout, reads, make_layout, computed)
-        return encoded._replace(transform=functools.partial(_pool_again, config)) if config.output_transform else encoded
+        if config.output_transform:
+            return encoded._replace(transform=functools.partial(_pool_again, config, execution))
+        return encoded
 
 
 def _computed(reads: Reads, positions: Positions, config: BertConfig, execution: Execution) -> Reads:
@@ -119,15 +121,15 @@ def _pooled(rows: tf.Tensor, layout: Layout, input_mask: tf.Tensor, config: Bert
     return tf.cast(layout.first(rows), tf.float32)
 
 
-def _pool(rows: tf.Tensor, config: BertConfig) -> tf.Tensor:
+def _pool(rows: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
     """The dense layer before an output layer, [N, D] to [N, D]; variable scope `pooler`."""
-    rows = layers.ACTIVATIONS[config.pooler_act](layers.dense(rows, config.hidden_size, config, scope="dense"))
+    rows = layers.ACTIVATIONS[config.pooler_act](layers.dense(rows, config.hidden_size, config, execution, scope="dense"))
     return layers.layer_norm(rows, config, Execution()) if config.output_transform else rows
 
 
-def _pool_again(config: BertConfig, rows: tf.Tensor) -> tf.Tensor:
+def _pool_again(config: BertConfig, execution: Execution, rows: tf.Tensor) -> tf.Tensor:
     with tf1.variable_scope("bert/pooler", reuse=True, auxiliary_name_scope=False):
-        return _pool(rows, config)
+        return _pool(rows, config, execution)
 
 
 def _make_layout(execution: Execution) -> type[Packed | Padded]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from bert_tf.host import HOST
+from bert_tf.modeling.adaptation import WHOLE, Adaptation
 from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
@@ -177,3 +178,4 @@ class Execution:
     native: bool = False  # custom CPU kernels, which must be loaded
     recompute: bool = False  # keeps only layer inputs; recomputes in backward pass
     dtype: tf.DType = tf.float32  # variables, LayerNorm and softmax stay float32
+    adaptation: Adaptation = WHOLE  # in training only: trained weights have its additions merged

@@ -61,19 +61,20 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
     return tf1.truncated_normal_initializer(stddev=config.initializer_range, seed=place)
 
 
-def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Tensor]:
+def product(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tuple[tf.Tensor, tf.Tensor]:
     """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel, bias = _kernel_and_bias(x, width, config)
-        return native.product(x, kernel), tf.zeros([width]) if bias is None else bias
+        multiplied = execution.adaptation.adapted(native.product(x, kernel), x)
+        return multiplied, tf.zeros([width]) if bias is None else bias
 
 
-def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
+def dense(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
     """Multiplies rows by a kernel and adds a bias: [N, D] to [N, E]; variable scope `scope`."""
     with tf1.variable_scope(scope):
         kernel, bias = _kernel_and_bias(x, width, config)
-        product = tf.matmul(x, tf.cast(kernel, x.dtype))
-        return product if bias is None else tf.nn.bias_add(product, tf.cast(bias, x.dtype))  # [N, E]
+        multiplied = execution.adaptation.adapted(tf.matmul(x, tf.cast(kernel, x.dtype)), x)
+        return multiplied if bias is None else tf.nn.bias_add(multiplied, tf.cast(bias, x.dtype))  # [N, E]
 
 
 def _kernel_and_bias(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Tensor | None]:
@@ -96,6 +97,7 @@ def gated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *,
     with tf1.variable_scope(scope):
         kernel = read_weight("kernel", [x.shape[-1], 2 * width], initializer(config))
         both = native.product(x, kernel) if execution.native else tf.matmul(x, tf.cast(kernel, x.dtype))
+        both = execution.adaptation.adapted(both, x)
     wide, gate = tf.split(both, 2, axis=-1)
     if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
         return native.gelu(wide, tf.zeros([width]), exact=_NATIVE_ACTIVATIONS[config.hidden_act]) * gate
@@ -105,24 +107,24 @@ def gated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *,
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
     """The configured activation of a dense layer: [N, D] to [N, E]."""
     if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
-        multiplied, bias = product(x, width, config, scope=scope)
+        multiplied, bias = product(x, width, config, execution, scope=scope)
         return native.gelu(multiplied, bias, exact=_NATIVE_ACTIVATIONS[config.hidden_act])
-    return activation(dense(x, width, config, scope=scope), config, execution)
+    return activation(dense(x, width, config, execution, scope=scope), config, execution)
 
 
 def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Dense layer, dropout, sum with the residual [N, D], LayerNorm: [N, E] to [N, D]."""
     if not execution.native:
-        projected = dense(x, residual.shape[-1], config, scope="dense")
+        projected = dense(x, residual.shape[-1], config, execution, scope="dense")
         return layer_norm(execution.dropout(projected, config.hidden_dropout_prob) + residual, config, execution)
-    multiplied, bias = product(x, residual.shape[-1], config, scope="dense")
+    multiplied, bias = product(x, residual.shape[-1], config, execution, scope="dense")
     mask, scale = execution.dropout.kept(tf.size(multiplied, tf.int64), config.hidden_dropout_prob)
     return _native_norm(multiplied, config, native.Added(bias, mask, scale, residual))
 
 
 def add(x: tf.Tensor, residual: tf.Tensor, rate: float, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Dense layer, dropout, sum with the residual [N, D]: [N, E] to [N, D]."""
-    projected = dense(x, residual.shape[-1], config, scope="dense")
+    projected = dense(x, residual.shape[-1], config, execution, scope="dense")
     return execution.dropout(projected, rate) + residual
 
 

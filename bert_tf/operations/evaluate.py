@@ -205,8 +205,10 @@ class Evaluator:
 
     def checkpoint(self, name: str, overrides: ModelOverrides) -> str:
         """What `checkpoints.named` takes."""
+        from bert_tf.training import sources
+
         del overrides
-        return name
+        return sources.of_extension(name, environment=os.environ) or name
 
     def load(self, prefix: str, overrides: ModelOverrides) -> Trained:
         from bert_tf.batch import loading

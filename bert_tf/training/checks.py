@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run_folder
@@ -79,7 +79,7 @@ def _restored(run: Run, problems: list[str]) -> RestorePlan:
     if run.source.from_scratch:
         return from_scratch(run.config, tuple(variables))
     try:
-        reader = CheckpointReader(run.weights.prefix)
+        reader = model_reader(run.weights.prefix)
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in run.splits:

@@ -18,7 +18,7 @@ from bert_tf.io.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head, trains_pooler
 from bert_tf.profiling.forecast import fitting
-from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions, Step
+from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions, Step, with_adapted
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime import gpu_failures
@@ -135,7 +135,7 @@ def _options(run: Run, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         evaluates=train.eval_every_n_steps > 0,
         growth=run.machine.session_config.gpu_options.allow_growth,
     )
-    return with_head(options, heads.of(run.task.family.head), run.config)
+    return with_adapted(with_head(options, heads.of(run.task.family.head), run.config), run.spec.asked, run.config)
 
 
 def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # they list the extensions, of which one may import this module
+    from bert_tf.checkpoints.restore import RestorePlan
     from bert_tf.estimator.run import Hook
     from bert_tf.features.columns import TrainingRows
+    from bert_tf.modeling.adaptation import Adaptation
     from bert_tf.modeling.heads.base import Head
     from bert_tf.tasks.base import Example, Family
     from bert_tf.tasks.decision import Decision
@@ -94,6 +96,11 @@ class Part:
 
     def head(self) -> Callable[[Head], Head] | None:
         """What wraps the head in training, to change its loss; only one part of a run may."""
+
+    def adaptation(self, run: Run, plan: RestorePlan) -> Adaptation | None:
+        """How the encoder is adapted, if not all of it is trained; only one part of a run may."""
+        del run, plan
+        return None
 
     def hooks(self, run: Run) -> Sequence[Hook]:
         """Hooks of the training, on the chief."""

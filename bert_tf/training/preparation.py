@@ -12,7 +12,7 @@ from bert_tf.batch.job import ModelOverrides
 from bert_tf.batch.loading import load_metadata
 from bert_tf.batch.trained import PRETRAINED, Trained, digest
 from bert_tf.checkpoints.names import task_head
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.config import BertConfig
 from bert_tf.errors import BadRowsError, BertError, CheckpointError, FlagError
 from bert_tf.estimator import kept, run_folder
@@ -251,7 +251,7 @@ def _trained(spec: RunSpec, environment: Mapping[str, str]) -> tuple[str, Path]:
 
 def _has_head(prefix: Path) -> bool:
     """Whether a checkpoint has a task head: a run's always has, even one without variables."""
-    return "kind" in run_folder.trained(prefix.parent) or bool(task_head(CheckpointReader(prefix).shapes))
+    return "kind" in run_folder.trained(prefix.parent) or bool(task_head(model_reader(prefix).shapes))
 
 
 def _is_trained(prefix: Path) -> bool:

@@ -201,7 +201,17 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
         from bert_tf.checkpoints import huggingface  # and what reads its tokenizers
 
         path = huggingface.converted(path, place) if of_hub is None else huggingface.fetched(of_hub, place)
+    else:
+        path = Path(of_extension(path, environment=environment) or path)
     return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
+
+
+def of_extension(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> str | None:
+    """Returns the checkpoint of a folder in the layout of an extension (`Extension.opens`); None for any other name."""
+    place = home.folder(environment) / "checkpoints"
+    opens = [extension.load(one.opens) for one in extension.found().values() if one.opens] if is_folder(name) else []
+    folders = (opened(Path(name), place, environment) for opened in opens)
+    return next((str(_checkpoint_in(folder)) for folder in folders if folder is not None), None)
 
 
 def _files_in(folder: Path) -> list[Path]:

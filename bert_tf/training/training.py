@@ -22,6 +22,7 @@ from bert_tf.inputs.batching import Schedule
 from bert_tf.inputs.pipeline import Phase
 from bert_tf.io import atomic
 from bert_tf.io.log_form import log
+from bert_tf.modeling.adaptation import WHOLE
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
@@ -199,8 +200,11 @@ def train(run: Run, *, make_forward: Callable[[], Forward], at_end: Callable[[],
     log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(run, schedule, columns.examples, begin, steps)
     check_every = run.spec.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
+    forward = forward_model(run)
+    adapted = next((found for part in run.parts.values() if (found := part.adaptation(run, restore)) is not None), WHOLE)
     model = dataclasses.replace(
-        forward_model(run),
+        forward,
+        execution=dataclasses.replace(forward.execution, adaptation=adapted),
         loss=_loss_options(run, labelled),
         seed=settings.seed,
         optimization=_optimization(run, steps, begin),

@@ -138,7 +138,7 @@ def test_an_unknown_setting_is_refused(command):
 OF_ANY_SIZE = set(
     """average_last best check_replicas_every_n_steps depth doc_stride early_stopping_patience eval_every_n_steps
     gpu_memory_limit_mb gpu_memory_mb gradient_accumulation_steps held_out_documents keep_checkpoint_max last
-    log_every_n_steps max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
+    log_every_n_steps lora_rank max_answer_length max_eval_steps max_predictions_per_seq max_query_length max_seq_length
     max_train_examples memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps
     phase2_max_seq_length phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
     verbosity word word_column""".split()
@@ -149,10 +149,10 @@ MAY_BE_NEGATIVE = {"max_seq_length", "null_score_diff_threshold", "phase2_max_se
 MAY_BE_NEGATIVE |= {"tag_column", "verbosity", "word_column"}  # those above are looked at where they are used
 MAY_BE_ZERO = set(
     """average_last best check_replicas_every_n_steps contrastive_weight early_stopping_patience eval_every_n_steps explain
-    grace_s held_out_documents hold_out keep_checkpoint_max label_smoothing label_weight last learning_rate masked_lm_prob
-    max_delay_ms max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps output_weight padding
-    phase2_num_train_steps polynomial_power port random_seed recombine reinit_layers relation_weight sampled_softmax seed
-    short_seq_prob state_weight top unused warmup_proportion word""".split()
+    grace_s held_out_documents hold_out keep_checkpoint_max label_smoothing label_weight last learning_rate lora_rank
+    masked_lm_prob max_delay_ms max_loss_of_metric max_predictions_per_seq num_gpus num_train_epochs num_warmup_steps
+    output_weight padding phase2_num_train_steps polynomial_power port random_seed recombine reinit_layers relation_weight
+    sampled_softmax seed short_seq_prob state_weight top unused warmup_proportion word""".split()
 )
 
 
@@ -166,7 +166,7 @@ WITH_CHOICES = set(
 def test_numbers_are_positive_but_for_a_few_with_a_bound_if_something_is_made_by_their_size():
     assert {row.name for rows in OPERATIONS.values() for row in rows if row.choices} == WITH_CHOICES
     numbers = [row for rows in OPERATIONS.values() for row in rows if row.kind in (int, float)]
-    assert {row.name for row in numbers if row.above is not None} == {"ema", "layer_decay"}
+    assert {row.name for row in numbers if row.above is not None} == {"ema", "layer_decay", "lora_alpha"}
     lowest = {(row.name, row.lowest) for row in numbers if row.above is None}
     assert {name for name, bound in lowest if bound is None} == MAY_BE_NEGATIVE
     assert {name for name, bound in lowest if bound == 0} == MAY_BE_ZERO

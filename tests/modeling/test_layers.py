@@ -26,7 +26,9 @@ def execution(request):
 
 
 def test_dense_starts_from_a_truncated_normal():
-    kernel = evaluate(lambda: (layers.dense(tf.ones([1, 100]), 100, CONFIG, scope="d"), tf1.global_variables()[0]))[1]
+    kernel = evaluate(
+        lambda: (layers.dense(tf.ones([1, 100]), 100, CONFIG, Execution(), scope="d"), tf1.global_variables()[0])
+    )[1]
     assert 0.015 < kernel.std() < 0.02  # cutting at two deviations narrows 0.02 to 0.0176
     assert np.abs(kernel).max() <= 0.04
 

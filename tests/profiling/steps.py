@@ -18,6 +18,7 @@ from bert_tf.fields import TOKEN
 from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.inputs.batching import Schedule
 from bert_tf.inputs.pipeline import train_input_fn
+from bert_tf.modeling.adaptation import WHOLE, Adaptation
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -57,14 +58,23 @@ def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
 
 
 def traced(
-    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec, *, count: int, in_turn: bool
+    model: BertConfig,
+    tokens: int,
+    batch_size: int,
+    options: ComputeOptions,
+    head: HeadSpec,
+    *,
+    count: int,
+    in_turn: bool,
+    adaptation: Adaptation = WHOLE,
 ) -> tuple[list[Any], int]:
     """Trains for a step, then for others that are recorded; returns their `RunMetadata`, and the bytes of all variables.
 
     Of all sequences but the longest a share of `options.padding` is padding.
     """
     features = _features(model, tokens, batch_size, options, head)
-    with training(model, features, batch_size, options, head, in_turn=in_turn) as (session, train_op):
+    way = {"in_turn": in_turn, "adaptation": adaptation}
+    with training(model, features, batch_size, options, head, **way) as (session, train_op):
         session.run(train_op)
         recorded = [tf1.RunMetadata() for _ in range(count)]
         for metadata in recorded:
@@ -75,7 +85,14 @@ def traced(
 
 @contextlib.contextmanager
 def training(
-    model: BertConfig, features: Features, batch_size: int, options: ComputeOptions, head: HeadSpec, *, in_turn: bool
+    model: BertConfig,
+    features: Features,
+    batch_size: int,
+    options: ComputeOptions,
+    head: HeadSpec,
+    *,
+    in_turn: bool,
+    adaptation: Adaptation = WHOLE,
 ) -> Iterator[tuple[tf1.Session, tf.Operation]]:
     """Builds training from initial weights; gives the session, whose variables are there, and the operation of a step."""
     execution = Execution(
@@ -84,13 +101,14 @@ def training(
         custom_gradients=options.custom_gradients,
         recompute=options.recompute,
         dtype=PRECISIONS[options.precision].dtype,
+        adaptation=adaptation,
     )
     optimization = Optimization(
         learning_rate=1e-4,
         warmup_steps=10,
         total_steps=300,
         micro_batches=options.micro_batches,
-        frozen=options.frozen,
+        frozen=options.frozen if adaptation is WHOLE else frozenset(),
         defer_embeddings=options.defer_embeddings,
         loss_scaling=options.precision == "float16",
         adamw=AdamWConfig(fused=options.fused_adam),
@@ -110,14 +128,22 @@ def training(
 
 
 def memory_of(
-    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec, *, in_turn: bool
+    model: BertConfig,
+    tokens: int,
+    batch_size: int,
+    options: ComputeOptions,
+    head: HeadSpec,
+    *,
+    in_turn: bool,
+    adaptation: Adaptation = WHOLE,
 ) -> tuple[LiveMemory, int]:
     """Returns the memory of a step of training, and the bytes of all variables.
 
     Unless operations run in turn, it is of nine steps that with the median peak: threads that the machine holds up change which
     tensors are alive at once.
     """
-    recorded, state = traced(model, tokens, batch_size, options, head, count=1 if in_turn else 9, in_turn=in_turn)
+    way = {"count": 1 if in_turn else 9, "in_turn": in_turn, "adaptation": adaptation}
+    recorded, state = traced(model, tokens, batch_size, options, head, **way)
     return sorted((whole_step(metadata) for metadata in recorded), key=lambda memory: memory.peak)[len(recorded) // 2], state
 
 

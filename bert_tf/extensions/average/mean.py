@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import is_training_only
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader
 from bert_tf.errors import CheckpointError
 from bert_tf.io import progress
 
@@ -26,7 +26,7 @@ def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Ent
     Training state is dropped; without shares all checkpoints count the same. Raises CheckpointError if the weights of
     one are damaged, not finite or other than those of the first.
     """
-    readers = [CheckpointReader(checkpoint) for checkpoint in checkpoints]
+    readers = [model_reader(checkpoint) for checkpoint in checkpoints]
     names = _weights(readers[0])
     for reader in readers[1:]:
         _refuse_another_model(readers[0], reader, names)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from bert_tf.checkpoints.entry import Entry
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.checkpoints.weight_files import WeightFiles, in_folder
 from bert_tf.io import files
 
@@ -42,7 +42,7 @@ class TensorFlowTensors:
     """A TensorFlow checkpoint; an object-based one uses variable names where they are unique."""
 
     def __init__(self, prefix: str) -> None:
-        self._reader = CheckpointReader(prefix)
+        self._reader = model_reader(prefix)
         self.place, self.folder = prefix, Path(prefix).parent
         is_by_objects = _OBJECT_GRAPH in self._reader.shapes
         self.layout = OBJECTS if is_by_objects else TENSORFLOW

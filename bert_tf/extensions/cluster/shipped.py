@@ -29,10 +29,10 @@ def pack(model: Trained, folder: Path) -> Path:
     """Packs a model without training state into one file, named by its content."""
     if exported.is_exported(model.prefix):
         return _packed(model.folder, folder)
-    from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint  # import TensorFlow
+    from bert_tf.checkpoints.reader import model_reader, write_checkpoint  # import TensorFlow
 
     with tempfile.TemporaryDirectory(dir=folder) as made:
-        reader = CheckpointReader(model.prefix)
+        reader = model_reader(model.prefix)
         entries = {name: reader[name] for name in reader.shapes if name.rpartition("/")[2] not in _MOMENTS}
         with atomic.readable_errors(folder):
             write_checkpoint(Path(made, NAME), entries)

@@ -17,7 +17,7 @@ from bert_tf import run_layout
 from bert_tf.batch import inputs
 from bert_tf.batch.job import Columns, ModelOverrides
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.errors import DataError, FlagError, TrainingError
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.failures import readable_errors
@@ -294,7 +294,7 @@ def _lesson(asked: DistillSettings, teacher: Trained, states: Array) -> Lesson:
     some = states[:: max(len(states) // 10_000, 1)].astype(np.float64)
     projections = {}
     if asked.relation_weight:
-        reader = CheckpointReader(teacher.prefix)
+        reader = model_reader(teacher.prefix)
         scope = f"bert/encoder/layer_{teacher.config.num_hidden_layers - 1}/attention/self"
         for name in RELATED:
             kernel, bias = (np.asarray(reader[f"{scope}/{name}/{part}"], np.float32) for part in ("kernel", "bias"))

@@ -23,7 +23,7 @@ from bert_tf.batch.file_pairs import OutputForm
 from bert_tf.batch.session import Predictor, Session
 from bert_tf.batch.texts import TextInputs
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.reader import model_reader
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import preflight
 from bert_tf.features.columns import Features, IntArray
@@ -156,7 +156,7 @@ def _as_json(text: SentenceExample, found: Sequence[Filled]) -> dict[str, Any]:
 
 def _refuse_without_head(trained: Trained) -> None:
     """Raises CheckpointError if a checkpoint has no head for masked words, or one of another size."""
-    reader = CheckpointReader(trained.prefix)
+    reader = model_reader(trained.prefix)
     shapes = _HEAD.variables(trained.config)
     missing = [name for name in shapes if name not in reader.shapes]
     if missing:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bert_tf import extension
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.extensions.memory_plan import levers, search
@@ -18,17 +19,25 @@ from bert_tf.library.keywords import takes
 from bert_tf.operations.command import Actions, Call, Command
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting
-from bert_tf.profiling.forecast.compute_options import ComputeOptions, Step
+from bert_tf.profiling.forecast.compute_options import ComputeOptions, Step, with_adapted
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import Setting, read, same, setting
+from bert_tf.settings import Setting, changed, group, read, same, setting
 from bert_tf.tasks.registry import get_task
 from bert_tf.training.settings import EXACT, LAMB, DataSettings, SpeedSettings, TrainSettings
 
 _LENGTHS = (64, 128, 256, 320, 384, 512)
 _PARTS = ("weights", "slots", "gradients", "activations", "workspace")
 _PLACES = 20  # default masked words per sequence in `pretrain`
+
+
+# Extensions that train something else than the encoder's weights, and their settings.
+_ADAPTS = {name: one for name, one in extension.found().items() if one.adapts}
+_Adapting = dataclasses.make_dataclass(
+    "_Adapting", [(name, Any, group(one.settings)) for name, one in _ADAPTS.items()], frozen=True
+)
+_Adapting.__module__ = __name__  # for pickles; Python 3.11 and older name another
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +65,7 @@ class PlanSettings:
         0, "masked words per row, with the pre-training head; default: 20 for that task", lowest=0
     )
     padding: float = setting(0.0, "share of padding, 0 to 1; saved by --pack_tokens", lowest=0)
+    extensions: Any = group(_Adapting)
     host_embeddings: bool = setting(False, "embeddings in host memory, as with --place=embeddings:/CPU:0")
     num_gpus: int = setting(1, "number of devices that share a batch", lowest=1)
     given: frozenset[str] = frozenset()  # names of explicitly given settings
@@ -194,7 +204,15 @@ def _step(settings: PlanSettings) -> Step:
     )
     if head is not None:
         options = _with_head(head, dataclasses.replace(options, places=places), config)
-    return Step(config, tokens, settings.train_batch_size, options)
+    return Step(config, tokens, settings.train_batch_size, _adapted(options, settings, config))
+
+
+def _adapted(options: ComputeOptions, settings: PlanSettings, config: BertConfig) -> ComputeOptions:
+    every = {name: getattr(settings.extensions, name) for name in _ADAPTS}
+    asked = {name: one for name, one in every.items() if changed(one)}
+    for one in asked.values():
+        one.check(None)
+    return with_adapted(options, asked, config)
 
 
 def _head(settings: PlanSettings) -> tuple[HeadSpec | None, int]:

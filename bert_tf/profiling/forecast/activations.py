@@ -11,7 +11,7 @@ Letters: B batch, T tokens, N rows of tokens, M selected rows, D hidden size, I 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
@@ -28,13 +28,18 @@ SCORES = "scores"  # B H T T, or B H Q T
 ROW = "row"  # M: one number per row
 
 
+# Matrices of a layer whose gradients read what nothing else does.
+ATTENTION_OUTPUT, OUTPUT = "attention/output/dense", "output/dense"
+ALL = frozenset({ATTENTION_OUTPUT, OUTPUT})
+
+
 class Kept(NamedTuple):
     """A tensor kept from the forward to the backward pass."""
 
     name: str
     size: str  # one of the sizes above
     wide_number: bool = False  # float32 even in half precision
-    for_weights: bool = False  # read only by the gradient of the block's own weights
+    for_weights: str = ""  # read only by the gradient of this matrix of the layer
     dropped: str = ""  # `BertConfig` dropout rate that must be > 0; "" for none
 
 
@@ -47,7 +52,7 @@ _END = (  # of both blocks: projection, dropout, residual, LayerNorm
     Kept("output", SELECTED),
 )
 _QKV = (Kept("query", QUERIES), Kept("key", PADDED), Kept("value", PADDED))
-_JOINED = Kept("joined", SELECTED, for_weights=True)
+_JOINED = Kept("joined", SELECTED, for_weights=ATTENTION_OUTPUT)
 # Gradients by hand, see `modeling.custom_gradients`.
 _CUSTOM_ATTENTION = (
     *_QKV,
@@ -69,7 +74,7 @@ _PLAIN_ATTENTION = (
     *_END,
 )
 _ACTIVATED = Kept("activated", WIDE)
-_CUSTOM_GELU = (Kept("derivative", WIDE), _ACTIVATED._replace(for_weights=True))
+_CUSTOM_GELU = (Kept("derivative", WIDE), _ACTIVATED._replace(for_weights=OUTPUT))
 _CUSTOM_ACTIVATIONS = {"gelu_tanh": _CUSTOM_GELU, "gelu_erf": _CUSTOM_GELU}
 _PLAIN_ACTIVATIONS = {
     "gelu_tanh": (
@@ -77,21 +82,21 @@ _PLAIN_ACTIVATIONS = {
         Kept("derivative of the cube", WIDE),
         Kept("tanh", WIDE),
         Kept("distribution", WIDE),
-        _ACTIVATED._replace(for_weights=True),
+        _ACTIVATED._replace(for_weights=OUTPUT),
     ),
     "gelu_erf": (
         Kept("half of the input", WIDE),
         Kept("derivative of erf", WIDE),
         Kept("distribution", WIDE),
-        _ACTIVATED._replace(for_weights=True),
+        _ACTIVATED._replace(for_weights=OUTPUT),
     ),
     "relu": (_ACTIVATED,),
     "tanh": (_ACTIVATED,),
-    "linear": (_ACTIVATED._replace(for_weights=True),),
+    "linear": (_ACTIVATED._replace(for_weights=OUTPUT),),
 }
 
 
-_GATE = (Kept("gate", WIDE), Kept("product", WIDE, for_weights=True))  # beside the activated half
+_GATE = (Kept("gate", WIDE), Kept("product", WIDE, for_weights=OUTPUT))  # beside the activated half
 
 # Temporary memory of a block, in addition to the kept tensors: counts of sizes, in the forward and the backward pass.
 _Need = tuple[Mapping[str, float], Mapping[str, float]]
@@ -145,9 +150,18 @@ class Block(NamedTuple):
 
 
 def layer_blocks(
-    shape: Shape, config: BertConfig, *, custom_gradients: bool, selected: int | None, trained: bool = True, window: int = 0
+    shape: Shape,
+    config: BertConfig,
+    *,
+    custom_gradients: bool,
+    selected: int | None,
+    reads: Collection[str] = ALL,
+    window: int = 0,
 ) -> tuple[Block, Block]:
-    """Returns attention and feed-forward block; `selected`: the last layer's tokens per sequence, None for all."""
+    """Returns attention and feed-forward block; `selected`: the last layer's tokens per sequence, None for all.
+
+    `reads` has the matrices whose gradients are computed.
+    """
     counts = elements(shape, config, selected=selected, window=window)
     attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
@@ -155,8 +169,8 @@ def layer_blocks(
     feed_forward = (*activations[config.hidden_act], *gate, *(() if custom_gradients else (_CENTERED,)), *_END)
     need = _together(_ATTENTION_NEED, _RELATIVE_NEED) if config.position_kind.by_distance else _ATTENTION_NEED
     return (
-        _block(attention, need, counts, shape, config, trained=trained),
-        _block(feed_forward, _CUSTOM_NEED if custom_gradients else _PLAIN_NEED, counts, shape, config, trained=trained),
+        _block(attention, need, counts, shape, config, reads),
+        _block(feed_forward, _CUSTOM_NEED if custom_gradients else _PLAIN_NEED, counts, shape, config, reads),
     )
 
 
@@ -166,9 +180,10 @@ def _together(one: _Need, other: _Need) -> _Need:
 
 
 def _block(
-    table: Iterable[Kept], need: _Need, counts: Mapping[str, int], shape: Shape, config: BertConfig, *, trained: bool
+    table: Iterable[Kept], need: _Need, counts: Mapping[str, int], shape: Shape, config: BertConfig, reads: Collection[str]
 ) -> Block:
-    there = (row for row in table if (trained or not row.for_weights) and (not row.dropped or getattr(config, row.dropped) > 0))
+    needed = (row for row in table if not row.for_weights or row.for_weights in reads)
+    there = (row for row in needed if not row.dropped or getattr(config, row.dropped) > 0)
     kept = {row.name: counts[row.size] * (FLOAT if row.wide_number else shape.number) for row in there}
     beside = (max(0, round(sum(counts[size] * count for size, count in part.items()))) * shape.number for part in need)
     return Block(kept, *beside)

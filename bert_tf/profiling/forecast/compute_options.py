@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Union
 
+from bert_tf import extension
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import OF_POOLED, HeadMemory
 
+Shapes = tuple[tuple[int, ...], ...]  # of variables
 Part = Union[str, int]  # as `optimization.parts` names them: EMBEDDINGS, POOLER, the number of a layer; None is the head
 EMBEDDINGS, POOLER = "embeddings", "pooler"
 
 
 BYTES = {"default": 4, "float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2}
+
+
+class Adapted(NamedTuple):
+    """What is trained of the encoder if not all of the parts that are not frozen (`modeling.adaptation`)."""
+
+    trained: tuple[tuple[Part, Shapes], ...]  # variables by part
+    added: tuple[tuple[Part, Shapes], ...]  # those of them that the encoder does not have by itself
+    reads: frozenset[str]  # scopes within a layer of the matrices whose gradients need their input
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +52,7 @@ class ComputeOptions:
     head_memory: HeadMemory = OF_POOLED
     places: int = 0  # most positions per sequence the head reads besides [CLS]
     tied_words: bool = False  # the head computes with the word table
+    adapted: Adapted | None = None  # `frozen` then has all parts of which nothing is trained, and embeddings
 
     @property
     def defers(self) -> bool:
@@ -64,6 +76,19 @@ class Step(NamedTuple):
 
     def having(self, **changes: Any) -> Step:
         return self._replace(options=dataclasses.replace(self.options, **changes))
+
+
+def with_adapted(options: ComputeOptions, asked: Mapping[str, Any], config: BertConfig) -> ComputeOptions:
+    """Adds what an extension trains instead of all weights; `asked` are settings of extensions by the names of these.
+
+    Parts that are not trained at all, such as a pooler that the head does not read, must be among the frozen ones.
+    """
+    for name, settings in asked.items():
+        adapts = extension.found()[name].adapts
+        if adapts:
+            found = extension.load(adapts)(settings, config, options.frozen)
+            return dataclasses.replace(options, adapted=found, frozen=options.frozen | {EMBEDDINGS})
+    return options
 
 
 def classifier(labels: int, hidden_size: int) -> tuple[tuple[int, ...], ...]:

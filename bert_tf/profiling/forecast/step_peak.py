@@ -11,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.head_spec import Sizes
 from bert_tf.profiling.forecast.activations import (
+    ALL,
     FLOAT,
     PADDED,
     QUERIES,
@@ -116,6 +117,15 @@ def _matrix_sizes(shapes: _Shapes) -> list[int]:
     return [math.prod(shape) for shape in shapes if len(shape) > 1]
 
 
+def _learned(held: Mapping[Part | None, _Shapes], options: ComputeOptions) -> dict[Part | None, _Shapes]:
+    """Returns the shapes of what is trained, but the table of words, by part of the model."""
+    if options.adapted is None:
+        return {part: shapes for part, shapes in held.items() if part not in options.frozen}
+    frozen = options.frozen - {EMBEDDINGS}  # of which the table of words is, and others may be trained
+    trained: dict[Part | None, _Shapes] = {part: shapes for part, shapes in options.adapted.trained if part not in frozen}
+    return {**{part: shapes for part, shapes in trained.items() if part in held}, None: held[None]}
+
+
 class _Step:
     def __init__(self, config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> None:
         self._config, self._options = config, options
@@ -135,7 +145,11 @@ class _Step:
         self._matrices = {part: _matrix_sizes(shapes) for part, shapes in held.items()}
         self._sizes = {part: sum(map(math.prod, shapes)) for part, shapes in held.items()}
         self._has_words = not options.host_embeddings
-        self._trained = [part for part in held if part not in options.frozen]
+        learned = _learned(held, options)
+        self._learned = {part: sum(map(math.prod, shapes)) for part, shapes in learned.items()}  # numbers that are trained
+        self._learned_matrices = {part: _matrix_sizes(shapes) for part, shapes in learned.items()}
+        added = options.adapted.added if options.adapted else ()
+        self._added = sum(math.prod(shape) for _, shapes in added for shape in shapes)
         self._trains_words = self._has_words and EMBEDDINGS not in options.frozen
         self._defers = options.defers and self._has_words
         self._tied = options.tied_words and self._trains_words
@@ -147,12 +161,13 @@ class _Step:
     @property
     def weights(self) -> int:
         sessions = 2 if self._options.evaluates else 1
-        return FLOAT * sessions * (sum(self._sizes.values()) + self._words * self._has_words)
+        whole = sum(self._sizes.values()) + self._words * self._has_words
+        return FLOAT * (sessions * whole + self._added)
 
     @property
     def slots(self) -> int:
         copies = 3 if self._options.averages else 2  # two moments, and the moving average
-        moments = copies * (sum(self._sizes[part] for part in self._trained) + self._words * self._trains_words)
+        moments = copies * (sum(self._learned.values()) + self._words * self._trains_words)
         current_at = FLOAT * self._config.vocab_size if self._defers else 0
         return FLOAT * moments + current_at
 
@@ -179,11 +194,17 @@ class _Step:
 
     def _first_trained(self) -> int:
         """Returns the index of the lowest stage that keeps anything."""
-        if EMBEDDINGS not in self._options.frozen:  # wherever they are stored, their gradient passes through all layers
+        # Wherever embeddings are stored, their gradient passes through all layers.
+        if EMBEDDINGS not in self._options.frozen or self._learned.get(EMBEDDINGS):
             return 0
-        layers = (n for n in range(self._config.num_hidden_layers) if n not in self._options.frozen)
+        layers = (n for n in range(self._config.num_hidden_layers) if self._trains_layer(n))
         lowest = next(layers, self._config.num_hidden_layers)
         return 1 + (lowest if self._options.recompute else 2 * lowest)
+
+    def _trains_layer(self, number: int) -> bool:
+        if self._options.adapted is None:
+            return number not in self._options.frozen
+        return self._learned.get(self._config.weights_of_layer(number), 0) > 0
 
     def _all_gradients(self) -> int:
         return sum(stage.gradient for stage in self._stages)
@@ -210,9 +231,10 @@ class _Step:
             window = config.window_of_layer(number)
             spares = last and options.last_layer_cls_only and not window
             selected = 1 + options.places if spares else None
-            trained = number not in options.frozen
+            reads = ALL if options.adapted is None else options.adapted.reads
+            reads = reads if self._trains_layer(number) else frozenset()
             attention, feed_forward = blocks(
-                shape, config, custom_gradients=options.custom_gradients, selected=selected, trained=trained, window=window
+                shape, config, custom_gradients=options.custom_gradients, selected=selected, reads=reads, window=window
             )
             name, gradient = f"layer {number}", f * self._gradient_of(number)
             upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices
@@ -241,7 +263,7 @@ class _Step:
         return round(d * hidden + sizes.numbers * positions + sizes.token_numbers * shape.rows + of_places)
 
     def _gradient_of(self, part: Part | None) -> int:
-        return self._sizes[part] if part in self._trained else 0
+        return self._learned.get(part, 0)
 
     def _always(self) -> int:
         """Permanent bytes: rows of words and Adam's early products."""
@@ -261,7 +283,7 @@ class _Step:
         if self._options.fused_adam and not self._options.lamb:
             return 0
         whole = self._words if self._trains_words and not self._defers else 0
-        return sum(2 * self._sizes[part] + sum(self._matrices[part]) for part in self._trained) + 3 * whole
+        return sum(2 * self._learned[part] + sum(self._learned_matrices[part]) for part in self._learned) + 3 * whole
 
     def _making_current(self) -> Iterator[_Live]:
         if self._defers:
@@ -274,8 +296,8 @@ class _Step:
         """Temporary bytes of the update, without gradients: the weight decay terms."""
         words = self._words if self._trains_words and not self._defers else 0
         if self._options.on_gpu:
-            return FLOAT * (sum(sum(self._matrices[part]) for part in self._trained) + words)
-        return FLOAT * max(words, *(2 * max(self._matrices[part], default=0) for part in self._trained))
+            return FLOAT * (sum(map(sum, self._learned_matrices.values())) + words)
+        return FLOAT * max(words, *(2 * max(sizes, default=0) for sizes in self._learned_matrices.values()))
 
 
 def gap_share(options: ComputeOptions) -> float:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.profiling.forecast.activations import Shape, layer_blocks
+from bert_tf.profiling.forecast.activations import ALL, Shape, layer_blocks
 
 # 2 examples of 5 tokens, 7 of the 10 real; hidden size 8, intermediate size 16, 2 heads.
 CONFIG = BertConfig.tiny()
@@ -16,9 +16,9 @@ ROWS, PADDED, WIDE, SCORES, SCALE = 7 * 8 * 4, 10 * 8 * 4, 7 * 16 * 4, 2 * 2 * 5
 FIRST = 2 * 8 * 4  # rows of the first token of each example
 
 
-def blocks(*, number=4, trained=True, custom_gradients=True, selected=None, **config):
+def blocks(*, number=4, reads=ALL, custom_gradients=True, selected=None, **config):
     shape, model = dataclasses.replace(SHAPE, number=number), dataclasses.replace(CONFIG, **config)
-    return layer_blocks(shape, model, custom_gradients=custom_gradients, selected=selected, trained=trained)
+    return layer_blocks(shape, model, custom_gradients=custom_gradients, selected=selected, reads=reads)
 
 
 ATTENTION = {
@@ -44,7 +44,7 @@ def test_tensors_that_are_kept():
     attention, feed_forward = blocks(**NO_DROPOUT)
     assert attention.kept == without(ATTENTION, "mask", "dropped weights")
     assert feed_forward.kept == without(FEED_FORWARD, "mask")
-    attention, feed_forward = blocks(trained=False)  # no inputs of its own matrices
+    attention, feed_forward = blocks(reads=())  # no inputs of its own matrices
     assert (attention.kept, feed_forward.kept) == (without(ATTENTION, "joined"), without(FEED_FORWARD, "activated"))
     half = blocks(number=2)[0].kept  # LayerNorm stays float32
     assert half == {name: size if name in ("normal", "scale") else size // 2 for name, size in ATTENTION.items()}

@@ -1,0 +1,76 @@
+"""Folders of PEFT as checkpoints of updates, kept with the converted checkpoints."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf import run_layout
+from bert_tf.checkpoints import huggingface
+from bert_tf.checkpoints.hub_names import MARK
+from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.encoders import ENCODERS
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator import kept, run_folder
+from bert_tf.extensions.lora import adapter, peft_format
+from bert_tf.extensions.lora.adapter import Adapter
+from bert_tf.extensions.lora.names import PEFT_CONFIG, PEFT_WEIGHTS
+from bert_tf.io import atomic, documents, files
+from bert_tf.tokenization import library
+from bert_tf.training import sources
+
+
+def opened(folder: Path, place: Path, environment: Mapping[str, str]) -> Path | None:
+    """Returns the folder in `place` with the checkpoint of an adapter of PEFT; None for any other folder.
+
+    A run has a checkpoint of its own. Raises CheckpointError if the adapter or the model that it adapts cannot be read.
+    """
+    if not (folder / PEFT_CONFIG).is_file() or kept.best_or_newest(folder) is not None:
+        return None
+    values = peft_format.read_config(folder)
+    parent = _parent(folder, values, environment)
+    found = Adapter(parent=str(parent), parent_sha256=adapter.of_parent(str(parent)), scaling=1.0)
+    recorded = run_folder.trained(folder).get("checkpoint_sha256", found.parent_sha256)
+    if recorded != found.parent_sha256:
+        raise CheckpointError(f"{folder}: adapts a model other than {parent}; name it in {folder / PEFT_CONFIG}")
+    parts = [found.parent_sha256, *(files.digest(path) for name in _READ if (path := folder / name).is_file())]
+    key = hashlib.sha256("".join((str(parent), *parts)).encode()).hexdigest()
+    target = place / f"{folder.resolve().name}-{key[:12]}"
+    return huggingface.unchanged(target, functools.partial(_convert, folder, values, found))
+
+
+_READ = (PEFT_CONFIG, PEFT_WEIGHTS, run_layout.RECORD)
+
+
+def _parent(folder: Path, values: Mapping[str, Any], environment: Mapping[str, str]) -> Path:
+    """The checkpoint of the model that is adapted: at its path, also beside the adapter, else of the hub."""
+    name, revision = str(values["base_model_name_or_path"]), values.get("revision")
+    for path in (Path(name), folder / name):
+        if path.is_dir() or Path(f"{path}.index").is_file():
+            return sources.checkpoint_of(path, environment=environment).resolve()
+    if Path(name).is_absolute():
+        raise CheckpointError(f"{name}: no such model, which {folder} adapts; name its new place in {folder / PEFT_CONFIG}")
+    marked = f"{MARK}{name}{f'@{revision}' if revision else ''}"
+    return sources.checkpoint_of(marked, environment=environment).resolve()
+
+
+def _convert(folder: Path, values: Mapping[str, Any], found: Adapter, target: Path) -> None:
+    beside = Path(found.parent).parent
+    config = BertConfig.from_json_file(beside / run_layout.CONFIG)
+    read = peft_format.read(folder, values, config)
+    vocabulary = library.read(run_layout.vocabulary_in(beside, ENCODERS[config.model_type].vocabulary))
+    with atomic.replacing(target) as temporary:
+        temporary.mkdir()
+        write_checkpoint(temporary / CHECKPOINT_NAME, read.entries)
+        Adapter(found.parent, found.parent_sha256, 1.0, dict(read.scalings)).write(temporary)
+        texts = {**vocabulary.files(), run_layout.CONFIG: config.to_json()}
+        if (folder / run_layout.RECORD).is_file():
+            texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)
+        for name, text in texts.items():
+            (temporary / name).write_text(text, encoding="utf-8")
+        huggingface.write_sums(temporary)

@@ -1,0 +1,85 @@
+"""A run that trains low-rank updates of its initial checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.restore import RestorePlan
+from bert_tf.errors import FlagError
+from bert_tf.estimator import kept
+from bert_tf.extensions.lora import adapter, chosen, peft_format
+from bert_tf.extensions.lora.adapter import Adapter
+from bert_tf.extensions.lora.low_rank import LowRank
+from bert_tf.io.log_form import log
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import trains_pooler
+from bert_tf.optimization import parts
+from bert_tf.tasks.base import TRAIN, Example, Family
+from bert_tf.training.part import Part
+from bert_tf.training.run import Run
+
+# Updates begin at 0 and learn at a higher rate than weights; measured in docs/lora.md.
+_RECIPE: Mapping[str, float | str] = {"learning_rate": 5e-4, "adam_bias_correction": True}
+
+
+class LowRankUpdates(Part):
+    def recipe(self, family: Family, examples: Sequence[Example]) -> Mapping[str, float | str]:
+        del examples
+        return {**family.usual_settings, **_RECIPE}
+
+    def check(self, run: Run) -> Iterator[str]:
+        if TRAIN not in run.splits:
+            return
+        rank, config = self.settings.lora_rank, run.config
+        if run.source.from_scratch:
+            raise FlagError(f"--lora_rank={rank}: updates belong to a trained checkpoint; name one with --init_checkpoint")
+        if rank > config.hidden_size:
+            raise FlagError(f"--lora_rank={rank}: above {config.hidden_size}, the width of the model's matrices")
+        if not chosen.matrices(self.settings, config, self._frozen(run)):
+            raise FlagError(f"--freeze={run.spec.train.freeze}: leaves no layer with updates (--lora_targets)")
+        yield from ()
+
+    def claimed(self, run: Run) -> None:
+        self._adapter(run).write(run.output_dir)
+
+    def _adapter(self, run: Run) -> Adapter:
+        prefix = run.source.checkpoint
+        return Adapter(
+            parent=str(Path(prefix).resolve()),
+            parent_sha256=adapter.of_parent(prefix),
+            scaling=self.settings.scaling,
+            layers=run.layers,
+            parent_name=run.spec.model.init_checkpoint or "",
+        )
+
+    def adaptation(self, run: Run, plan: RestorePlan) -> LowRank:
+        shapes, frozen = encoder_shapes(run.config), self._frozen(run)
+        whole = chosen.whole(self.settings, run.config, frozen) | (shapes.keys() - plan.loaded)
+        every = chosen.matrices(self.settings, run.config, frozen)
+        matrices = frozenset(scope for scope in every if f"{scope}/kernel" not in whole)
+        rank = self.settings.lora_rank
+        of_updates = sum(rank * sum(shapes[f"{scope}/kernel"]) for scope in matrices)
+        of_head = sum(map(math.prod, heads.of(run.task.family.head).variables(run.config).values()))
+        of_parts = sum(math.prod(shapes[name]) for name in whole)
+        everything = of_head + sum(map(math.prod, shapes.values()))
+        log.info(
+            "LoRA: %d of %d weights are trained: %d in updates of %d matrices, %d in the head, %d in other parts",
+            *(of_updates + of_head + of_parts, everything + of_updates),
+            *(of_updates, len(matrices), of_head, of_parts),
+        )
+        return LowRank(rank, self.settings.scaling, matrices, frozenset(shapes) - whole)
+
+    def _frozen(self, run: Run) -> frozenset[parts.Part]:
+        read = trains_pooler(heads.of(run.task.family.head), run.config)
+        return run.spec.train.frozen if read else run.spec.train.frozen | {parts.POOLER}
+
+    def trained(self, run: Run, step: int) -> None:
+        """Writes the weights that predictions use in PEFT's format."""
+        del step
+        prefix = kept.best_or_newest(run.output_dir)
+        if prefix is not None:
+            peft_format.write(run.output_dir, CheckpointReader(prefix), adapter.read(run.output_dir), run.config, run.family)

@@ -1,0 +1,73 @@
+"""Forecasts of the memory of low-rank updates: beside real steps, by hand, and by the command."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.config import BertConfig
+from bert_tf.errors import FlagError
+from bert_tf.extensions.lora import LoraSettings, chosen
+from bert_tf.extensions.lora.low_rank import LowRank
+from bert_tf.profiling.forecast.compute_options import ComputeOptions, with_adapted
+from bert_tf.profiling.forecast.step_peak import forecast
+from tests.profiling import steps
+from tests.profiling.forecast.test_step_peak import check
+
+WAYS = [
+    (LoraSettings(lora_rank=8), {}, (128, 2, 128, 8)),
+    (LoraSettings(lora_rank=8, lora_targets="all"), {"padding": 0.3}, (128, 2, 256, 4)),
+    (LoraSettings(lora_rank=4, lora_train="norms,pooler"), {}, (128, 4, 128, 8)),
+    (LoraSettings(lora_rank=8, lora_train="head"), {"recompute": True}, (128, 4, 128, 8)),
+    (LoraSettings(lora_rank=8), {"micro_batches": 4}, (128, 2, 128, 16)),
+    (LoraSettings(lora_rank=8), {"frozen": frozenset({0, 1})}, (128, 4, 128, 8)),
+]
+
+
+@pytest.mark.parametrize(("settings", "changes", "sizes"), WAYS)
+def test_forecasts_the_live_peak_of_operations_in_turn(settings, changes, sizes):
+    hidden, layers, tokens, batch_size = sizes
+    model = steps.config(hidden, layers)
+    options = ComputeOptions(**{**changes, "on_gpu": False})
+    shapes, frozen = encoder_shapes(model), options.frozen
+    whole = chosen.whole(settings, model, frozen)
+    adaptation = LowRank(
+        settings.lora_rank, settings.scaling, chosen.matrices(settings, model, frozen), frozenset(shapes) - whole
+    )
+    options = with_adapted(options, {"lora": settings}, model)
+    memory, state = steps.memory_of(model, tokens, batch_size, options, steps.CLASSIFIER, in_turn=True, adaptation=adaptation)
+    check(forecast(model, tokens, batch_size, options), state, memory.peak)
+
+
+def test_weights_slots_and_gradients_by_hand():
+    """2 layers of 8, of which queries and values have updates of rank 8: 4 of 8 x 8 and 8 x 8; head and pooler."""
+    model = BertConfig.tiny()
+    plain, found = (forecast(model, 5, 2, with_adapted(ComputeOptions(), asked, model)) for asked in ({}, {"lora": WAYS[0][0]}))
+    assert found.weights - plain.weights == 4 * 4 * (8 * 8 + 8 * 8)
+    assert found.slots == 2 * 4 * (4 * (8 * 8 + 8 * 8) + 2 * 8 + 2 + 8 * 8 + 8)
+
+
+LARGE = {
+    "vocab_size": 30522,
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+}
+
+
+def test_the_command_forecasts_updates(tmp_path):
+    """BERT-Large on a GPU of 6 GB, which all of its weights exceed."""
+    file = tmp_path / "bert_config.json"
+    file.write_text(json.dumps(LARGE))
+    step = {"bert_config_file": str(file), "gpu_memory_mb": 5175, "max_seq_length": 64, "train_batch_size": 12}
+    whole, updates = bert_tf.memory_plan(**step), bert_tf.memory_plan(**step, lora_rank=8)
+    assert (whole.fits, updates.fits) == (False, True)
+    assert updates.found.slots < whole.found.slots / 150
+    assert updates.found.gradients < whole.found.gradients / 150
+    assert "fits, " in str(updates)
+    with pytest.raises(FlagError, match="--lora_targets: needs --lora_rank"):
+        bert_tf.memory_plan(**step, lora_targets="all")

@@ -1,0 +1,193 @@
+"""Adapters in PEFT's format: theirs read, computed, differentiated and written back. `write_peft_oracle.py` made them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader
+from bert_tf.checkpoints.restore import plan_restore
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
+from bert_tf.extensions.lora import adapter, peft_format
+from bert_tf.extensions.lora.composed import scopes
+from bert_tf.extensions.lora.low_rank import LowRank
+from bert_tf.extensions.lora.names import DOWN, UP
+from bert_tf.head_spec import CLASSIFICATION, HeadSpec
+from bert_tf.modeling.execution import Execution
+from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.training import sources
+from tests.graphs import evaluate
+from tests.modeling import test_encoders_oracle as encoders
+
+pytestmark = pytest.mark.versions
+
+tf1 = tf.compat.v1
+ORACLE = dict(np.load(Path(__file__).with_name("peft_oracle.npz")))
+KINDS = ("bert", "roberta", "electra", "distilbert", "modernbert", "deberta-v2")
+SCALINGS = {"bert": 1.5, "roberta": 3 / 2**0.5, "electra": 1.5, "modernbert": 1.5, "deberta-v2": 1.5}  # 3 / 2, or 3 / root 2
+HEAD = HeadSpec(3, CLASSIFICATION)
+
+
+def held(kind: str, what: str) -> dict[str, np.ndarray]:
+    prefix = f"{kind}/{what}/"
+    return {name[len(prefix) :]: value for name, value in ORACLE.items() if name.startswith(prefix)}
+
+
+def write_base(folder: Path, kind: str) -> Path:
+    if kind != "bert":
+        return encoders.write_folder(folder, kind, "SequenceClassification")
+    folder.mkdir()
+    (folder / "config.json").write_text(str(ORACLE["bert/config"]))
+    (folder / "vocab.txt").write_text("\n".join(encoders.TOKENS) + "\n")
+    safetensors.numpy.save_file(held(kind, "weight"), folder / "model.safetensors")
+    return folder
+
+
+def write_adapter(folder: Path, kind: str, **changed: object) -> Path:
+    """Writes the base and an adapter of it, as PEFT did, but for `changed` keys of its configuration."""
+    folder.mkdir()
+    base = write_base(folder / "base", kind)
+    values = {**json.loads(str(ORACLE[f"{kind}/adapter_config"])), "base_model_name_or_path": str(base), **changed}
+    (folder / "adapter").mkdir()
+    (folder / "adapter" / "adapter_config.json").write_text(json.dumps(values))
+    safetensors.numpy.save_file(held(kind, "adapter"), folder / "adapter" / "adapter_model.safetensors")
+    return folder / "adapter"
+
+
+def opened(folder: Path) -> str:
+    return str(sources.checkpoint_of(folder, environment={"BERT_TF_HOME": str(folder.parent / "home")}))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def checkpoint(request, tmp_path_factory):
+    """Kind and converted checkpoint of an adapter."""
+    folder = tmp_path_factory.mktemp("peft") / request.param
+    return request.param, opened(write_adapter(folder, request.param))
+
+
+def config_of(prefix: str) -> BertConfig:
+    return BertConfig.from_json_file(Path(prefix).with_name("bert_config.json"))
+
+
+def weights_of(prefix: str) -> dict[str, np.ndarray]:
+    """The whole model, merged."""
+    reader = model_reader(prefix)
+    return {name: reader[name] for name in reader.shapes}
+
+
+def test_merged_weights_compute_their_logits(checkpoint):
+    kind, prefix = checkpoint
+    found = evaluate(lambda: encoders.computed(config_of(prefix), HEAD, Execution()), weights_of(prefix))
+    np.testing.assert_allclose(found, ORACLE[f"{kind}/logits"], atol=1e-5)
+
+
+def parts_of(prefix: str) -> dict[str, np.ndarray]:
+    """Weights of the parent, with updates beside them."""
+    parent = model_reader(adapter.read(Path(prefix).parent).parent)
+    plan, own = plan_restore(parent, config_of(prefix), ()), CheckpointReader(prefix)
+    return {**{name: parent[plan.stored(name)] for name in plan.loaded}, **{name: own[name] for name in own.shapes}}
+
+
+def trained(kind: str, prefix: str, execution: Execution) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Logits and gradients of a training graph."""
+    config, weights = config_of(prefix), parts_of(prefix)
+    adaptation = LowRank(2, SCALINGS[kind], scopes(weights), frozenset())
+    own = CheckpointReader(prefix).shapes
+
+    def build():
+        way = Execution(adaptation=adaptation, native=execution.native, recompute=execution.recompute)
+        logits = encoders.computed(config, HEAD, way)
+        variables = [variable for variable in tf1.trainable_variables() if variable.op.name in own]
+        gradients = tf.gradients(logits, variables, tf.constant(encoders.ORACLE["upstream"]))
+        return logits, {v.op.name: tf.convert_to_tensor(g) for v, g in zip(variables, gradients)}
+
+    logits, gradients = evaluate(build, weights)
+    assert gradients.keys() == own.keys()
+    return logits, gradients
+
+
+def check(kind: str, prefix: str, execution: Execution) -> None:
+    logits, gradients = trained(kind, prefix, execution)
+    np.testing.assert_allclose(logits, ORACLE[f"{kind}/logits"], atol=1e-5)
+    folder = Path(prefix).parent
+    expected = peft_format.by_published_names(held(kind, "gradient"), config_of(prefix), {"lora_alpha": 1}, folder).entries
+    assert gradients.keys() == expected.keys()
+    joined = {name for name in expected if kind == "modernbert" and "/self/" in name and name.endswith(DOWN)}
+    for name in expected.keys() - joined:
+        np.testing.assert_allclose(gradients[name], expected[name], atol=1e-5, rtol=1e-4, err_msg=name)
+    for scope in {name.rpartition("/self/")[0] for name in joined}:  # theirs reads one matrix three times
+        three = sum(gradients[f"{scope}/self/{part}/{DOWN}"] for part in ("query", "key", "value"))
+        np.testing.assert_allclose(three, expected[f"{scope}/self/query/{DOWN}"], atol=1e-5, rtol=1e-4, err_msg=scope)
+
+
+def test_a_training_graph_has_their_logits_and_gradients(checkpoint):
+    kind, prefix = checkpoint
+    if kind in SCALINGS:  # the other's differ by matrix, which training does not
+        check(kind, prefix, Execution())
+
+
+def test_and_if_layers_are_computed_again(checkpoint):
+    kind, prefix = checkpoint
+    if kind in SCALINGS:
+        check(kind, prefix, Execution(recompute=True))
+
+
+@pytest.mark.usefixtures("kernels")
+def test_and_with_native_kernels(checkpoint):
+    kind, prefix = checkpoint
+    if kind in SCALINGS:
+        check(kind, prefix, Execution(native=True))
+
+
+def test_what_is_written_computes_the_same(checkpoint, tmp_path):
+    """Bytes for bytes, but ModernBERT's: three updates become one of three times the rank."""
+    kind, prefix = checkpoint
+    note = adapter.read(Path(prefix).parent)
+    family = SentenceFamily(("no", "maybe", "yes"))
+    peft_format.write(tmp_path, CheckpointReader(prefix), note, config_of(prefix), family)
+    written = safetensors.numpy.load_file(tmp_path / "adapter_model.safetensors")
+    assert written.keys() == held(kind, "adapter").keys()
+    values = peft_format.read_config(tmp_path)
+    again = peft_format.read(tmp_path, values, config_of(prefix))
+    assert again.scalings == pytest.approx(note.scalings)
+    before = CheckpointReader(prefix)
+    for scope in scopes(again.entries):
+        now, then = ([entries[f"{scope}/{part}"] for part in (DOWN, UP)] for entries in (again.entries, before))
+        np.testing.assert_allclose(now[0] @ now[1], then[0] @ then[1], atol=1e-6)
+    if kind != "modernbert":
+        for name, value in held(kind, "adapter").items():
+            np.testing.assert_array_equal(written[name], value)
+    assert values["base_model_name_or_path"] == note.parent
+    assert values["task_type"] == "SEQ_CLS"
+    assert set(values["modules_to_save"]) <= {"classifier", "pre_classifier", "pooler", "head"} or kind == "bert"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"peft_type": "IA3"}, "peft_type is 'IA3', only LORA is read; merge it with PEFT"),
+        ({"use_dora": True}, "use_dora is True, which is not read"),
+        ({"bias": "all"}, "bias is 'all', which is not read"),
+        ({"lora_alpha": None}, "lora_alpha of bert.encoder.layer.0.attention.self.query is None, expected a number"),
+        ({"base_model_name_or_path": None}, "name there the model that was adapted"),
+        ({"base_model_name_or_path": "/nowhere/model"}, "/nowhere/model: no such model, which .* adapts"),
+    ],
+)
+def test_another_adapter_is_refused(changed, message, tmp_path):
+    folder = write_adapter(tmp_path / "x", "bert", **changed)
+    with pytest.raises(CheckpointError, match=message) as error:
+        opened(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    folder = write_adapter(tmp_path / "x", "bert")
+    safetensors.numpy.save_file(held("electra", "adapter"), folder / "adapter_model.safetensors")
+    with pytest.raises(CheckpointError, match="more belongs to no known part of Bert"):
+        opened(folder)

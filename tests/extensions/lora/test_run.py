@@ -1,0 +1,342 @@
+"""Runs with low-rank updates: what they leave, what is read of it, and what they are combined with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import model_reader, write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator.progress_hook import ProgressHook
+from bert_tf.extensions.lora import adapter
+from bert_tf.extensions.lora.names import DOWN, UP
+from tests import classifier
+from tests.integration import commands
+from tests.tiny import held, write_project
+
+SETTINGS = {
+    "lora_rank": 2,
+    "lora_alpha": 3,
+    "lora_train": "head",
+    "learning_rate": 0.01,
+    "num_train_steps": 6,
+    "save_checkpoints_steps": 2,
+    "eval_every_n_steps": 3,
+    "ema": 0.9,
+    "average_last": 2,
+}
+LAYERS, TEXT = 2, {"text_a": "rain came", "text_b": "the storm went"}
+SCOPES = [f"bert/encoder/layer_{number}/attention/self/{name}" for number in range(LAYERS) for name in ("query", "value")]
+HELD = {*(f"{scope}/{part}" for scope in SCOPES for part in (DOWN, UP)), "output_weights", "output_bias", "global_step"}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """A project whose files are this module's."""
+    return write_project(tmp_path_factory.mktemp("project") / "project", layers=LAYERS)
+
+
+@pytest.fixture(scope="module")
+def trained(own, tmp_path_factory):
+    """The folder of a run; not to be changed."""
+    folder = tmp_path_factory.mktemp("run") / "out"
+    assert classifier.run(*own.flags(folder, do_train=True, do_eval=True, do_predict=True, **SETTINGS)) == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-6", "best/model.ckpt-3", "ema/model.ckpt-6"])
+def test_a_checkpoint_holds_updates_and_head_alone(trained, name):
+    (path,) = trained.glob(name.replace("best/model.ckpt-3", "best/*.index").replace("model.ckpt-6", "model.ckpt-6.index"))
+    assert held(str(path).removesuffix(".index")).keys() == HELD
+
+
+def merged(prefix: str, parent: str) -> dict[str, np.ndarray]:
+    """The whole model by an independent product in float64."""
+    updates, weights = held(prefix), held(parent)
+    for scope in SCOPES:
+        change = updates[f"{scope}/{DOWN}"].astype(np.float64) @ updates[f"{scope}/{UP}"].astype(np.float64)
+        weights[f"{scope}/kernel"] = weights[f"{scope}/kernel"] + 1.5 * change
+    return {**weights, **{name: updates[name] for name in ("output_weights", "output_bias", "global_step")}}
+
+
+def test_it_is_read_as_the_whole_model(own, trained):
+    prefix = str(trained / "model.ckpt-6")
+    reader, expected = model_reader(prefix), merged(prefix, own.init_checkpoint)
+    assert reader.shapes.keys() == expected.keys() == reader.dtypes.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(reader[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
+        assert reader.shapes[name] == np.shape(value)
+    assert any(
+        np.abs(reader[f"{scope}/kernel"] - held(own.init_checkpoint)[f"{scope}/kernel"]).max() > 1e-4 for scope in SCOPES
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(own, trained, tmp_path_factory):
+    """A model with the merged weights as a checkpoint of its own."""
+    folder = tmp_path_factory.mktemp("plain")
+    for name in ("vocab.txt", "bert_config.json", "run_config.json"):
+        shutil.copy(trained / name, folder)
+    best = next(str(path).removesuffix(".index") for path in (trained / "best").glob("*.index"))
+    write_checkpoint(folder / "bert_model.ckpt", merged(best, own.init_checkpoint))
+    return folder
+
+
+def test_it_predicts_what_the_merged_model_predicts(trained, plain):
+    with bert_tf.load(trained) as model, bert_tf.load(plain) as other:
+        (found,), (expected,) = model.predict([TEXT]), other.predict([TEXT])
+    assert found.probabilities == pytest.approx(expected.probabilities, abs=1e-6)
+
+
+def test_the_results_of_the_run_are_its_own(own, trained):
+    with bert_tf.load(trained, data_dir=own.data_dir) as model:
+        found = model.evaluate("dev")
+    said = json.loads((trained / "eval_results.json").read_text())
+    assert found.metrics["loss"] == pytest.approx(said["eval_loss"], rel=1e-5)
+
+
+def test_an_average_is_that_of_merged_weights(own, trained):
+    """The mean of products is not the product of means: it has a whole model of its own."""
+    average = held(trained / "average" / "model.ckpt-6")
+    parts = [merged(str(trained / f"model.ckpt-{step}"), own.init_checkpoint) for step in (4, 6)]
+    for name in average.keys() - {"global_step"}:
+        np.testing.assert_allclose(average[name], np.mean([part[name] for part in parts], axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["huggingface", "saved_model"])
+def test_exports_are_whole(trained, plain, form, tmp_path):
+    for name, folder in (("found", trained), ("expected", plain)):
+        with bert_tf.load(folder) as model:
+            model.export(form, tmp_path / name)
+    if form == "huggingface":
+        import safetensors.numpy
+
+        found, expected = (safetensors.numpy.load_file(tmp_path / n / "model.safetensors") for n in ("found", "expected"))
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-7, err_msg=name)
+    else:
+        assert (tmp_path / "found" / "saved_model.pb").is_file()
+
+
+def test_files_for_peft_alone_are_a_model(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path / "home"))
+    for name in ("adapter_config.json", "adapter_model.safetensors", "run_config.json"):
+        shutil.copy(trained / name, tmp_path)
+    with bert_tf.load(trained) as model, bert_tf.load(tmp_path) as other:
+        assert other.predict([TEXT]) == model.predict([TEXT])
+    values = json.loads((tmp_path / "adapter_config.json").read_text())
+    assert (values["r"], values["lora_alpha"], values["target_modules"], values["modules_to_save"]) == (
+        *(2, 3),
+        *(["query", "value"], ["classifier"]),
+    )
+
+
+def copied(trained: Path, folder: Path, parent: str) -> Path:
+    """A copy of a run whose parent is the checkpoint of this name."""
+    copy = shutil.copytree(trained, folder)
+    for path in copy.rglob("adapter.json"):
+        path.write_text(path.read_text().replace(adapter.read(trained).parent, parent))
+    return copy
+
+
+def other_weights(own, folder: Path) -> str:
+    """A copy of the initial checkpoint with one other number."""
+    folder.mkdir()
+    for path in Path(own.init_checkpoint).parent.glob("*"):
+        shutil.copy(path, folder)
+    weights = held(own.init_checkpoint)
+    weights["bert/encoder/layer_0/output/dense/kernel"][0, 0] += 1e-3
+    write_checkpoint(folder / "bert_model.ckpt", weights)
+    return str(folder / "bert_model.ckpt")
+
+
+def test_a_parent_that_moved_is_named_anew(own, trained, tmp_path):
+    moved = shutil.copytree(Path(own.init_checkpoint).parent, tmp_path / "moved")
+    copy = copied(trained, tmp_path / "out", str(moved / "bert_model.ckpt"))
+    with bert_tf.load(copy) as model, bert_tf.load(trained) as other:
+        assert model.predict([TEXT]) == other.predict([TEXT])
+
+
+def test_a_parent_that_changed_is_refused(own, trained, tmp_path, capsys):
+    changed = other_weights(own, tmp_path / "changed")
+    copy = copied(trained, tmp_path / "out", changed)
+    with pytest.raises(CheckpointError, match=r"holds low-rank updates of .*, which has changed since \(sha256 ") as error:
+        bert_tf.load(copy)
+    assert "\n" not in str(error.value)
+    flags = own.flags(copy, do_train=True, do_eval=True, do_predict=True, **{**SETTINGS, "init_checkpoint": changed})
+    assert classifier.run(*flags) == 2
+    assert "holds another run (checkpoint_sha256 was" in capsys.readouterr().err
+
+
+def test_a_parent_that_is_missing_is_refused(trained, tmp_path):
+    copy = copied(trained, tmp_path / "out", str(tmp_path / "nowhere"))
+    with pytest.raises(CheckpointError, match="nowhere, which is missing; restore it, or name its new place in .*adapter.json"):
+        bert_tf.load(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda values: values.pop("scaling"), "scaling is missing"),
+        (lambda values: values.update(scaling="1"), "scaling is '1'"),
+        (lambda values: values.update(layers=[-1]), r"layers is \[-1\]"),
+        (lambda values: values.update(more=1), "unknown key 'more'"),
+        (lambda values: values.update(scalings={"x": True}), "scalings is"),
+    ],
+)
+def test_a_damaged_file_is_refused(trained, change, message, tmp_path):
+    values = json.loads((trained / "adapter.json").read_text())
+    change(values)
+    (tmp_path / "adapter.json").write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match=f"adapter.json: damaged: {message}.*; restore it"):
+        adapter.read(tmp_path)
+
+
+def test_a_checkpoint_without_its_file_is_refused(trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "out")
+    for path in copy.rglob("adapter.json"):
+        path.unlink()
+    with pytest.raises(CheckpointError, match="adapter.json: cannot be read: .*; it says whose low-rank updates these are"):
+        bert_tf.load(copy)
+
+
+def test_an_update_of_another_shape_is_refused(trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "out")
+    shutil.rmtree(copy / "best")
+    entries = held(copy / "model.ckpt-6")
+    entries[f"{SCOPES[0]}/{DOWN}"] = np.zeros((8, 3), np.float32)
+    write_checkpoint(copy / "model.ckpt-6", entries)
+    with pytest.raises(CheckpointError, match=r"layer_0/attention/self/query is \[8, 8\], its update \[8, 3\] times \[2, 8\]"):
+        bert_tf.load(copy)
+
+
+def kill_after_four_steps() -> None:
+    """Has this process killed in its fifth step."""
+    after_run, calls = ProgressHook.after_run, []
+
+    def killing(self, *arguments):
+        calls.append(1)
+        return os.kill(os.getpid(), signal.SIGKILL) if len(calls) == 5 else after_run(self, *arguments)
+
+    ProgressHook.after_run = killing
+
+
+def test_a_run_that_was_killed_ends_as_one_that_was_not(own, trained, tmp_path):
+    flags = own.flags(tmp_path / "out", do_train=True, do_eval=True, do_predict=True, **SETTINGS)
+    killed = commands.run(flags, before=kill_after_four_steps)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / "out" / "model.ckpt-4.index").is_file()
+    done = commands.run(flags)
+    assert done.returncode == 0, done.stderr
+    assert "continuing from step 4 of 6" in done.stderr
+    for name in ("model.ckpt-6", "ema/model.ckpt-6", "average/model.ckpt-6"):
+        found, expected = held(tmp_path / "out" / name), held(trained / name)
+        assert found.keys() == expected.keys()
+        for entry, value in expected.items():
+            np.testing.assert_array_equal(found[entry], value, err_msg=entry)
+    for name in ("adapter_model.safetensors", "adapter_config.json", "predictions.tsv", "eval_results.txt"):
+        assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes()
+
+
+def run(own, folder, **changes):
+    """Trains three steps; returns the last checkpoint."""
+    settings = {"lora_rank": 2, "lora_train": "head", "learning_rate": 0.01, "num_train_steps": 3, **changes}
+    assert classifier.run(*own.flags(folder, do_train=True, **settings)) == 0
+    return held(next(str(path).removesuffix(".index") for path in folder.glob("model.ckpt-3.index")))
+
+
+@pytest.fixture(scope="module")
+def short(own, tmp_path_factory):
+    return run(own, tmp_path_factory.mktemp("short") / "out")
+
+
+def test_the_pooler_is_trained_unless_told_otherwise(own, short, tmp_path):
+    found = run(own, tmp_path / "out", lora_train="pooler")
+    assert found.keys() - short.keys() == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+    assert classifier.mrpc("--lora_rank=2").extensions.lora.lora_train == "pooler"
+
+
+def test_norms_are_trained_if_asked_for(own, short, tmp_path):
+    found, start = run(own, tmp_path / "out", lora_train="norms,pooler"), held(own.init_checkpoint)
+    more = found.keys() - short.keys()
+    assert more == {name for name in start if "LayerNorm" in name or name.startswith("bert/pooler/")}
+    assert all(np.any(found[name] != start[name]) for name in more)
+    modules = json.loads((tmp_path / "out" / "adapter_config.json").read_text())["modules_to_save"]
+    assert {"classifier", "bert.pooler.dense", "bert.embeddings.LayerNorm"} <= {*modules}
+
+
+def test_frozen_layers_have_none(own, tmp_path):
+    found = run(own, tmp_path / "out", freeze="embeddings,0", lora_targets="all")
+    assert {name.split("/")[2] for name in found if name.startswith("bert/")} == {"layer_1"}
+    assert len([name for name in found if name.endswith(DOWN)]) == 6
+
+
+def test_layers_that_start_anew_are_trained_in_full(own, tmp_path):
+    found = run(own, tmp_path / "out", reinit_layers=1)
+    config = BertConfig.from_json_file(own.bert_config_file)
+    anew = {name for name in encoder_shapes(config) if name.startswith(("bert/pooler/", "bert/encoder/layer_1/"))}
+    assert anew <= found.keys()
+    assert all("layer_0" in name for name in found if name.endswith(DOWN))
+    with bert_tf.load(tmp_path / "out") as model:
+        assert model.predict([TEXT])
+
+
+def test_moments_inside_a_checkpoint_are_no_weights(own, tmp_path):
+    found = run(own, tmp_path / "out", keep_optimizer_slots=True)
+    assert f"{SCOPES[0]}/{DOWN}/adam_m" in found
+    shapes = model_reader(tmp_path / "out" / "model.ckpt-3").shapes
+    assert not [name for name in shapes if DOWN in name]
+
+
+def test_another_run_starts_from_one_with_updates(own, trained, tmp_path):
+    """Its parent is the merged model, and so on."""
+    found = run(own, tmp_path / "out", init_checkpoint=str(trained), lora_targets="output")
+    scope = "bert/encoder/layer_0/output/dense"
+    change = found[f"{scope}/{DOWN}"] @ found[f"{scope}/{UP}"]
+    reader, parent = model_reader(tmp_path / "out" / "model.ckpt-3"), model_reader(adapter.read(tmp_path / "out").parent)
+    np.testing.assert_allclose(reader[f"{scope}/kernel"], parent[f"{scope}/kernel"] + change, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(reader[f"{SCOPES[0]}/kernel"], parent[f"{SCOPES[0]}/kernel"])
+
+
+def test_a_student_has_updates_of_its_teachers_layers(own, trained, tmp_path):
+    out = tmp_path / "out"
+    bert_tf.distill(
+        trained, data_dir=own.data_dir, output_dir=out, lora_rank=2, student_layers=1, num_train_steps=2, learning_rate=0.01
+    )
+    teacher, student = model_reader(adapter.read(out).parent), model_reader(out / "model.ckpt-2")
+    ours = "bert/encoder/layer_0/output/dense/kernel"
+    np.testing.assert_array_equal(student[ours], teacher[ours.replace("layer_0", "layer_1")])
+
+
+def test_seeds_are_runs_with_updates(own, tmp_path):
+    flags = own.flags(
+        tmp_path / "out", do_train=True, do_eval=True, lora_rank=2, lora_train="head", num_train_steps=2, seeds="1-2"
+    )
+    assert classifier.run(*flags) == 0
+    for seed in (1, 2):
+        assert (tmp_path / "out" / f"seed-{seed}" / "adapter_model.safetensors").is_file()
+        assert held(tmp_path / "out" / f"seed-{seed}" / "model.ckpt-2").keys() == HELD
+
+
+def test_a_rank_beyond_the_matrices_is_refused(own, tmp_path, capsys):
+    assert classifier.run(*own.flags(tmp_path / "out", do_train=True, lora_rank=9)) == 2
+    assert "--lora_rank=9: above 8, the width of the model's matrices" in capsys.readouterr().err
+    assert classifier.run(*own.flags(tmp_path / "out", do_train=True, lora_rank=2, freeze="0,1")) == 2
+    assert "--freeze=0,1: leaves no layer with updates (--lora_targets)" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
+
+
+def test_another_rank_is_another_run(own, trained, capsys):
+    flags = own.flags(trained, do_train=True, do_eval=True, do_predict=True, **{**SETTINGS, "lora_rank": 3})
+    assert classifier.run(*flags) == 2
+    assert "holds another run (lora_rank was 2, now 3)" in capsys.readouterr().err
