@@ -22,8 +22,8 @@ from bert_tf.tasks.base import TRAIN, Example, Family
 from bert_tf.training.part import Part
 from bert_tf.training.run import Run
 
-# Updates begin at 0 and learn at a higher rate than weights; measured in docs/lora.md.
-_RECIPE: Mapping[str, float | str] = {"learning_rate": 5e-4, "adam_bias_correction": True}
+# Updates begin at 0 and learn at a higher rate than weights (docs/lora.md).
+_RECIPE: Mapping[str, float | str] = {"learning_rate": 1e-3, "train_batch_size": 16, "adam_bias_correction": True}
 
 
 class LowRankUpdates(Part):

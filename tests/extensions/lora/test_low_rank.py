@@ -14,7 +14,8 @@ from bert_tf.extensions.lora.composed import product
 from bert_tf.extensions.lora.low_rank import LowRank
 from bert_tf.modeling import layers
 from bert_tf.modeling.execution import Execution
-from tests.classifier import mrpc
+from bert_tf.tasks.registry import get_task
+from tests.classifier import mrpc, with_recipe
 from tests.estimator import toy
 from tests.estimator.test_model_fn import build
 from tests.graphs import evaluate
@@ -151,6 +152,14 @@ def test_targets(text, expected):
 def test_flags_are_checked(flags, message):
     with pytest.raises(FlagError, match=message):
         mrpc(*flags.split())
+
+
+def test_updates_have_a_recipe_which_flags_override():
+    before = mrpc("--lora_rank=4", "--learning_rate=1e-4")
+    _, found = with_recipe(before, get_task("MRPC").family, default_checkpoint=False, sample_data=False)
+    assert found == {"train_batch_size": 16, "adam_bias_correction": True}
+    _, found = with_recipe(mrpc("--lora_rank=4"), get_task("MRPC").family, default_checkpoint=True, sample_data=True)
+    assert found["learning_rate"] == 1e-3
 
 
 def test_alpha_is_divided_by_the_rank():

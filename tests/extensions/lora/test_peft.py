@@ -10,7 +10,8 @@ import pytest
 import safetensors.numpy
 import tensorflow as tf
 
-from bert_tf.checkpoints.reader import CheckpointReader, model_reader
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import CheckpointReader, model_reader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
@@ -18,8 +19,11 @@ from bert_tf.extensions.lora import adapter, peft_format
 from bert_tf.extensions.lora.composed import scopes
 from bert_tf.extensions.lora.low_rank import LowRank
 from bert_tf.extensions.lora.names import DOWN, UP
-from bert_tf.head_spec import CLASSIFICATION, HeadSpec
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, REGRESSION, SPAN, TAGS, HeadSpec
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry
+from bert_tf.modeling.heads.base import trains_pooler
+from bert_tf.tasks import families
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.training import sources
 from tests.graphs import evaluate
@@ -191,3 +195,35 @@ def test_weights_of_another_model_are_refused(tmp_path):
     safetensors.numpy.save_file(held("electra", "adapter"), folder / "adapter_model.safetensors")
     with pytest.raises(CheckpointError, match="more belongs to no known part of Bert"):
         opened(folder)
+
+
+FAMILIES = {
+    TAGS: {"kind": TAGS, "labels": ["O", "B-X"]},
+    SPAN: {"kind": SPAN},
+    CHOICE: {"kind": CHOICE},
+    REGRESSION: {"kind": REGRESSION, "labels": []},
+}
+
+
+@pytest.mark.parametrize("head", FAMILIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_heads_are_written_and_read(kind, head, tmp_path):
+    """A query has an update; the pooler is trained if the head reads it, as that of ModernBERT for each token."""
+    values = str(ORACLE["bert/config"]) if kind == "bert" else str(encoders.ORACLE[f"{kind}/SequenceClassification/config"])
+    config, family = BertConfig.from_dict(json.loads(values), source="huggingface"), families.of_record(FAMILIES[head])
+    random, scope = np.random.default_rng(0), "bert/encoder/layer_0/attention/self/query"
+    shapes = {f"{scope}/{DOWN}": (12, 2), f"{scope}/{UP}": (2, 12), **registry.of(family.head).variables(config)}
+    if trains_pooler(registry.of(family.head), config):
+        shapes |= {name: shape for name, shape in encoder_shapes(config).items() if name.startswith("bert/pooler/")}
+    entries = {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    write_checkpoint(tmp_path / "model.ckpt", entries)
+    note = adapter.Adapter("/parent", "0" * 64, 1.5)
+    peft_format.write(tmp_path, CheckpointReader(tmp_path / "model.ckpt"), note, config, family)
+    values = peft_format.read_config(tmp_path)
+    found = peft_format.read(tmp_path, values, config)
+    others = {f"{scope.replace('query', name)}/{part}" for name in ("key", "value") for part in (DOWN, UP)}
+    assert found.entries.keys() - (others if kind == "modernbert" else set()) == entries.keys()
+    for name in entries.keys() - {f"{scope}/{DOWN}"}:
+        np.testing.assert_array_equal(found.entries[name], entries[name], err_msg=name)
+    assert found.scalings[scope] == 1.5
+    assert values["task_type"] == {TAGS: "TOKEN_CLS", SPAN: "QUESTION_ANS", REGRESSION: "SEQ_CLS"}.get(head)
