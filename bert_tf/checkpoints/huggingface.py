@@ -123,6 +123,7 @@ def _problems(
 
 
 def as_published(array: npt.NDArray[Any], pair: NamePair, config: BertConfig) -> npt.NDArray[np.float32]:
+    """A tensor of transformers as the variable of a pair."""
     array = array.astype(np.float32)
     if pair.published == POSITIONS:
         array = array[ENCODERS[config.model_type].first_position :]

@@ -99,9 +99,8 @@ class PretrainingHead(Head):
         with tf1.name_scope(SCOPE):
             rows, layout = encoded.read
             with tf1.variable_scope(_TRANSFORM):
-                rows = layers.activation(
-                    layers.dense(rows, config.hidden_size, config, execution, scope="dense"), config, execution
-                )
+                rows = layers.dense(rows, config.hidden_size, config, execution, scope="dense")
+                rows = layers.activation(rows, config, execution)
                 rows = layers.layer_norm(rows, config, execution)  # [P, D]
             bias = tf1.get_variable(_WORD_BIAS, [config.vocab_size], initializer=tf1.zeros_initializer())
             ids = tf.reshape(features[_IDS.name], [-1])  # [B S]
