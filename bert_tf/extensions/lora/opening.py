@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.checkpoints import huggingface
+from bert_tf.checkpoints import converted_files
 from bert_tf.checkpoints.hub_names import MARK
 from bert_tf.checkpoints.prefixes import CHECKPOINT_NAME
 from bert_tf.checkpoints.reader import write_checkpoint
@@ -41,7 +41,7 @@ def opened(folder: Path, place: Path, environment: Mapping[str, str]) -> Path | 
     parts = [found.parent_sha256, *(files.digest(path) for name in _READ if (path := folder / name).is_file())]
     key = hashlib.sha256("".join((str(parent), *parts)).encode()).hexdigest()
     target = place / f"{folder.resolve().name}-{key[:12]}"
-    return huggingface.unchanged(target, functools.partial(_convert, folder, values, found))
+    return converted_files.unchanged(target, functools.partial(_convert, folder, values, found))
 
 
 _READ = (PEFT_CONFIG, PEFT_WEIGHTS, run_layout.RECORD)
@@ -73,4 +73,4 @@ def _convert(folder: Path, values: Mapping[str, Any], found: Adapter, target: Pa
             texts[run_layout.RECORD] = documents.read_text(folder / run_layout.RECORD)
         for name, text in texts.items():
             (temporary / name).write_text(text, encoding="utf-8")
-        huggingface.write_sums(temporary)
+        converted_files.write_sums(temporary)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
-from bert_tf.checkpoints import huggingface, huggingface_export, weight_files
+from bert_tf.checkpoints import converted_files, huggingface, huggingface_export, weight_files
 from bert_tf.checkpoints.huggingface_export import CLASSES, Architecture
 from bert_tf.checkpoints.names import NamePair
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -104,7 +104,7 @@ def _save(tensors: Mapping[str, npt.NDArray[np.float32]], path: Path) -> None:
 
 def _base(adapter: Adapter) -> dict[str, Any]:
     """The parent as other software finds it: a model of the hub with its revision, or a path."""
-    origin = huggingface.origin_of(adapter.parent)
+    origin = converted_files.origin_of(adapter.parent)
     if origin:
         return {"base_model_name_or_path": origin.get("name"), "revision": origin.get("revision")}
     named = Path(adapter.parent_name)
