@@ -48,12 +48,12 @@ class Forward:
         self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
         self._composed_from: str | None = None  # the loaded checkpoint, if it does not hold the whole model
 
-    def load(self, checkpoint: str) -> int:
-        """Replaces the weights by a checkpoint's; returns its step, 0 if it has none.
+    def load(self, checkpoint: str, reader: CheckpointReader | None = None) -> int:
+        """Replaces the weights by a checkpoint's, or those of a reader of several; returns its step, 0 if it has none.
 
         Raises CheckpointError if it is damaged or of another model; the weights are then undefined.
         """
-        reader = model_reader(checkpoint)
+        reader = model_reader(checkpoint) if reader is None else reader
         self._composed_from = checkpoint if reader.composed else None
         wanted = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._towers[0].variables}
         values.refuse_misfits(reader, wanted)
@@ -70,6 +70,11 @@ class Forward:
                     reader[name]  # names the damaged entry, unlike the graph
                 raise
         return step
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the variables of the graph."""
+        return [variable.op.name for variable in self._towers[0].variables]
 
     def not_finite(self) -> list[str]:
         return self._towers[0].not_finite()

@@ -89,15 +89,17 @@ def bert(
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         with tf1.variable_scope("embeddings"):
-            rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, E]
-            positions = of_model(config, layout, execution)
+            embed = functools.partial(embeddings, *tokens, config, execution, lookup=lookup)
+            rows = execution.once("embeddings", None, embed)  # [N, E]
+            positions = execution.once("positions", None, lambda: of_model(config, layout, execution))
         if config.projects_embeddings:
-            rows = layers.dense(rows, config.hidden_size, config, execution, scope="embeddings_project")  # [N, D]
+            project = functools.partial(layers.dense, rows, config.hidden_size, config, execution, scope="embeddings_project")
+            rows = execution.once("projection", None, project)  # [N, D]
         computed = _computed(reads, positions, config, execution)
         queries = last_queries(computed, layout, input_mask, make_layout)
         bias = mask_bias(input_mask, layout, positions, execution)
         with tf1.variable_scope("encoder"):
-            rows, states = _layers(rows, bias, layout, queries, positions, config, execution)
+            rows, states = _layers(rows, bias, layout, queries, positions, config, execution, computed)
         with tf1.variable_scope("pooler"):
             pooled = _pool(_pooled(rows, queries.layout, input_mask, config), config, execution)
         encoded = _encoded(pooled, states, rows, queries.layout, reads, make_layout, computed)
@@ -144,8 +146,9 @@ def _layers(
     positions: Positions,
     config: BertConfig,
     execution: Execution,
+    reads: Reads,
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Computes all layers, `last` tokens only in the last: rows [N, D] and `attention.mask_bias` to [M, D].
+    """Computes all layers, `last` tokens only, which are `reads`, in the last: rows [N, D] and `attention.mask_bias` to [M, D].
 
     Also returns each layer's [B, T, D], the last one's [B, Q, D].
     """
@@ -158,7 +161,13 @@ def _layers(
         with _scope(number, config):
             # The last layer's tensors still exist when the backward pass begins.
             again = execution.recompute and number < top
-            rows = recomputed(layer, rows, execution, positions.shared()) if again else layer(rows, execution)
+            shared = positions.shared()
+            compute = (
+                functools.partial(recomputed, layer, rows, execution, shared)
+                if again
+                else functools.partial(layer, rows, execution)
+            )
+            rows = execution.once(number, reads if number == top else None, compute)
         states.append(queries.layout.unpack(rows))
     if config.norm_first:
         rows = layers.layer_norm(rows, config, execution)

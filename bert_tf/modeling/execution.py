@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.host import HOST
 from bert_tf.modeling.adaptation import WHOLE, Adaptation
+from bert_tf.modeling.once import EACH, Once
 from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
@@ -178,4 +179,5 @@ class Execution:
     native: bool = False  # custom CPU kernels, which must be loaded
     recompute: bool = False  # keeps only layer inputs; recomputes in backward pass
     dtype: tf.DType = tf.float32  # variables, LayerNorm and softmax stay float32
+    once: Once = EACH  # shares what several models in one graph compute alike
     adaptation: Adaptation = WHOLE  # in training only: trained weights have its additions merged

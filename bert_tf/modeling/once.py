@@ -1,0 +1,26 @@
+"""What several models in one graph compute once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Once:
+    """Computes each stage of a model by itself; an extension may share stages between models."""
+
+    def __call__(self, stage: str | int, reads: Any, make: Callable[[], T]) -> T:
+        """Returns what `make` builds.
+
+        Args:
+          stage: "embeddings", "positions", or the number of a layer.
+          reads: the tokens that the last layer computes; None for all others.
+          make: builds the stage from those before it, in the current variable scope.
+        """
+        del stage, reads
+        return make()
+
+
+EACH = Once()

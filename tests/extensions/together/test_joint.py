@@ -1,0 +1,103 @@
+"""Several models in one graph: bits of each, and what is computed once."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from bert_tf.batch import loading
+from bert_tf.batch.job import ModelOverrides
+from bert_tf.checkpoints.reader import model_reader
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.model_fn import Model
+from bert_tf.extensions.together.joint import JointForward
+from bert_tf.extensions.together.stages import digests, in_common
+from bert_tf.modeling.execution import Execution
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine
+from bert_tf.tasks.base import DEV
+from tests import classifier
+from tests.tiny import write_project
+
+WAYS = {
+    "head": {"freeze": "embeddings,0-2,pooler"},
+    "upper": {"freeze": "embeddings,0-1"},
+    "lora": {"lora_rank": 2, "freeze": "0-1", "lora_targets": "all"},
+    "whole": {},
+}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("project") / "project", layers=3)
+
+
+@pytest.fixture(scope="module")
+def runs(own, tmp_path_factory):
+    """Runs of one parent by what is trained; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, flags in WAYS.items():
+        assert classifier.run(*own.flags(folder / name, do_train=True, num_train_steps=3, learning_rate=0.01, **flags)) == 0
+    return {name: loading.load(str(folder / name / "model.ckpt-3"), ModelOverrides()) for name in WAYS}
+
+
+@pytest.fixture(scope="module")
+def columns(own, runs):
+    model = runs["head"]
+    return model.task.family.features(model.task.examples(own.data_dir, DEV), model.tokenizer, model.limits)
+
+
+def alone(model, columns, execution):
+    machine = Machine(session_config())
+    with contextlib.closing(Forward(Model(model.config, model.head, execution=execution), machine)) as forward:
+        forward.load(model.prefix)
+        return forward.outputs(columns, batch_size=4)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_each_has_the_bits_of_its_own_model(runs, columns, native, kernels):
+    assert kernels
+    execution = Execution(native=native)
+    models = list(runs.values())
+    with contextlib.closing(JointForward(models, Machine(session_config()), execution)) as joint:
+        found = joint.outputs(columns, batch_size=4)
+    for model, outputs in zip(models, found):
+        expected = alone(model, columns, execution)
+        assert outputs.keys() == expected.keys()
+        for name, value in expected.items():
+            np.testing.assert_array_equal(outputs[name], value)
+    assert not np.array_equal(found[0]["logits"], found[1]["logits"])
+
+
+def test_layers_with_equal_weights_are_there_once(runs):
+    with contextlib.closing(JointForward(list(runs.values()), Machine(session_config()), Execution())) as joint:
+        names = joint.variables
+    layers = {
+        scope: {name.split("/")[-5 if "self" in name else 0] for name in names if name.startswith(scope)}
+        for scope in ("model_1/",)
+    }
+    assert layers
+    kernels = [name for name in names if name.endswith("attention/self/query/kernel")]
+    assert sorted(kernels) == [
+        *(f"bert/encoder/layer_{layer}/attention/self/query/kernel" for layer in (0, 1, 2)),
+        "model_1/bert/encoder/layer_2/attention/self/query/kernel",
+        "model_2/bert/encoder/layer_2/attention/self/query/kernel",
+        *(f"model_3/bert/encoder/layer_{layer}/attention/self/query/kernel" for layer in (0, 1, 2)),
+    ]
+
+
+def test_stages_are_told_apart_by_their_weights(runs):
+    config = runs["head"].config
+    of_models = [digests(model_reader(runs[name].prefix), config) for name in ("head", "upper", "lora", "whole")]
+    assert in_common(of_models[:3]) == 3  # embeddings and two layers
+    assert in_common(of_models) == 0
+    assert in_common([of_models[0]] * 2) == 4
+
+
+def test_models_that_read_texts_otherwise_are_refused(runs):
+    other = loading.load(runs["upper"].prefix, ModelOverrides(max_seq_length=12))
+    with pytest.raises(CheckpointError, match="its max seq length differs from that of .*; such models share no layers"):
+        JointForward([runs["head"], other], Machine(session_config()), Execution())
