@@ -132,6 +132,7 @@ class Extension:
     composes: str = ""  # module:name of a function from a `CheckpointReader` to one of the whole model; None for all others
     opens: str = ""  # module:name of a function of a folder, one for what is made, and the environment: the folder with its
     # checkpoint, if it has a layout of the extension
+    shares: str = ""  # module:name of a context of models and `InferenceOptions` that yields those of one engine for all
     session: str = ""  # module:name of a function from a `library.model.Model` to its `session`
     call: str = ""  # module:name of a `service.call.Call`
     serving: type = Settings  # flags of `serve`, for its call

@@ -51,6 +51,18 @@ def refuse_missing_model(name: str) -> None:
         refuse_missing(PART.sub("", name))
 
 
+def refuse_missing_models(names: str) -> None:
+    """As `refuse_missing_model`, for one name or several with commas between them."""
+    for name in several(names):
+        refuse_missing_model(name)
+
+
+def several(names: str) -> list[str]:
+    """Names between commas; one name if something has it as a whole."""
+    is_one = "," not in names or any(map(os.path.lexists, (names, f"{names}.index"))) or is_pattern(names)
+    return [names] if is_one else [name.strip() for name in names.split(",") if name.strip()]
+
+
 def is_pattern(name: str) -> bool:
     """Whether a name has glob characters and is not itself that of a folder or checkpoint."""
     there = (name, f"{name}.index", f"{PART.sub('', name)}.index")

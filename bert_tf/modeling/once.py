@@ -12,12 +12,9 @@ class Once:
     """Computes each stage of a model by itself; an extension may share stages between models."""
 
     def __call__(self, stage: str | int, reads: Any, make: Callable[[], T]) -> T:
-        """Returns what `make` builds.
+        """Returns what `make` builds from the stages before: "embeddings", "positions", "projection", or a layer by number.
 
-        Args:
-          stage: "embeddings", "positions", or the number of a layer.
-          reads: the tokens that the last layer computes; None for all others.
-          make: builds the stage from those before it, in the current variable scope.
+        `reads` are the tokens that the last layer computes, None for other stages.
         """
         del stage, reads
         return make()

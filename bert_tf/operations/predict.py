@@ -10,10 +10,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import extension
 from bert_tf.batch import job
-from bert_tf.batch.file_pairs import FilePair, output_form, refuse_clashes
+from bert_tf.batch.file_pairs import FilePair, of_model, output_form, refuse_clashes
 from bert_tf.batch.job import Columns, ModelOverrides, Rules
-from bert_tf.checkpoints.prefixes import refuse_missing_model
+from bert_tf.checkpoints.prefixes import refuse_missing_models, several
+from bert_tf.engines.names import TENSORFLOW
 from bert_tf.errors import FlagError
 from bert_tf.io import files
 from bert_tf.io.files import PIPE
@@ -45,9 +47,10 @@ class PredictSettings:
     job: str | None = setting(None, "YAML or JSON job file; flags override it", refuse_missing=files.refuse_missing)
     checkpoint: str = setting(
         None,
-        "checkpoint, or folder of a run (its best, else newest checkpoint)",
+        "checkpoint, or folder of a run (its best, else newest checkpoint); several with commas compute equal layers once, each"
+        " into a file of its own, predictions-RUN.tsv",
         required=True,
-        refuse_missing=refuse_missing_model,
+        refuse_missing=refuse_missing_models,
     )
     average_outputs: bool = setting(
         False, "predict with the mean of the outputs of all checkpoints that --checkpoint='RUN/fold-*' matches"
@@ -112,12 +115,59 @@ def predict(settings: PredictSettings, beam: Beam | None = None) -> tuple[str, .
         shards: tuple[str, ...] = run_pipeline("predict", settings, beam)
         return shards
 
-    for pair in settings.files:
+    of_models = _of_models(settings)
+    pairs = [pair for one in of_models for pair in one.files]
+    for pair in pairs:
         output_form(pair.output, pair.output_format)  # rejects unsupported names
-    refuse_clashes(settings.files)
-    folders = (os.path.dirname(pair.output) for pair in settings.files if pair.output != PIPE)
+    refuse_clashes(pairs)
+    folders = (os.path.dirname(pair.output) for pair in pairs if pair.output != PIPE)
     with run_folder.writing_where_a_run_is(folders):
-        return tuple(pair.output for pair in _run_here(settings))
+        if len(of_models) == 1:
+            return tuple(pair.output for pair in _run_here(settings))
+        return tuple(pair.output for pair in _run_together(of_models))
+
+
+def _of_models(settings: PredictSettings) -> list[PredictSettings]:
+    """The settings of each model, with outputs of its own if there are several; FlagError if two have one name."""
+    names = several(settings.checkpoint)
+    if len(names) == 1:
+        return [settings]
+    if settings.average_outputs:
+        raise FlagError("--average_outputs: takes a pattern, not names with commas, such as --checkpoint='RUN/fold-*'")
+    if settings.machine.engine != TENSORFLOW:
+        raise FlagError(f"--engine={settings.machine.engine}: several models are computed by TensorFlow; leave it out")
+    folders = [os.path.basename(os.path.abspath(name)) for name in names]
+    twice = next((folder for folder in folders if folders.count(folder) > 1), None)
+    if twice is not None:
+        raise FlagError(f"--checkpoint: two models are named {twice}: their predictions would be one file")
+    return [
+        dataclasses.replace(settings, checkpoint=name, files=tuple(of_model(pair, folder) for pair in settings.files))
+        for name, folder in zip(names, folders)
+    ]
+
+
+def _run_together(of_models: Sequence[PredictSettings]) -> list[FilePair]:
+    """Predicts with several models, whose equal layers are computed once."""
+    from bert_tf.batch import stream
+    from bert_tf.batch.session import Predictor
+    from bert_tf.training import batch_machine
+
+    shares = next((one.shares for one in extension.found().values() if one.shares), "")
+    if not shares:
+        raise FlagError("--checkpoint: several models need the extension together, which is missing (docs/extensions.md)")
+    first, every = of_models[0], [(settings, *opened(settings)) for settings in of_models]
+    models = [found[0] for _, found, _ in every]
+    prefixes = [model.prefix for model in models]
+    inference = batch_machine.inference(first.machine, first.predict_batch_size, environment=os.environ, checkpoints=prefixes)
+    pairs: list[FilePair] = []
+    with extension.load(shares)(models, inference) as together:
+        for (settings, found, reads), model in zip(every, models):
+            determining = _determining(settings, inference, found, reads)
+            predictor = Predictor(model, reads.family, together)
+            predictor.load_weights()
+            predict_one = functools.partial(stream.predict, inputs=reads, predictor=predictor, settings=determining)
+            pairs += stream.predict_each(settings.files, predict_one, skip_empty=settings.skip_bad_rows)
+    return pairs
 
 
 def _run_here(settings: PredictSettings) -> list[FilePair]:

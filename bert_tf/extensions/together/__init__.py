@@ -1,7 +1,7 @@
-"""Together: several models compute the layers that have the same weights once."""
+"""Together: several models compute the layers that have the same weights once (docs/together.md)."""
 
 from __future__ import annotations
 
 from bert_tf.extension import Extension
 
-EXTENSION = Extension()
+EXTENSION = Extension(shares=f"{__name__}.engine:shared")

@@ -116,6 +116,7 @@ class JointForward:
         model = dataclasses.replace(first, around=lambda head: Joint(head, members))
         self._forward = Forward(model, machine)
         self._forward.load(models[0].prefix, JointReader(dict(zip(self._scopes, readers))))
+        self.steps = [int(one["global_step"]) if "global_step" in one.shapes else 0 for one in readers]
 
     @property
     def variables(self) -> list[str]:
