@@ -47,14 +47,6 @@ def _late(module: str, name: str) -> Callable[..., Any]:
     return lambda *arguments: getattr(importlib.import_module(f"bert_tf.export.{module}"), name)(*arguments)
 
 
-def _tensorrt(exported: Exported, folder: Path) -> None:
-    del exported, folder
-    raise FlagError(
-        "--format=tensorrt: TensorFlow 2.15 needs TensorRT 8.6, whose packages are no longer published;"
-        " use --format=onnx, and build the engine with trtexec (docs/export.md)"
-    )
-
-
 FORMATS: Mapping[str, Format] = {
     row.name: row
     for row in (
@@ -68,7 +60,6 @@ FORMATS: Mapping[str, Format] = {
             ("onnx", "openvino", "nncf"),
             ("float32", "bfloat16", "int8"),
         ),
-        Format("tensorrt", _tensorrt),
     )
 }
 # Opens exports that can be executed here: from the folder to a function from ids to the head's outputs.
