@@ -209,7 +209,9 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
 def of_extension(name: str | os.PathLike[str], *, environment: Mapping[str, str]) -> str | None:
     """Returns the checkpoint of a folder in the layout of an extension (`Extension.opens`); None for any other name."""
     place = home.folder(environment) / "checkpoints"
-    opens = [extension.load(one.opens) for one in extension.found().values() if one.opens] if is_folder(name) else []
+    if not is_folder(name) or exported.in_folder(name) is not None:
+        return None
+    opens = [extension.load(one.opens) for one in extension.found().values() if one.opens]
     folders = (opened(Path(name), place, environment) for opened in opens)
     return next((str(_checkpoint_in(folder)) for folder in folders if folder is not None), None)
 
