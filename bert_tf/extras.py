@@ -15,6 +15,7 @@ _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a clone
 _BY_EXTRA = re.compile(r"""(.*?)\s*;\s*extra == ['"](\w+)['"]""")
 
 
+_PACKAGE = re.compile(r"[\w-]+")
 METRICS = {"scikit-learn": "sklearn", "scipy": "scipy"}  # modules by package
 
 
@@ -36,6 +37,13 @@ def by_name() -> dict[str, list[str]]:
     section = _PROJECT.read_text(encoding="utf-8").partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
     # Python 3.9 and 3.10 have no tomllib.
     return {name: ast.literal_eval(value) for name, value in re.findall(r"^(\w+) = (\[.*\])$", section, re.MULTILINE)}
+
+
+def base() -> dict[str, str]:
+    """Requirements without extras by package: those of requirements-base.txt in a clone, else of the installed package."""
+    path = _PROJECT.with_name("requirements-base.txt")
+    rows = path.read_text(encoding="utf-8").splitlines() if path.is_file() else metadata.requires("bert_tf") or ()
+    return {_PACKAGE.match(row)[0]: row for row in rows if _PACKAGE.match(row) and "extra ==" not in row}  # type: ignore[index]
 
 
 def install(name: str) -> str:

@@ -41,6 +41,6 @@ def without_tensorflow(python: "tuple[int, int]") -> str:
     """Returns one line for what needs TensorFlow where it is not installed."""
     where = "" if python <= (3, 13) else " with Python 3.9 to 3.13 (this is %d.%d)" % python
     return (
-        "this needs TensorFlow, which is not installed; only models exported with --format=onnx do without it (docs/export.md)."
-        " Run: pip install -r requirements.txt" + where
+        "this needs TensorFlow, which is not installed; only models exported with --format=onnx do without it"
+        " (docs/without_tensorflow.md). Run: pip install -r requirements.txt" + where
     )

@@ -128,7 +128,14 @@ def test_imports_go_downward():
 # An exported model is used by these, where TensorFlow is not installed; what they import at their top must do without, too.
 USED_WITHOUT_TENSORFLOW = (
     *("__main__", "library.loading", "library.model", "operations.predict", "operations.evaluate", "operations.serve"),
-    *("batch.exported", "batch.evaluation", "batch.session", "batch.stream", "engines.exported", "training.batch_machine"),
+    *(
+        "batch.exported_model",
+        "batch.evaluation",
+        "batch.session",
+        "batch.stream",
+        "engines.exported",
+        "training.batch_machine",
+    ),
     *("service.running", "service.app", "service.worker", "service.workers", "service.preloaded_engine"),
     *("extensions.vectors.encode", "extensions.vectors.text_encoder", "extensions.vectors.search"),
     *("extensions.calibrate.fit", "extensions.calibrate.command", "extensions.span.family", "extensions.tags.family"),

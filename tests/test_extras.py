@@ -20,9 +20,12 @@ DEVELOPMENT = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitl
 
 def test_a_wheel_has_the_requirements_of_the_project(monkeypatch):
     rows = [f"{row} ; extra == '{extra}'" for extra, requirements in EXTRAS.items() for row in requirements]
-    monkeypatch.setattr(extras, "_PROJECT", ROOT / "none")
-    monkeypatch.setattr(extras.metadata, "requires", lambda _: ["numpy", *rows])
+    base = extras.base()
+    monkeypatch.setattr(extras, "_PROJECT", ROOT / "none" / "pyproject.toml")
+    monkeypatch.setattr(extras.metadata, "requires", lambda _: [*base.values(), *rows])
     assert extras.by_name() == EXTRAS
+    assert extras.base() == base
+    assert base["jinja2"] == "jinja2>=3.1"
     assert len(EXTRAS["serve"]) == 4
 
 

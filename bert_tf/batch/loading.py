@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import run_layout
-from bert_tf.batch.exported import ExportedModel
+from bert_tf.batch.exported_model import ExportedModel
 from bert_tf.batch.job import ModelFiles, ModelOverrides, TextOverrides
 from bert_tf.batch.trained import Trained, digest
 from bert_tf.checkpoints import exported

@@ -60,14 +60,15 @@ def is_named(argument: str) -> bool:
 
 def in_folder(folder: str | os.PathLike[str]) -> Path | None:
     """The graph of a folder that has no other model; None if there is none, CheckpointError for an export in another format."""
-    graph, found = Path(folder, GRAPH), _format_of(Path(folder))
+    graph, found = Path(folder, GRAPH), format_of(Path(folder))
     if isinstance(found, str) and found not in _READ:
         raise CheckpointError(f"{folder}: an export as {found}, for other software; name the run, or export it as {FORMAT}")
     others = [path for path in Path(folder).iterdir() if path.suffix in _WEIGHTS]
     return graph if found == FORMAT or (graph.is_file() and not others) else None
 
 
-def _format_of(folder: Path) -> object:
+def format_of(folder: Path) -> object:
+    """What a folder's record names as its format; None if there is no readable one."""
     try:
         found = documents.parse_json(documents.read_text(folder / RECORD))
     except (OSError, ValueError):

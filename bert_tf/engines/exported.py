@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.exported import ExportedModel
+from bert_tf.batch.exported_model import ExportedModel
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import exported
 from bert_tf.checkpoints.exported import layer_output

@@ -52,10 +52,10 @@ FORMATS: Mapping[str, Format] = {
     for row in (
         Format("saved_model", _late("saved_model.writer", "write")),
         Format("huggingface", _late("huggingface.writer", "write")),
-        Format("onnx", _late("whole", "write"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8"), _late("whole", "record")),
+        Format("onnx", _late("onnx", "write"), "onnx", ("onnx", "onnxruntime"), ("float32", "int8"), _late("onnx", "record")),
         Format(
             "openvino",
-            _late("converted", "write_openvino"),
+            _late("openvino", "write"),
             "openvino",
             ("onnx", "openvino", "nncf"),
             ("float32", "bfloat16", "int8"),
@@ -65,8 +65,8 @@ FORMATS: Mapping[str, Format] = {
 # Opens exports that can be executed here: from the folder to a function from ids to the head's outputs.
 OPENERS: Mapping[str, Callable[[Path], Compute]] = {
     "saved_model": _late("saved_model.writer", "open_folder"),
-    "onnx": _late("whole", "open_folder"),
-    "openvino": _late("converted", "open_openvino"),
+    "onnx": _late("onnx", "open_folder"),
+    "openvino": _late("openvino", "open_folder"),
 }
 
 

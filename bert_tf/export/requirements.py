@@ -7,18 +7,17 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 FILE = "requirements.txt"
 
-_ALWAYS = ("absl-py>=1.4", "ijson>=3.2.3", "numpy>=1.23.5", "platformdirs>=3", "psutil>=5.9", "pyyaml>=6", "tqdm>=4.65")
-_PAGES = ("jinja2>=3.1",)  # of the service
+_ALWAYS = ("absl-py", "ijson", "numpy", "platformdirs", "psutil", "pyyaml", "tqdm")
 
 
 def text(vocabulary: Vocabulary) -> str:
     """Pip reads it; `bert_tf` itself is installed without its dependencies, one of which is TensorFlow."""
-    by_extra = extras.by_name()
+    base, by_extra = extras.base(), extras.by_name()
     runtime = [line for line in by_extra["onnx"] if line.startswith("onnxruntime")]
     tokenizers = by_extra["vocabulary"] if vocabulary.own_rules else []
     parts = {
-        "predict, encode, search": (*_ALWAYS, *runtime, *tokenizers),
-        "serve": (*_PAGES, *by_extra["serve"]),
+        "predict, encode, search": (*(base[name] for name in _ALWAYS), *runtime, *tokenizers),
+        "serve": (base["jinja2"], *by_extra["serve"]),
     }
     lines = [
         "# Uses this model without TensorFlow. The package itself: pip install --no-deps dist/bert_tf-*.whl (make wheel)",

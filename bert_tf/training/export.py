@@ -12,7 +12,7 @@ from bert_tf import run_layout, versions
 from bert_tf.batch.inputs import own_task
 from bert_tf.batch.job import LabelledColumns
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints.exported import RECORD
+from bert_tf.checkpoints.exported import RECORD, format_of
 from bert_tf.errors import DataError, OutputError
 from bert_tf.export.exported import Exported, Labelled, readable_errors
 from bert_tf.export.formats import FORMATS, Format, Target
@@ -96,19 +96,11 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
         raise OutputError(f"{folder}: is not a folder; name another --output")
     if (folder / run_layout.RECORD).is_file() or folder.resolve() in Path(prefix).resolve().parents:
         raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
-    if target.overwrite or not any(folder.iterdir()) or _format_of(folder) == target.format:
+    if target.overwrite or not any(folder.iterdir()) or format_of(folder) == target.format:
         return
     raise OutputError(
         f"{folder}: holds something other than an export as {target.format}; name another --output, or --overwrite"
     )
-
-
-def _format_of(folder: Path) -> object:
-    try:
-        found = documents.parse_json(documents.read_text(folder / RECORD))
-    except (OSError, ValueError):
-        return None
-    return found.get("format") if isinstance(found, dict) else None
 
 
 def labelled_examples(model: Trained, given: str | None, find_data: Callable[[Task], str] | None) -> Labelled:

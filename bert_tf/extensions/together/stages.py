@@ -77,15 +77,3 @@ class OnceForAll(Once):
             built[self._before] = make()
         found: T = built[self._before]
         return found
-
-
-def in_common(of_models: list[Digests]) -> int:
-    """Stages that all models have in common, from the first on."""
-    first, *others = of_models
-    order = sorted(first, key=lambda stage: (isinstance(stage, int), stage if isinstance(stage, int) else 0))
-    count = 0
-    for stage in order:
-        if any(other.get(stage) != first[stage] for other in others):
-            break
-        count += 1
-    return count

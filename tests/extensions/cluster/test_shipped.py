@@ -2,7 +2,7 @@
 
 import bert_tf
 from bert_tf.batch import loading
-from bert_tf.batch.exported import ExportedModel
+from bert_tf.batch.exported_model import ExportedModel
 from bert_tf.batch.job import ModelOverrides
 from bert_tf.extensions.cluster import shipped
 from tests.export.runs import MRPC, PAIRS, write_run

@@ -19,7 +19,7 @@ from bert_tf.engines import onnxruntime_session
 from bert_tf.engines.base import Batch, Compute
 from bert_tf.estimator import run_folder
 from bert_tf.export import gate, requirements
-from bert_tf.export.converted import require_agreement
+from bert_tf.export.agreement import require_agreement
 from bert_tf.export.exported import FLOAT32, Exported, metadata, write_kept_files
 from bert_tf.head_spec import VECTORS, HeadSpec
 from bert_tf.io import files
