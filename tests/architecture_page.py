@@ -1,7 +1,5 @@
 """The picture of docs/architecture.md, from the code: python -m tests.architecture_page writes it into the page."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

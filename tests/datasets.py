@@ -1,7 +1,5 @@
 """What TensorFlow's datasets are made with."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The commands as they are declared: the flags of each, and a parser of its command lines."""
 
-from __future__ import annotations
-
 from bert_tf.__main__ import COMMANDS, operation
 from bert_tf.cli import command_line
 

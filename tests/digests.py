@@ -9,8 +9,6 @@ both recordings must be of one machine and one TensorFlow. What differs between 
 a recording is left out.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

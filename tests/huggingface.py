@@ -1,7 +1,5 @@
 """A tiny BERT in Hugging Face's layout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

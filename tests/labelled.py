@@ -1,7 +1,5 @@
 """Features with labels, from arrays."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

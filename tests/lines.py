@@ -1,7 +1,5 @@
 """Command lines of operations, in this process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bert_tf import __main__ as front

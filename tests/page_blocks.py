@@ -9,8 +9,6 @@ A block without a mark is run: Python if it parses as Python, otherwise bash. Ma
     <!-- ends with status 1 -->              before a block: it is run
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import os

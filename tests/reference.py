@@ -3,8 +3,6 @@
 Shapes: B batch, T tokens, D hidden size, H heads, K = D // H. Weights are a mapping by published name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

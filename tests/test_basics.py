@@ -1,7 +1,5 @@
 """Errors, folders of users, progress bars, widths of fields, numbers of things."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

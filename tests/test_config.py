@@ -1,7 +1,5 @@
 """Reading and checking the architecture."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

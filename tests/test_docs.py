@@ -1,7 +1,5 @@
 """Commands that the documentation shows are commands that are understood."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

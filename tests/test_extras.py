@@ -1,7 +1,5 @@
 """Optional packages: one list for the installer, the messages and the docs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

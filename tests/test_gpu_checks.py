@@ -1,7 +1,5 @@
 """The list of checks on a GPU: 26, each with a command that is understood and what was seen."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a GPU needs is installed by one command, and a machine with a card is told of it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

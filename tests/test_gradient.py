@@ -1,7 +1,5 @@
 """Hand-written gradients, and what is left of their graphs."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

@@ -1,7 +1,5 @@
 """Text becomes ids in linear time, whoever wrote it: a service tokenizes in the thread that listens."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import string

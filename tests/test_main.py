@@ -1,7 +1,5 @@
 """`python -m bert_tf` and run_classifier.py."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import subprocess

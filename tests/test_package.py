@@ -1,7 +1,5 @@
 """What importing bert_tf checks, and what it leaves alone."""
 
-from __future__ import annotations
-
 import ast
 import os
 import runpy

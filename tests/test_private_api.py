@@ -1,7 +1,5 @@
 """Private names of TensorFlow that we use still exist; each module of `test_architecture.PRIVATE` has a fallback."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 

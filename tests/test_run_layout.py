@@ -1,7 +1,5 @@
 """The table of a run's folder, and what the documentation says of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The bundled samples are what data/README.md says; that of pairs gives nothing away by lengths or word overlap."""
 
-from __future__ import annotations
-
 import collections
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What `tests/stubs` says of libraries without types: each name exists, and takes the arguments that it is said to take."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

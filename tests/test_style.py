@@ -1,7 +1,5 @@
 """Rules of style that no linter holds."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

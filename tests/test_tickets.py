@@ -1,7 +1,5 @@
 """The support tickets of docs/your_data.md."""
 
-from __future__ import annotations
-
 import csv
 import runpy
 from pathlib import Path

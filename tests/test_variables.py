@@ -1,7 +1,5 @@
 """Variables made together are those that `get_variable` makes one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """The package as a wheel, installed in a virtual environment outside of the clone."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Text to pre-train on, of the words that `tests.tiny` knows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A project in a folder: vocabulary, configuration, checkpoint and data so small that a run takes seconds."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

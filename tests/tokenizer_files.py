@@ -1,7 +1,5 @@
 """A small tokenizer.json, as transformers writes them, made by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Folders as runs leave them, without training."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A row of a run's data: which is shown, in which form, and none if the data is gone."""
 
-from __future__ import annotations
-
 import json
 import types
 
@@ -36,10 +34,7 @@ def model(folder, task, kind, **flags):
         (CLASSIFICATION, "dev.csv", f"text_a,text_b,label\n{LONG},second,a\n", {"text_a": LONG, "text_b": "second"}),
         (TAGS, "dev.txt", "Ada B-PER\nbuilt O\nthe O\nold O\nmill O\n", {"text": "Ada built the old mill"}),
         (SPAN, "dev.json", json.dumps(SQUAD), {"question": "Who?", "context": "Ada built the mill."}),
-        (
-            *(CHOICE, "dev.jsonl", json.dumps({**OPTIONS, "label": 0})),
-            OPTIONS,
-        ),
+        (*(CHOICE, "dev.jsonl", json.dumps({**OPTIONS, "label": 0})), OPTIONS),
     ],
 )
 def test_a_row_of_each_kind_as_a_model_reads_it(tmp_path, kind, name, content, row):

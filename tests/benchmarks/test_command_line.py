@@ -1,7 +1,5 @@
 """The benchmark's command line, up to the first worker."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

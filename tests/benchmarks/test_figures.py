@@ -1,7 +1,5 @@
 """Ratios, percentiles, and operations counted by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

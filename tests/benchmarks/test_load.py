@@ -1,7 +1,5 @@
 """Load on a service, whose answers are checked; wrk itself is tried by hand."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Texts, weights in both layouts, and workloads."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

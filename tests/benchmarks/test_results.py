@@ -1,7 +1,5 @@
 """Comparisons carried out by fake workers, and what is made of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

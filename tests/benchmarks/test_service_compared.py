@@ -1,7 +1,5 @@
 """The table of servers under load, and the memory of their processes; servers and wrk are tried by hand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

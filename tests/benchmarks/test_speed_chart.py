@@ -1,7 +1,5 @@
 """The bar chart of the README."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

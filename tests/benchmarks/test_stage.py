@@ -1,7 +1,5 @@
 """What is comparable, and whose turn it is."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

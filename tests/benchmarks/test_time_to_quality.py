@@ -1,7 +1,5 @@
 """Time to quality: the settings that trials choose, what both sides are told, the table."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -1,7 +1,5 @@
 """Whole commands: how they are started, what is read of them, what their accounts are held to; evaluations."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Workers that work, every way in which one may fail, and how each library's is started."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

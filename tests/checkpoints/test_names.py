@@ -1,7 +1,5 @@
 """Names of variables: published ones, of Hugging Face, and of the Model Garden's BertEncoder (tf-models-official 2.15)."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.checkpoints.names import is_expected_extra, name_pairs, task_head

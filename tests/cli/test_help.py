@@ -1,7 +1,5 @@
 """What --help prints."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -4,8 +4,6 @@ PyTorch does not live with TensorFlow: the environment variable BERT_TF_PEERS_PY
 environment with benchmarks/peers/transformers.txt.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

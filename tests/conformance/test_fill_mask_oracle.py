@@ -3,8 +3,6 @@
 The encoder and the words are those of the default checkpoint; the head, which it lacks, is drawn.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

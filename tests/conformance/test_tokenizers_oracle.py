@@ -1,7 +1,5 @@
 """The tokenizer against an independent one: Hugging Face `tokenizers`, written in Rust."""
 
-from __future__ import annotations
-
 import string
 import unicodedata
 

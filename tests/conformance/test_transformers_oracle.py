@@ -3,8 +3,6 @@
 The other side encodes the same batch in an environment of its own, see peers.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Scores where answers begin and end with transformers: FOLDER INPUT.npz OUTPUT.npz; run by the test beside it."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

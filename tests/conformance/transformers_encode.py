@@ -1,7 +1,5 @@
 """Encodes a batch with the PyTorch BertModel of transformers: FOLDER INPUT.npz OUTPUT.npz; run by the test beside it."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

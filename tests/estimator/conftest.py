@@ -1,7 +1,5 @@
 """What tests of several files share."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.estimator import toy

@@ -1,7 +1,5 @@
 """What a step copies between GPU and host, by flags: python -m tests.estimator.copies_table prints the table of docs/gpu.md."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

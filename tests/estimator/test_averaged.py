@@ -1,7 +1,5 @@
 """Averages of the weights in whole runs: what a model folder holds, and what a run that was interrupted makes of it."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluations in a file, what follows from them, and when a run reached a result by the clocks of its processes."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """What a step copies between GPU and host, by TensorFlow's kernel registry: the same on any machine."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

@@ -3,8 +3,6 @@
 Shapes: B batch, T tokens of the longest sequence, L longest allowed, N rows, D width, H heads, Q queries of each sequence.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import os

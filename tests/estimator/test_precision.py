@@ -1,7 +1,5 @@
 """Training in 16 bits and by XLA."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

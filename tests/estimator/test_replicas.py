@@ -1,7 +1,5 @@
 """One model under several strategies: the same weights, losses and metrics, whatever computes them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What checkpoints hold, above all of word vectors whose updates are put off."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Times of steps, and what they say of runs that are made slow on purpose."""
 
-from __future__ import annotations
-
 import json
 import time
 

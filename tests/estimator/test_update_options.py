@@ -1,7 +1,5 @@
 """Micro-batches, parts that are frozen, and rates by schedule and by layer, in whole steps of training."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from typing import NamedTuple

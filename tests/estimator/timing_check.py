@@ -3,8 +3,6 @@
 A process of its own, since devices are set up only once: two logical CPUs are replicas with a slow all-reduce.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

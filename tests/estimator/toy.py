@@ -27,12 +27,7 @@ from tests.labelled import HEAD_VARIABLES, label_ids, labelled
 from tests.tiny import held, random_weights
 
 CONFIG = BertConfig(
-    vocab_size=20,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=16,
+    vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, max_position_embeddings=16
 )
 HEAD = HeadSpec(2)
 EXECUTION = Execution()

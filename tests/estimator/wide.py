@@ -1,7 +1,5 @@
 """The toy's model with more words than a run uses, so that rows of the table are put off for long."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

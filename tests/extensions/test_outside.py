@@ -1,7 +1,5 @@
 """The extension on docs/extensions.md, installed: a flag, a loss, a hook, a panel and a command."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -86,20 +84,12 @@ EXTENSION = Extension({})
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        (
-            "confident",
-            "import no_such_module",
-            "extension confident (confident): ModuleNotFoundError: No module",
-        ),
+        ("confident", "import no_such_module", "extension confident (confident): ModuleNotFoundError: No module"),
         ("confident", "", "extension confident (confident): AttributeError: module 'confident' has no attribute 'EXTENSION'"),
         ("confident", "EXTENSION = 1", "extension confident (confident): TypeError: EXTENSION is 1, no bert_tf.extension"),
         ("track", "EXTENSION = None", "extension track (confident): name it otherwise"),
         ("my-own", "EXTENSION = None", "extension my-own (confident): name it otherwise"),
-        (
-            "confident",
-            COMMANDS.format("track"),
-            "extension confident (confident): ValueError: there is a command track",
-        ),
+        ("confident", COMMANDS.format("track"), "extension confident (confident): ValueError: there is a command track"),
         ("confident", COMMANDS.format("predict"), "an extension names its command predict, which there is already"),
         ("confident", DOUBLE, "extension confident: there is a setting seed already"),
         ("confident", DOUBLE.replace("settings=", "of_tasks="), "extension confident: there is a setting seed already"),

@@ -4,8 +4,6 @@ Eight logical CPUs are the replicas. The reader is timed alone, as fast as it go
 as their step takes; and in training of a model so small that computing hides least of it, against batches that are in memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """No dataset of the project starts the thread of tf.data that closing a session has to wait for."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

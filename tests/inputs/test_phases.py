@@ -1,7 +1,5 @@
 """Rows that are made anew in each epoch, and trainings of several phases."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which rows are in which batch, in training and evaluation, and how long batches are."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How batches are dealt among replicas and machines."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import time

@@ -1,7 +1,5 @@
 """What holds of every family: a run or a job that is killed at any moment ends as one that was not, parts add up, it learns."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json

@@ -1,7 +1,5 @@
 """A RoBERTa in Hugging Face's layout, from its folder to a run and back; tests/modeling holds its numbers."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """A run of the whole command: what it leaves and says, how it is stopped, and what docs/batch_jobs.md does with it."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

@@ -1,7 +1,5 @@
 """Links in a folder that others may have made: what the package names itself is not written through them."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Passwords of addresses in what is printed, logged and reported."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/quickstart.ipynb: python -m tests.library.notebook runs it, and stores the outputs in it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

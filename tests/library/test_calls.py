@@ -1,7 +1,5 @@
 """The commands as calls: what they return, and what a notebook shows of it."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Fine-tuning and loading as calls."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import gc
 import json

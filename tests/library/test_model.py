@@ -1,7 +1,5 @@
 """A trained model in a program's hands."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import os
 import signal

@@ -1,7 +1,5 @@
 """docs/quickstart.ipynb, run from its first cell to its last."""
 
-from __future__ import annotations
-
 import re
 
 import nbformat

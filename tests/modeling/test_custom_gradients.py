@@ -1,7 +1,5 @@
 """Against autodiff of the definitions in float64, where a wrong term cannot hide in rounding."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

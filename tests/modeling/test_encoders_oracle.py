@@ -3,8 +3,6 @@
 `write_encoders_oracle.py` wrote encoders_oracle.npz.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Heads over one vector per sequence and over all tokens, and what all heads share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Layers, and vectors of tokens."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Both layouts against loops over sequences and tokens in NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

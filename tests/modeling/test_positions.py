@@ -1,7 +1,5 @@
 """Positions in attention, beside numbers by hand and formulas in NumPy; encoders that use them in other ways of computing."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Activations that are computed again: the same gradients. How much memory that saves: tests/profiling/forecast."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

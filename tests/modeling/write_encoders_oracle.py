@@ -7,8 +7,6 @@ By model: its config.json, its weights, logits [B, L], [B, T, L] or [1, B], and,
 sum(logits * upstream) and the losses of steps of training without dropout; weights and gradients by transformers' names.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

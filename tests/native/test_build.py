@@ -1,7 +1,5 @@
 """Libraries in their folders: made once, tried once, trusted by their digest. A script stands for the compiler."""
 
-from __future__ import annotations
-
 import json
 import os
 from concurrent import futures

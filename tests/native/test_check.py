@@ -1,7 +1,5 @@
 """The check notices what is wrong, and passes what is right."""
 
-from __future__ import annotations
-
 import functools
 
 import pytest

@@ -1,7 +1,5 @@
 """Which compiler is found, what it is told, and what the name of a library depends on."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest
@@ -48,8 +46,7 @@ def test_all_kernels_are_one_source():
 
 
 @pytest.mark.parametrize(
-    ("instructions", "suits"),
-    [({"avx2", "fma"}, True), ({"avx", "avx2"}, False), ({"avx", "fma"}, False), (set(), False)],
+    ("instructions", "suits"), [({"avx2", "fma"}, True), ({"avx", "avx2"}, False), ({"avx", "fma"}, False), (set(), False)]
 )
 def test_a_cpu_without_fused_products_has_none(instructions, suits):
     assert bool(compiler.unsuited(instructions)) is not suits

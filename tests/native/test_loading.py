@@ -1,7 +1,5 @@
 """What the log says of kernels that are not there, and that nothing fails without them."""
 
-from __future__ import annotations
-
 import os
 import time
 from concurrent import futures

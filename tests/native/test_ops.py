@@ -1,7 +1,5 @@
 """The operations beside NumPy in float64: long sequences, odd widths, several threads, numbers that are not finite."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Inputs of wrong shapes are errors of each operation: the loops of the kernels check no bound."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

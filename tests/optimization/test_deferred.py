@@ -6,8 +6,6 @@ Moments: 0.9 and 0.999 in float32 are off by 3e-8 and 1e-8 of themselves, 320 ti
 average of sizes, as gradients may cancel each other.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Gradients: clipped, and summed over micro-batches."""
 
-from __future__ import annotations
-
 import math
 import time
 

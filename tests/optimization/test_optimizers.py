@@ -1,7 +1,5 @@
 """AdamW and LAMB beside their definitions in NumPy and float64."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.errors import FlagError

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -18,8 +16,7 @@ def rate(step, *, peak=2.0, warmup=4, total=20, **options):
 
 
 @pytest.mark.parametrize(
-    ("step", "expected"),
-    [(0, 0.0), (1, 0.5), (3, 1.5), (4, 1.6), (10, 1.0), (19, 0.1), (20, 0.0), (25, 0.0)],
+    ("step", "expected"), [(0, 0.0), (1, 0.5), (3, 1.5), (4, 1.6), (10, 1.0), (19, 0.1), (20, 0.0), (25, 0.0)]
 )
 def test_the_published_schedule_rises_to_the_peak_and_falls_on_the_line_from_step_0(step, expected):
     assert rate(step) == pytest.approx(expected, abs=1e-6)

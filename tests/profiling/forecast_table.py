@@ -1,7 +1,5 @@
 """Forecasts beside the live peaks of real steps on the CPU: python -m tests.profiling.forecast_table prints the table."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping

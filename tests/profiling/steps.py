@@ -1,7 +1,5 @@
 """Real steps of training, with the records of what they allocate."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What is in the picture of a chart."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 from bert_tf.report import drawing

@@ -1,7 +1,5 @@
 """Folders of runs, written by hand: what a page is made of."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page in a real browser: Debian's package chromium, or Google Chrome."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import browser

@@ -1,7 +1,5 @@
 """Charts, and the pictures that Vega makes of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Where time went."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf import run_layout
@@ -40,10 +38,7 @@ def test_run_without_any(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        *("", "{", "[]", '{"batch": 3, "steps": null, "diagnosis": [], "wall": {"parts": {"steps": "x"}}}'),
-    ],
+    "content", [*("", "{", "[]", '{"batch": 3, "steps": null, "diagnosis": [], "wall": {"parts": {"steps": "x"}}}')]
 )
 def test_damaged_files_count_as_none(folder, content):
     (folder / run_layout.TIMING).write_text(content)

@@ -1,7 +1,5 @@
 """Which curves a page shows."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.report import curves, run_files

@@ -1,7 +1,5 @@
 """The figures on top of a page, how far a run came, and its configuration."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What runs reached, as a page shows it."""
 
-from __future__ import annotations
-
 import dataclasses
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """The page as HTML; what a browser makes of it is in test_browser.py."""
 
-from __future__ import annotations
-
 import contextlib
 import html
 import html.parser

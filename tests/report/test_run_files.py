@@ -1,7 +1,5 @@
 """What is read of a run's folder, and which runs belong together."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The scripts of a page, and what is kept of them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

@@ -1,7 +1,5 @@
 """What the wheel was built for, and what is said of GPUs that are newer."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Cores and memory granted by affinity and by control groups, on machines made of a few files."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

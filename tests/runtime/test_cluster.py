@@ -1,7 +1,5 @@
 """What TF_CONFIG may say, what is said of mistakes, and that the recipes in docs/multi_worker.md make a good one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What is asked of TensorFlow for each flag; a machine with GPUs is played by what tf.config says."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """Which strategy is chosen for which devices, and what contradicts it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

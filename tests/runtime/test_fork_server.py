@@ -1,7 +1,5 @@
 """The fork servers of the service and of sweeps."""
 
-from __future__ import annotations
-
 import multiprocessing.context
 import multiprocessing.util
 import types

@@ -1,7 +1,5 @@
 """Failures of GPUs, in TensorFlow's own words, as one line."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -16,11 +14,7 @@ from bert_tf.runtime.nvidia import Process
 from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
-MEMORY, DRIVER, CRASH = (
-    "no GPU memory is left",
-    "refuse to work; python -m bert_tf devices",
-    "it failed while it computed",
-)
+MEMORY, DRIVER, CRASH = ("no GPU memory is left", "refuse to work; python -m bert_tf devices", "it failed while it computed")
 CODE, BUSY, PEERS = "TensorFlow has no code for this GPU", "another process has it to itself", "GPUs cannot reach each other"
 BUS = "0000:01:00.0"
 

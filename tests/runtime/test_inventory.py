@@ -1,7 +1,5 @@
 """What there is, why TensorFlow does not use a GPU, and what cuInit answers, on machines made of a few files."""
 
-from __future__ import annotations
-
 import ctypes
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """What a process does with freed memory, measured by its page faults."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What the log says of the machine of a run, and where it evaluates."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 

@@ -1,7 +1,5 @@
 """Memory for tensors, by what TensorFlow says of the GPUs that it computes on, and memory in use."""
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 from types import SimpleNamespace

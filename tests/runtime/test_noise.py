@@ -1,7 +1,5 @@
 """What TensorFlow logs, warns of, and writes while it is loaded."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess
@@ -104,8 +102,7 @@ LINES = (HEADING, INFO, ERROR, OLDER, OURS, *OTHERS)
 
 
 @pytest.mark.parametrize(
-    ("least", "hidden"),
-    [(0, ()), (1, (HEADING, INFO, OLDER)), (2, (HEADING, INFO, OLDER)), (3, (HEADING, INFO, OLDER, ERROR))],
+    ("least", "hidden"), [(0, ()), (1, (HEADING, INFO, OLDER)), (2, (HEADING, INFO, OLDER)), (3, (HEADING, INFO, OLDER, ERROR))]
 )
 def test_lines_of_tensorflow_are_shown_from_a_severity_on(least, hidden):
     assert {line for line in LINES if not allowed(line, least)} == set(hidden)

@@ -1,7 +1,5 @@
 """Which GPUs there are, on machines made of a few files."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

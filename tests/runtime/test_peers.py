@@ -1,7 +1,5 @@
 """Peers that come, go, are slow or never come; on real sockets of this machine, with short patience."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

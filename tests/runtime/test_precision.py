@@ -1,7 +1,5 @@
 """Which formats there are, and what is said of each on which machine."""
 
-from __future__ import annotations
-
 import pytest
 import tensorflow as tf
 

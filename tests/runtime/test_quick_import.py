@@ -1,7 +1,5 @@
 """A faster start: imports without optional packages, and rare garbage collection."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What Hugging Face's files beside a vocabulary say about texts, held to `tokenizers`."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What a run leaves, as values."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A finished run that is trained longer."""
 
-from __future__ import annotations
-
 import shutil
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Where data and weights come from."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Evaluation and prediction with the model that --init_checkpoint names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the peer is given, and what is made of its logits; a script that knows no library stands in for it."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -54,7 +54,7 @@ def test_the_table_has_what_was_planted_and_the_page_escapes_texts_and_loads_not
     with open(audited.table, encoding="utf-8", newline="") as file:
         found = {(row["problem"], row["id"]): row for row in csv.DictReader(file)}
     assert [(found["label_error", "t3"][name]) for name in ("score", "label", "suggested", "action")] == [
-        *("0.1000", "b", "a", "relabel"),
+        *("0.1000", "b", "a", "relabel")
     ]
     assert found["contradiction", "t12"]["other"] == "train:t0"
     assert (found["leak", "t1"]["other"], found["leak", "t1"]["action"]) == ("dev:d0", "exclude")

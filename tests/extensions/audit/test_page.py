@@ -1,7 +1,5 @@
 """The page of an audit, in a real browser: what is decided there is what a training reads."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

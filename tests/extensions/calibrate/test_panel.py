@@ -1,7 +1,5 @@
 """Calibration on the page."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Names of the Model Garden and of Hugging Face, there and back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

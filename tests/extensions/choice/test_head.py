@@ -1,7 +1,5 @@
 """The loss of multiple choice, by the definition."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A file system of a scheme that only tests know: `memory://name` lies in a folder, and Python's `open` cannot open it."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 from pathlib import Path

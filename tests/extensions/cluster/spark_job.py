@@ -1,7 +1,5 @@
 """A session of Spark with two executors, each a process of its own, and a folder that says who computed."""
 
-from __future__ import annotations
-
 import os
 import sys
 import uuid

@@ -1,7 +1,5 @@
 """Prediction as a pipeline of Apache Beam: on its direct runner, on file systems of its own."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

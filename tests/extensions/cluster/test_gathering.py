@@ -1,7 +1,5 @@
 """Parts of a split that are gathered: as they were written, in any order, and never as code."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import struct

@@ -1,7 +1,5 @@
 """Copies of models on a machine: whose folder they lie in, and how long."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Slices of files: all rows, each once, with their numbers, in groups that no cut changes."""
 
-from __future__ import annotations
-
 import gzip
 import io
 

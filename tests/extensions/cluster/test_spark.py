@@ -1,7 +1,5 @@
 """What executors of Spark do, without Spark: a function of batches of Arrow."""
 
-from __future__ import annotations
-
 import functools
 import os
 import subprocess

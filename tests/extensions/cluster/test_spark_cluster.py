@@ -1,7 +1,5 @@
 """A cluster of Spark on this machine: a master, two workers, an executor each, processes of Python below them."""
 
-from __future__ import annotations
-
 import functools
 import os
 import signal

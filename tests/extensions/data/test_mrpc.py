@@ -1,7 +1,5 @@
 """The splits of MRPC, from small files in the layout of its corpus, and files that do not fit it."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.errors import DataError

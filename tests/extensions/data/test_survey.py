@@ -16,9 +16,7 @@ def test_lengths_include_cls_and_each_sep_of_the_longest_row_and_texts_that_were
     assert (found.rows, found.lengths.tolist()) == (3, [4, 6, 4])
     found = survey([SentenceExample("", "a " * (length - 2)) for length in (2, 16, 17, 64, 65, 512, 513, 900)], words)
     assert [found.truncated(limit) for limit in (64, 65, 900)] == [4 / 8, 3 / 8, 0]
-    assert found.histogram() == [
-        *((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1), (257, 512, 1), (513, 900, 2)),
-    ]
+    assert found.histogram() == [*((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1), (257, 512, 1), (513, 900, 2))]
     found = survey([ChoiceExample("", "a b", "the _", ("c", "d e f"), 1), ChoiceExample("", "a", "", ("b", "c"), 1)], words)
     assert found.lengths.tolist() == [9, 5]
     assert found.labels == {"1": 2}

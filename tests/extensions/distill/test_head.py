@@ -1,7 +1,5 @@
 """What a student learns from a teacher: losses of each head worked out with numpy, token vectors, attention relations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

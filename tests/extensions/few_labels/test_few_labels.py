@@ -1,7 +1,5 @@
 """Few labels: recipe, loss and what they are for."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

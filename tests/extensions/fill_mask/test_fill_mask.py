@@ -1,7 +1,5 @@
 """Words for [MASK]: the same from the library, the command, files and pipes."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -3,8 +3,6 @@
 A process of its own, since devices are set up only once. Runs on replicas, and one other, stop once and continue.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """Forecasts of the memory of low-rank updates: beside real steps, by hand, and by the command."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Low-rank updates: a matrix by hand, what is differentiated, what is trained and how it is merged."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Adapters in PEFT's format: theirs read, computed, differentiated and written back. `write_peft_oracle.py` made them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

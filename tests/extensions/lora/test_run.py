@@ -1,7 +1,5 @@
 """Runs with low-rank updates: what they leave, what is read of it, and what they are combined with."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Ways of computing low-rank updates that learn the same."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

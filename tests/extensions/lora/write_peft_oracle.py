@@ -6,8 +6,6 @@ Configurations, weights and batch are those of tests/modeling/encoders_oracle.np
 model: both files of the adapter, logits [B, L], and the gradients of sum(logits * upstream) by PEFT's names.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Levers, and the cheapest combinations of flags that fit."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from unittest import mock

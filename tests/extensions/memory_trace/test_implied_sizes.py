@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.extensions.memory_trace import implied_sizes

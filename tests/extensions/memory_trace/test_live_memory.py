@@ -1,7 +1,5 @@
 """Memory of a step over time, from records of allocation and release, and its file."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The memory of a traced step on the page."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.extensions.memory_trace import panel

@@ -1,7 +1,5 @@
 """The peak of a step."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

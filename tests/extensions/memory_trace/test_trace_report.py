@@ -1,7 +1,5 @@
 """Memory traces: the file, its report, and the comparison of two."""
 
-from __future__ import annotations
-
 import json
 import sys
 from types import SimpleNamespace

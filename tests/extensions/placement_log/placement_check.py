@@ -3,8 +3,6 @@
 Nothing is placed on the first CPU, which is where operations run that nobody places.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

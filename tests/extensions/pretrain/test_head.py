@@ -1,7 +1,5 @@
 """Words covered by [MASK], by all words or a sample of them, and pairs of texts."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.extensions.profile.flops import Product, product_of, tensor_core_obstacle, uses_tensor_cores

@@ -1,7 +1,5 @@
 """Recorded steps on the page."""
 
-from __future__ import annotations
-
 import pytest
 
 from bert_tf.extensions.profile import OPERATIONS, PHASES, panel

@@ -1,7 +1,5 @@
 """Several seeds in one command: a run for each, a table of all."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
@@ -55,8 +53,7 @@ def written(folder: Path):
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("4", (4,)), ("1-5", (1, 2, 3, 4, 5)), ("1,3,7-9", (1, 3, 7, 8, 9)), ("9, 0", (9, 0)), ("2-2", (2,))],
+    ("text", "numbers"), [("4", (4,)), ("1-5", (1, 2, 3, 4, 5)), ("1,3,7-9", (1, 3, 7, 8, 9)), ("9, 0", (9, 0)), ("2-2", (2,))]
 )
 def test_seeds_are_numbers_and_ranges(text, numbers):
     assert classifier.mrpc(f"--seeds={text}").extensions.series.seed_numbers == numbers

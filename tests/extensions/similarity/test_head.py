@@ -1,7 +1,5 @@
 """Vectors of texts, trained in pairs: losses by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

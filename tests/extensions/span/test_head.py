@@ -1,7 +1,5 @@
 """The head of answers, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

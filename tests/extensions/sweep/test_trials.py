@@ -1,7 +1,5 @@
 """Runs of a sweep on its page: what is read, drawn and said of them."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys

@@ -1,7 +1,5 @@
 """The head of tags, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf

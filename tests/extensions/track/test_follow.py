@@ -1,7 +1,5 @@
 """A run is reported while it trains: by a process of its own, for which training does not wait."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

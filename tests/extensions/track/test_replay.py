@@ -1,7 +1,5 @@
 """What is sent of a run, and that nothing is sent twice."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """TensorBoard's files, what goes to Weights & Biases, and models for MLflow."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Vectors in a program's hands, files of them, search, and zero-shot evaluation: the same from the library and the commands."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

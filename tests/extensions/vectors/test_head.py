@@ -1,7 +1,5 @@
 """Vectors of tokens become those of texts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -54,10 +52,7 @@ def layers():
 @pytest.mark.parametrize("execution", [PADDED, Execution()], ids=["padded", "packed"])
 def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
     assert not head("cls").reads_tokens
-    found = {
-        **outputs(execution, ("mean", "max", None), reads=Tokens.ALL),
-        **outputs(execution, ("cls",), reads=Tokens.FIRST),
-    }
+    found = {**outputs(execution, ("mean", "max", None), reads=Tokens.ALL), **outputs(execution, ("cls",), reads=Tokens.FIRST)}
     real = batch()[1].astype(bool)
     of_texts = [np.concatenate([layers[number][row][real[row]] for number in NUMBERS], axis=1) for row in range(len(real))]
     np.testing.assert_allclose(found["mean"], [tokens.mean(axis=0) for tokens in of_texts], atol=1e-5)

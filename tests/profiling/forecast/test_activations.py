@@ -1,7 +1,5 @@
 """What blocks of a layer keep, counted by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """What fits by the forecast: published largest batches, and the fewest parts."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Forecasts of memory, against steps counted by hand and real ones."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import subprocess

@@ -1,7 +1,5 @@
 """Where the wall time went, on a clock that is moved by hand."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -90,10 +90,7 @@ OF_LINES = "one two\nthree\n\n\nfour\n\nsix\n", [["one two", "three"], ["four"],
 
 @pytest.mark.parametrize(
     ("size", "form", "text", "expected"),
-    [
-        *((size, BOOK, *BOOK_OF_WINDOWS) for size in (30, 42)),
-        *((size, None, *OF_LINES) for size in (1, 5, 7, 64)),
-    ],
+    [*((size, BOOK, *BOOK_OF_WINDOWS) for size in (30, 42)), *((size, None, *OF_LINES) for size in (1, 5, 7, 64))],
 )
 def test_documents_do_not_depend_on_pieces(tmp_path, monkeypatch, size, form, text, expected):
     assert read(file(tmp_path, text), form=form) == expected

@@ -1,7 +1,5 @@
 """A double of MLflow: its server is the JSON file that MLFLOW_TRACKING_URI names; without the file's folder there is none."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
