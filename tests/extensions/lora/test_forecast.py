@@ -1,7 +1,5 @@
 """Forecasts of the memory of low-rank updates: beside real steps, by hand, and by the command."""
 
-import json
-
 import pytest
 
 import bert_tf
@@ -48,19 +46,13 @@ def test_weights_slots_and_gradients_by_hand():
     assert found.slots == 2 * 4 * (4 * (8 * 8 + 8 * 8) + 2 * 8 + 2 + 8 * 8 + 8)
 
 
-LARGE = {
-    "vocab_size": 30522,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-}
+LARGE = BertConfig(30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
 
 
 def test_the_command_forecasts_updates(tmp_path):
     """BERT-Large on a GPU of 6 GB, which all of its weights exceed."""
     file = tmp_path / "bert_config.json"
-    file.write_text(json.dumps(LARGE))
+    file.write_text(LARGE.to_json())
     step = {"bert_config_file": str(file), "gpu_memory_mb": 5175, "max_seq_length": 64, "train_batch_size": 12}
     whole, updates = bert_tf.memory_plan(**step), bert_tf.memory_plan(**step, lora_rank=8)
     assert (whole.fits, updates.fits) == (False, True)

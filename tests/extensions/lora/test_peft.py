@@ -96,55 +96,32 @@ def parts_of(prefix: str) -> dict[str, np.ndarray]:
     return {**{name: parent[plan.stored(name)] for name in plan.loaded}, **{name: own[name] for name in own.shapes}}
 
 
-def trained(kind: str, prefix: str, execution: Execution) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Logits and gradients of a training graph."""
-    config, weights = config_of(prefix), parts_of(prefix)
-    adaptation = LowRank(2, SCALINGS[kind], scopes(weights), frozenset())
-    own = CheckpointReader(prefix).shapes
+@pytest.mark.parametrize("way", [{}, {"recompute": True}, {"native": True}], ids=str)
+def test_a_training_graph_has_their_logits_and_gradients(checkpoint, way, request):
+    kind, prefix = checkpoint
+    if kind not in SCALINGS:
+        return  # they differ by matrix, which those of training do not
+    if "native" in way:
+        request.getfixturevalue("kernels")
+    config, weights, own = config_of(prefix), parts_of(prefix), CheckpointReader(prefix).shapes
+    execution = Execution(adaptation=LowRank(2, SCALINGS[kind], scopes(weights), frozenset()), **way)
 
     def build():
-        way = Execution(adaptation=adaptation, native=execution.native, recompute=execution.recompute)
-        logits = encoders.computed(config, HEAD, way)
+        logits = encoders.computed(config, HEAD, execution)
         variables = [variable for variable in tf1.trainable_variables() if variable.op.name in own]
         gradients = tf.gradients(logits, variables, tf.constant(encoders.ORACLE["upstream"]))
         return logits, {v.op.name: tf.convert_to_tensor(g) for v, g in zip(variables, gradients)}
 
     logits, gradients = evaluate(build, weights)
-    assert gradients.keys() == own.keys()
-    return logits, gradients
-
-
-def check(kind: str, prefix: str, execution: Execution) -> None:
-    logits, gradients = trained(kind, prefix, execution)
     np.testing.assert_allclose(logits, ORACLE[f"{kind}/logits"], atol=1e-5)
-    folder = Path(prefix).parent
-    expected = peft_format.by_published_names(held(kind, "gradient"), config_of(prefix), {"lora_alpha": 1}, folder).entries
-    assert gradients.keys() == expected.keys()
-    joined = {name for name in expected if kind == "modernbert" and "/self/" in name and name.endswith(DOWN)}
-    for name in expected.keys() - joined:
-        np.testing.assert_allclose(gradients[name], expected[name], atol=1e-5, rtol=1e-4, err_msg=name)
+    theirs = peft_format.by_published_names(held(kind, "gradient"), config, {"lora_alpha": 1}, Path(prefix).parent).entries
+    assert gradients.keys() == own.keys() == theirs.keys()
+    joined = {name for name in theirs if kind == "modernbert" and "/self/" in name and name.endswith(DOWN)}
+    for name in theirs.keys() - joined:
+        np.testing.assert_allclose(gradients[name], theirs[name], atol=1e-5, rtol=1e-4, err_msg=name)
     for scope in {name.rpartition("/self/")[0] for name in joined}:  # theirs reads one matrix three times
         three = sum(gradients[f"{scope}/self/{part}/{DOWN}"] for part in ("query", "key", "value"))
-        np.testing.assert_allclose(three, expected[f"{scope}/self/query/{DOWN}"], atol=1e-5, rtol=1e-4, err_msg=scope)
-
-
-def test_a_training_graph_has_their_logits_and_gradients(checkpoint):
-    kind, prefix = checkpoint
-    if kind in SCALINGS:  # the other's differ by matrix, which training does not
-        check(kind, prefix, Execution())
-
-
-def test_and_if_layers_are_computed_again(checkpoint):
-    kind, prefix = checkpoint
-    if kind in SCALINGS:
-        check(kind, prefix, Execution(recompute=True))
-
-
-@pytest.mark.usefixtures("kernels")
-def test_and_with_native_kernels(checkpoint):
-    kind, prefix = checkpoint
-    if kind in SCALINGS:
-        check(kind, prefix, Execution(native=True))
+        np.testing.assert_allclose(three, theirs[f"{scope}/self/query/{DOWN}"], atol=1e-5, rtol=1e-4, err_msg=scope)
 
 
 def test_what_is_written_computes_the_same(checkpoint, tmp_path):

@@ -21,17 +21,8 @@ from tests import classifier
 from tests.integration import commands
 from tests.tiny import held, write_project
 
-SETTINGS = {
-    "lora_rank": 2,
-    "lora_alpha": 3,
-    "lora_train": "head",
-    "learning_rate": 0.01,
-    "num_train_steps": 6,
-    "save_checkpoints_steps": 2,
-    "eval_every_n_steps": 3,
-    "ema": 0.9,
-    "average_last": 2,
-}
+SETTINGS = {"lora_rank": 2, "lora_alpha": 3, "lora_train": "head", "learning_rate": 0.01, "num_train_steps": 6}
+SETTINGS |= {"save_checkpoints_steps": 2, "eval_every_n_steps": 3, "ema": 0.9, "average_last": 2}
 LAYERS, TEXT = 2, {"text_a": "rain came", "text_b": "the storm went"}
 SCOPES = [f"bert/encoder/layer_{number}/attention/self/{name}" for number in range(LAYERS) for name in ("query", "value")]
 HELD = {*(f"{scope}/{part}" for scope in SCOPES for part in (DOWN, UP)), "output_weights", "output_bias", "global_step"}

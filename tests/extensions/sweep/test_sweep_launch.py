@@ -20,8 +20,8 @@ file, table = test_sweeps.file, test_sweeps.table  # fixtures
 NODES = "ab"
 
 
-@pytest.fixture
-def cluster():
+@contextlib.contextmanager
+def two_nodes():
     """A head without CPUs, as is usual, and two nodes."""
     from ray.cluster_utils import Cluster
 
@@ -34,15 +34,37 @@ def cluster():
         made.shutdown()
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """No node of it is killed."""
+    with two_nodes() as made:
+        yield made
+
+
+@pytest.fixture
+def mortal():
+    with two_nodes() as made:
+        yield made
+
+
 def begin(cluster, file, folder, cwd=ROOT):
     command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=1", "--launch=ray"]
     environment = {**os.environ, "RAY_ADDRESS": cluster.address, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def ended(process, seconds=300):
+def begun(cluster, file, folder):
+    """A command of whose leaders each trains in its one slot."""
+    process = begin(cluster, file, folder)
+    wait_for(lambda: len(workers(folder)) == len(NODES))
+    return process
+
+
+def ended(process, status=0, seconds=300):
+    """What a command has said that ends with a status."""
     out, said = process.communicate(timeout=seconds)
-    return process.returncode, out, said
+    assert process.returncode == status, said
+    return out, said
 
 
 def kill(node):
@@ -55,33 +77,26 @@ def kill(node):
 
 
 def test_both_nodes_of_a_cluster_train_the_runs(cluster, file, table, tmp_path):
-    process = begin(cluster, file, tmp_path)
-    wait_for(lambda: len(workers(tmp_path)) == len(NODES))  # each leader has one slot
-    status, out, said = ended(process)
-    assert status == 0, said
+    out, _ = ended(begun(cluster, file, tmp_path))
     assert len(out.splitlines()) == 3, out
     assert trainings(tmp_path) == [1] * test_sweeps.RUNS
     assert (tmp_path / "sweep.tsv").read_text() == table
 
 
-def test_the_runs_of_a_killed_node_are_taken_over(cluster, file, table, tmp_path):
-    process = begin(cluster, file, tmp_path)
-    wait_for(lambda: len(workers(tmp_path)) == len(NODES))
+def test_the_runs_of_a_killed_node_are_taken_over(mortal, file, table, tmp_path):
+    process = begun(mortal, file, tmp_path)
     time.sleep(1.0)
-    kill(cluster.nodes["b"])
-    status, _, said = ended(process)
-    assert status == 0, said
+    kill(mortal.nodes["b"])
+    _, said = ended(process)
     assert len(re.findall("^.* b: lost .*; its runs are left to the other nodes$", said, re.MULTILINE)) == 1, said
     assert (tmp_path / "sweep.tsv").read_text() == table
 
 
-def test_without_nodes_the_command_says_that_it_continues(cluster, file, table, tmp_path):
-    process = begin(cluster, file, tmp_path)
-    wait_for(lambda: len(workers(tmp_path)) == len(NODES))
-    for node in cluster.nodes.values():
+def test_without_nodes_the_command_says_that_it_continues(mortal, file, table, tmp_path):
+    process = begun(mortal, file, tmp_path)
+    for node in mortal.nodes.values():
         kill(node)
-    status, _, said = ended(process)
-    assert status == os.EX_TEMPFAIL, said
+    _, said = ended(process, os.EX_TEMPFAIL)
     assert said.splitlines()[-1].startswith("error: --launch=ray: 0 runs have a result, no leader has all; the same command")
     wait_for(lambda: not workers(tmp_path))  # the raylets' processes have ended
     assert finished(file, tmp_path) == table
@@ -89,26 +104,22 @@ def test_without_nodes_the_command_says_that_it_continues(cluster, file, table, 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
 def test_a_signal_stops_the_leaders_after_a_step_and_the_same_command_continues(cluster, file, table, tmp_path, number, status):
-    process = begin(cluster, file, tmp_path)
-    wait_for(lambda: len(workers(tmp_path)) == len(NODES))
+    process = begun(cluster, file, tmp_path)
     time.sleep(1.0)
     process.send_signal(number)
-    found, _, said = ended(process, 60)
-    assert found == status, said
+    _, said = ended(process, status, 60)
     if number == signal.SIGKILL:
         wait_for(lambda: not workers(tmp_path), 30)
     else:
         assert said.splitlines()[-1] == "error: stopped; the same command continues"
         assert not workers(tmp_path)
-    status, _, said = ended(begin(cluster, file, tmp_path))
-    assert status == 0, said
+    ended(begin(cluster, file, tmp_path))
     assert (tmp_path / "sweep.tsv").read_text() == table
 
 
 def test_a_folder_that_the_nodes_do_not_share_is_one_line(cluster, file, tmp_path):
     folder = "/proc/self/cwd/sweep"  # another one in each process
-    status, _, said = ended(begin(cluster, file, folder, cwd=tmp_path), 100)
-    assert status == 2
+    _, said = ended(begin(cluster, file, folder, cwd=tmp_path), 2, 100)
     assert said == f"error: --output_dir={folder}: not seen by a, b; name a folder that all nodes share\n"
     assert list(tmp_path.glob("sweep/.*token")) == []
 

@@ -15,7 +15,7 @@ from tests.tiny import write_project
 
 pytestmark = pytest.mark.several_machines  # dozens of processes
 ROOT = Path(__file__).resolve().parents[3]
-RUNS = 6
+RUNS = 4  # twice the slots
 
 
 @pytest.fixture(scope="module")
@@ -25,19 +25,24 @@ def file(tmp_path_factory):
     model = {name: str(getattr(project, name)) for name in ("data_dir", "vocab_file", "bert_config_file", "init_checkpoint")}
     fixed = {"num_train_steps": 30, "save_checkpoints_steps": 7, "max_seq_length": 24, "train_batch_size": 8, **model}
     path = folder / "sweep.json"
-    path.write_text(json.dumps({"tasks": "MRPC", "seeds": "1-3", "settings": {**fixed, "learning_rate": [1e-3, 1e-2]}}))
+    path.write_text(json.dumps({"tasks": "MRPC", "seeds": "1-2", "settings": {**fixed, "learning_rate": [1e-3, 1e-2]}}))
     return path
 
 
-def begin(file, folder):
+def begin(file, folder, **settings):
     command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=2"]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **settings)
+
+
+def ended(process, status=0, seconds=480):
+    """What a command has said that ends with a status."""
+    _, said = process.communicate(timeout=seconds)
+    assert process.returncode == status, said
+    return said
 
 
 def finished(file, folder):
-    process = begin(file, folder)
-    _, said = process.communicate(timeout=480)
-    assert process.returncode == 0, said
+    ended(begin(file, folder))
     return (folder / "sweep.tsv").read_text()
 
 
@@ -79,9 +84,7 @@ def test_killed_workers_are_replaced(file, table, tmp_path):
         seen.add(pid)
         time.sleep(delay)
         os.kill(pid, signal.SIGKILL)
-    _, said = process.communicate(timeout=480)
-    assert process.returncode == 0, said
-    assert said.count("resuming it") == len(seen)
+    assert ended(process).count("resuming it") == len(seen)
     assert (tmp_path / "sweep.tsv").read_text() == table
 
 
@@ -97,20 +100,16 @@ def test_a_killed_leader_is_followed_by_the_next(file, table, tmp_path, delay):
 
 
 def test_two_leaders_share_the_runs_and_one_takes_over_those_of_the_other(file, table, tmp_path):
-    first, second = begin(file, tmp_path), begin(file, tmp_path)
-    for process in (first, second):
-        _, said = process.communicate(timeout=480)
-        assert process.returncode == 0, said
+    for process in (begin(file, tmp_path), begin(file, tmp_path)):
+        ended(process)
     assert trainings(tmp_path) == [1] * RUNS
     assert (tmp_path / "sweep.tsv").read_text() == table
-
     shared = tmp_path / "again"
     first, second = begin(file, shared), begin(file, shared)
     wait_for(lambda: len(workers(shared)) >= 3)
     first.kill()
     first.communicate()
-    _, said = second.communicate(timeout=480)
-    assert second.returncode == 0, said
+    ended(second)
     assert (shared / "sweep.tsv").read_text() == table
 
 
@@ -119,9 +118,7 @@ def test_ctrl_c_stops_after_a_step_and_the_same_command_continues(file, table, t
     wait_for(lambda: workers(tmp_path))
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert said.splitlines()[-1] == "error: stopped; the same command continues"
+    assert ended(process, 130, 60).splitlines()[-1] == "error: stopped; the same command continues"
     wait_for(lambda: not workers(tmp_path))
     assert finished(file, tmp_path) == table
 
@@ -167,12 +164,10 @@ def test_a_seed_that_fails_is_named_when_the_others_have_ended(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_saves_each_run(number, file, table, tmp_path):
     """Ctrl-C in a terminal and a scheduler's signal reach the leader and its runs."""
-    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={tmp_path}", "--slots=2"]
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = begin(file, tmp_path, start_new_session=True)
     training = wait_for(lambda: [path for path in (tmp_path / "logs").glob("*") if "step 8 of" in path.read_text()])
     os.killpg(process.pid, number)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 130, said
+    ended(process, 130, 120)
     for path in training:
         steps = [int(one.stem.rpartition("-")[2]) for one in (tmp_path / path.stem).glob("model.ckpt-*.index")]
         assert max(steps) >= 8  # 7 was due
