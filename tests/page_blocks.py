@@ -22,14 +22,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))}
 _MARK = re.compile(r"<!-- (?:(output)|not run: (.+)|ends with status (\d+)) -->")
 _BASE = "uncased_L-12_H-768_A-12"
-_FOLDERS = {  # what people have, by the variables of the pages
-    "BERT_BASE_DIR": _BASE,
-    "BERT_LARGE_DIR": _BASE,
-    "GLUE_DIR": "glue",
-    "SQUAD_DIR": "squad",
-    "SWAG_DIR": "swag",
-    "CONLL_DIR": "conll",
-}
+# What people have, by the variables of the pages.
+_FOLDERS = {"BERT_BASE_DIR": _BASE, "BERT_LARGE_DIR": _BASE, "GLUE_DIR": "glue"}
+_FOLDERS |= {"SQUAD_DIR": "squad", "SWAG_DIR": "swag", "CONLL_DIR": "conll"}
 _ENVIRONMENT = ".exported"  # variables that a block leaves to the next one
 
 

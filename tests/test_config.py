@@ -7,14 +7,8 @@ import pytest
 from bert_tf.config import ACTIVATIONS, BertConfig
 from bert_tf.errors import ConfigError
 
-PUBLISHED = {
-    "vocab_size": 100,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 20,
-    "hidden_act": "gelu",
-}
+PUBLISHED = {"vocab_size": 100, "hidden_size": 12, "num_hidden_layers": 2}
+PUBLISHED |= {"num_attention_heads": 3, "intermediate_size": 20, "hidden_act": "gelu"}
 SIZES = [name for name in PUBLISHED if name != "hidden_act"]
 
 

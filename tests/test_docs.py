@@ -17,17 +17,8 @@ FAMILIES = ("squad", "tagging", "choice", "vectors")
 BOTH = ("devices", "pretraining", "vocabulary", *FAMILIES)  # run_classifier.py and other commands
 PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "explain", "fill_mask")}
 NAMES = (
-    "encode",
-    "evaluate",
-    "explain",
-    "fill-mask",
-    "predict",
-    "pretrain",
-    "pretraining-data",
-    "report",
-    "search",
-    "vocabulary",
-    "devices",
+    *("encode", "evaluate", "explain", "fill-mask", "predict", "pretrain"),
+    *("pretraining-data", "report", "search", "vocabulary", "devices"),
 )
 PARSERS = {
     "run_classifier.py": declared.parser("fine-tune"),

@@ -16,13 +16,8 @@ from bert_tf.versions import platform_problem, without_tensorflow
 ROOT = Path(__file__).resolve().parents[1]
 INIT = ROOT / "bert_tf" / "__init__.py"
 ROOMS_WITHOUT_TENSORFLOW = (
-    "errors.py",
-    "config.py",
-    "io/*.py",
-    "metrics/*.py",
-    "tokenization/*.py",
-    "tasks/**/*.py",
-    "features/*.py",
+    *("errors.py", "config.py", "io/*.py", "metrics/*.py"),
+    *("tokenization/*.py", "tasks/**/*.py", "features/*.py"),
 )
 
 

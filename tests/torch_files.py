@@ -11,14 +11,8 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-KINDS = {
-    "float64": "DoubleStorage",
-    "float32": "FloatStorage",
-    "float16": "HalfStorage",
-    "bfloat16": "BFloat16Storage",
-    "int64": "LongStorage",
-    "bool": "BoolStorage",
-}
+KINDS = {"float64": "DoubleStorage", "float32": "FloatStorage", "float16": "HalfStorage"}
+KINDS |= {"bfloat16": "BFloat16Storage", "int64": "LongStorage", "bool": "BoolStorage"}
 
 
 class View(NamedTuple):
@@ -82,11 +76,5 @@ def write(path: Path, arrays: Mapping[str, Any], *, pickle: bytes | None = None,
     return path
 
 
-ARRAYS = {
-    "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
-    "b.bias": np.array([1.5, -2], ml_dtypes.bfloat16),
-    "c": np.array([[0.5]], np.float16),
-    "d": np.array(7, np.int64),
-    "e": np.array([True, False]),
-    "f": np.zeros([0, 4]),
-}
+ARRAYS = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "b.bias": np.array([1.5, -2], ml_dtypes.bfloat16)}
+ARRAYS |= {"c": np.array([[0.5]], np.float16), "d": np.array(7, np.int64), "e": np.array([True, False]), "f": np.zeros([0, 4])}

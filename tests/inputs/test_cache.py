@@ -14,18 +14,9 @@ from bert_tf.tasks.sentence.example import SentenceExample
 from tests.labelled import label_ids, labelled, relabelled
 
 KEY = CacheKey("MRPC", "dev", ("0", "1"), "classification", "a" * 64, "b" * 64, True, 32, "truncate")
-OTHER = {
-    "task": "RTE",
-    "split": "train",
-    "labels": ("1", "0"),
-    "kind": "multi_label",
-    "examples": "c" * 64,
-    "vocabulary": "d" * 64,
-    "lower_case": False,
-    "max_seq_length": 31,
-    "long_text": "windows",
-    "of_family": {"stride": 64},
-}
+OTHER = {"task": "RTE", "split": "train", "labels": ("1", "0"), "kind": "multi_label", "examples": "c" * 64}
+OTHER |= {"vocabulary": "d" * 64, "lower_case": False, "max_seq_length": 31, "long_text": "windows"}
+OTHER["of_family"] = {"stride": 64}
 FIELDS = (Field("label_ids"),)
 
 

@@ -38,13 +38,9 @@ def test_layer_norm_of_a_hand_computed_row(execution):
     np.testing.assert_allclose(out, [[-1, 5, 10]], rtol=1e-6)  # mean 4.5, variance 1.5, root of 1.5 + 0.75 is 1.5
 
 
-KNOWN = {  # at -1, 0, 1 and 2
-    "gelu_erf": [-0.15865525, 0, 0.84134475, 1.9544997],
-    "gelu_tanh": [-0.15880801, 0, 0.84119199, 1.9545977],
-    "relu": [0, 0, 1, 2],
-    "tanh": [math.tanh(-1), 0, math.tanh(1), math.tanh(2)],
-    "linear": [-1, 0, 1, 2],
-}
+# At -1, 0, 1 and 2.
+KNOWN = {"gelu_erf": [-0.15865525, 0, 0.84134475, 1.9544997], "gelu_tanh": [-0.15880801, 0, 0.84119199, 1.9545977]}
+KNOWN |= {"relu": [0, 0, 1, 2], "tanh": [math.tanh(-1), 0, math.tanh(1), math.tanh(2)], "linear": [-1, 0, 1, 2]}
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -20,14 +20,8 @@ from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 TINY = BertConfig.tiny()
-ROTARY = {
-    "positions": "rotary",
-    "type_vocab_size": 0,
-    "norm_first": True,
-    "biases": False,
-    "gated": True,
-    "output_transform": True,
-}
+ROTARY = {"positions": "rotary", "type_vocab_size": 0, "norm_first": True}
+ROTARY |= {"biases": False, "gated": True, "output_transform": True}
 CONFIGS = {
     "albert": dataclasses.replace(TINY, model_type="albert", num_hidden_layers=4, layer_groups=2, embedding_size=6),
     "mpnet": dataclasses.replace(TINY, model_type="mpnet", positions="bucketed", position_buckets=8, type_vocab_size=0),

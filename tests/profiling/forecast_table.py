@@ -39,17 +39,8 @@ GRID = (
     Cell(128, 2, 128, 8, dataclasses.asdict(PUBLISHED)),
 )
 _BY_DISTANCE = {"model_type": "deberta-v2", "positions": "disentangled", "position_buckets": 256, "type_vocab_size": 0}
-_WINDOWS = {
-    "model_type": "modernbert",
-    "positions": "rotary",
-    "attention_window": 64,
-    "whole_attention_every": 3,
-    "norm_first": True,
-    "gated": True,
-    "biases": False,
-    "output_transform": True,
-    "type_vocab_size": 0,
-}
+_WINDOWS = {"model_type": "modernbert", "positions": "rotary", "attention_window": 64, "whole_attention_every": 3}
+_WINDOWS |= {"norm_first": True, "gated": True, "biases": False, "output_transform": True, "type_vocab_size": 0}
 ENCODERS = (  # other than BERT
     (Cell(128, 4, 256, 4, {"padding": 0.3}), {**_BY_DISTANCE, "hidden_act": "gelu_erf"}),
     (Cell(128, 4, 256, 4, {"padding": 0.3}), {**_WINDOWS, "hidden_act": "gelu_erf", "attention_probs_dropout_prob": 0.0}),

@@ -75,14 +75,8 @@ def pages(tmp_path_factory):
     tasks = [example.finished(folder / HOSTILE, task_name="MRPC"), example.finished(folder / "other")]
     noisy = example.begun(folder / "noisy")
     example.write_lines(noisy / "metrics.jsonl", [{"step": step, "loss": 1 + step % 7} for step in range(1, 61)])
-    runs = {
-        "finished": [finished],
-        "begun": [begun],
-        "both": [finished, begun],
-        "series": [folder / "series"],
-        "tasks": tasks,
-        "noisy": [noisy],
-    }
+    runs = {"finished": [finished], "begun": [begun], "both": [finished, begun]}
+    runs |= {"series": [folder / "series"], "tasks": tasks, "noisy": [noisy]}
     for name, folders in runs.items():
         page.write(folder / f"{name}.html", run_files.read(folders))
     return folder

@@ -34,12 +34,8 @@ class FakeMachine:
         for name in ("bin", "pci", "driver", "dev", "site/tensorflow"):
             (folder / name).mkdir(parents=True)
         for module, name, path in (
-            (nvidia, "_PCI", "pci"),
-            (nvidia, "_DRIVER", "driver"),
-            (nvidia, "_DEVICES", "dev"),
-            (cgroup, "_ROOT", "cgroup"),
-            (cgroup, "_MEMBERSHIP", "membership"),
-            (inventory, "_CPU_INFO", "cpuinfo"),
+            *((nvidia, "_PCI", "pci"), (nvidia, "_DRIVER", "driver"), (nvidia, "_DEVICES", "dev")),
+            *((cgroup, "_ROOT", "cgroup"), (cgroup, "_MEMBERSHIP", "membership"), (inventory, "_CPU_INFO", "cpuinfo")),
         ):
             monkeypatch.setattr(module, name, folder / path)
         monkeypatch.setenv("PATH", os.fspath(folder / "bin"))

@@ -20,17 +20,10 @@ def session(home: Path, master: str = "local-cluster[2,1,1024]", **options: str)
     for path in Path(pyspark.__file__).parent.iterdir():
         (home / path.name).symlink_to(path)
     os.environ.update(dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable), SPARK_HOME=str(home))
-    usual = {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "1g",
-        "spark.executor.memory": "1g",
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.executorEnv.PYTHONPATH": str(ROOT),
-        "spark.executorEnv.TF_CPP_MIN_LOG_LEVEL": "3",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
-        "spark.log.level": "ERROR",
-    }
+    usual = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.executor.memory": "1g"}
+    usual |= {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
+    usual |= {"spark.executorEnv.PYTHONPATH": str(ROOT), "spark.executorEnv.TF_CPP_MIN_LOG_LEVEL": "3"}
+    usual |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "16", "spark.log.level": "ERROR"}
     builder = SparkSession.builder.master(master).appName("bert_tf tests")
     for name, value in {**usual, **options}.items():
         builder = builder.config(name, value)

@@ -23,11 +23,8 @@ TINY = Step(BertConfig.tiny(), 16, 4)  # two layers of 3 passes, hidden 8, inter
 
 def test_levers_are_those_that_are_not_pulled_yet():
     assert list(levers.levers(Step(BASE, 128, 8, ComputeOptions(recompute=True, micro_batches=2)))) == [
-        "--gradient_accumulation_steps=4",
-        "--gradient_accumulation_steps=8",
-        "--precision=bfloat16",
-        "--freeze=embeddings,0-5",
-        "--place=embeddings:/CPU:0",
+        *("--gradient_accumulation_steps=4", "--gradient_accumulation_steps=8"),
+        *("--precision=bfloat16", "--freeze=embeddings,0-5", "--place=embeddings:/CPU:0"),
     ]
     frozen = levers.levers(Step(BASE, 128, 8, ComputeOptions(frozen=frozenset({"pooler", 6, 9}))))
     ((flag, step),) = ((flag, step) for flag, step in frozen.items() if "freeze" in flag)

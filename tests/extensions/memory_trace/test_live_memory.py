@@ -67,14 +67,8 @@ def test_variables_are_held_where_their_handles_are():
             if allocator:
                 node.memory.add(allocator_name=allocator, total_bytes=5)
                 node.memory.add(allocator_name="gpu_host_bfc", total_bytes=1)
-    sizes = {
-        "bert/pooler/dense/kernel": 10,
-        "bert/pooler/dense/kernel/adam_m": 20,
-        "bert/pooler/dense/kernel/replica_1": 30,
-        "bert/embeddings/word_embeddings": 40,
-        "global_step": 8,
-        "not/of/this/step/kernel": 50,
-    }
+    sizes = {"bert/pooler/dense/kernel": 10, "bert/pooler/dense/kernel/adam_m": 20, "bert/pooler/dense/kernel/replica_1": 30}
+    sizes |= {"bert/embeddings/word_embeddings": 40, "global_step": 8, "not/of/this/step/kernel": 50}
     assert live_memory.held(metadata, sizes) == {
         "GPU_0_bfc": {"weights": 10, "optimizer_state": 20},
         "GPU_1_bfc": {"weights": 30, "optimizer_state": 0},

@@ -14,15 +14,8 @@ from tests.extensions.placement_log.placement_check import VARIANTS
 tf1 = tf.compat.v1
 
 # Parts by the names of operations, and where placement_check.py puts them.
-SCOPES = {
-    "bert/embeddings/": "/CPU:1",
-    "bert/encoder/layer_0/": "/CPU:2",
-    "bert/encoder/layer_1/": "/CPU:3",
-    "bert/pooler/": "/CPU:1",
-    "head/": "/CPU:2",
-    "output_weights": "/CPU:2",
-    "output_bias": "/CPU:2",
-}
+SCOPES = {"bert/embeddings/": "/CPU:1", "bert/encoder/layer_0/": "/CPU:2", "bert/encoder/layer_1/": "/CPU:3"}
+SCOPES |= {"bert/pooler/": "/CPU:1", "head/": "/CPU:2", "output_weights": "/CPU:2", "output_bias": "/CPU:2"}
 # Which words there are, seeds and sizes: the first CPU computes them, wherever their part is.
 HOSTED = {"AddV2", "Const", "FloorDiv", "FloorMod", "Mul", "Pack", "Prod", "Reshape", "StridedSlice", "Unique"}
 # Matrix products of a layer: six dense layers and two of attention; twice as many backward, and four of LayerNorm.
