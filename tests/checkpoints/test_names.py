@@ -25,31 +25,22 @@ def test_known_pairs(published, huggingface):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "is_extra", "is_head"),
     [
-        ("cls/predictions/transform/dense/kernel", True),
-        ("bert/pooler/dense/kernel/adam_m", True),
-        ("global_step", True),
-        ("output_weights", True),
-        ("bert/encoder/layer_12/output/dense/kernel", False),
-        ("roberta/pooler/dense/kernel", False),
-        ("my_output_weights", False),
+        ("cls/predictions/transform/dense/kernel", True, False),
+        ("cls/predictions/output_bias", True, False),
+        ("cls/seq_relationship/output_weights", True, False),
+        ("bert/pooler/dense/kernel/adam_m", True, None),
+        ("global_step", True, None),
+        ("output_weights", True, True),
+        ("cls/squad/output_bias", None, True),
+        ("head/tags/kernel", None, True),
+        ("bert/encoder/layer_12/output/dense/kernel", False, None),
+        ("bert/pooler/dense/bias", None, False),
+        ("roberta/pooler/dense/kernel", False, None),
+        ("my_output_weights", False, None),
     ],
 )
-def test_knows_what_a_checkpoint_may_hold_beside_the_encoder(name, expected):
-    assert is_expected_extra(name) is expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("output_weights", True),
-        ("cls/squad/output_bias", True),
-        ("head/tags/kernel", True),
-        ("cls/predictions/output_bias", False),
-        ("cls/seq_relationship/output_weights", False),
-        ("bert/pooler/dense/bias", False),
-    ],
-)
-def test_heads_of_tasks_are_told_from_those_of_pre_training(name, expected):
-    assert task_head(["global_step", name]) == [name] * expected
+def test_what_a_checkpoint_may_hold_beside_the_encoder_and_whether_it_is_the_head_of_a_task(name, is_extra, is_head):
+    assert is_extra is None or is_expected_extra(name) is is_extra
+    assert is_head is None or task_head(["global_step", name]) == [name] * is_head
