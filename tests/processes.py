@@ -104,6 +104,11 @@ def finish(process: Forked, *, limit: float = 120) -> subprocess.CompletedProces
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
+def chartless(**variables: str) -> dict[str, str]:
+    """The environment of a new process whose pages have no charts: to draw them takes as long as a small training."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "chartless"), str(ROOT)]), **variables}
+
+
 def _ensure_server() -> None:
     """Starts the process that forks, in a folder from which it can import the tests."""
     here = Path.cwd()

@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from tests.extensions.sweep import test_sweeps
-from tests.extensions.sweep.test_sweeps import ROOT, finished, trainings, wait_for, workers
+from tests.extensions.sweep.test_sweeps import finished, trainings, wait_for, workers
+from tests.processes import ROOT, chartless
 
 pytestmark = pytest.mark.several_machines
 file, table = test_sweeps.file, test_sweeps.table  # fixtures
@@ -49,7 +50,7 @@ def mortal():
 
 def begin(cluster, file, folder, cwd=ROOT):
     command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=1", "--launch=ray"]
-    environment = {**os.environ, "RAY_ADDRESS": cluster.address, "PYTHONPATH": str(ROOT)}
+    environment = chartless(RAY_ADDRESS=cluster.address)
     return subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -141,7 +142,7 @@ def test_slurm_s_array_trains_the_table(file, table, tmp_path):
     stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
     folder = tmp_path / "sweep"
     flags = [f"--output_dir={folder}", "--slots=1", "--launch=slurm", "--nodes=2", "--slurm=--time=10:00"]
-    environment = {**os.environ, "PATH": f"{stub.parent}:{os.environ['PATH']}"}
+    environment = chartless(PATH=f"{stub.parent}:{os.environ['PATH']}")
     command = [sys.executable, "-m", "bert_tf", "sweep", file, *flags]
     done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, timeout=100, check=True)
     assert done.stdout == "Submitted batch job 1\n"

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import ROOT, chartless
 from tests.tiny import write_project
 
 pytestmark = pytest.mark.several_machines  # dozens of processes
-ROOT = Path(__file__).resolve().parents[3]
+
 RUNS = 4  # twice the slots
 
 
@@ -31,7 +32,8 @@ def file(tmp_path_factory):
 
 def begin(file, folder, **settings):
     command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=2"]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **settings)
+    settings = {"cwd": ROOT, "env": chartless(), **settings}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **settings)
 
 
 def ended(process, status=0, seconds=480):
@@ -123,21 +125,24 @@ def test_ctrl_c_stops_after_a_step_and_the_same_command_continues(file, table, t
     assert finished(file, tmp_path) == table
 
 
-def trained(folder, *arguments):
-    """A whole run_classifier.py; returns what it printed."""
+def classify(folder, *arguments):
+    """A whole run_classifier.py."""
     command = [sys.executable, "run_classifier.py", f"--output_dir={folder}", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=480)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return subprocess.run(command, cwd=ROOT, env=chartless(), capture_output=True, text=True, timeout=480)
+
+
+@pytest.fixture
+def flags(tmp_path):
+    flags = write_project(tmp_path / "project").flags(None, num_train_steps=5)
+    return [flag for flag in flags if not flag.startswith("--output_dir")]
 
 
 @pytest.mark.parametrize("series", ["seed", "fold"])
-def test_seeds_and_folds_on_slots_are_those_of_one_process(series, tmp_path):
-    project = write_project(tmp_path / "project")
-    flags = [*project.flags(tmp_path, num_train_steps=5), "--seeds=2,1" if series == "seed" else "--folds=2"]
-    flags = [flag for flag in flags if not flag.startswith("--output_dir")]
-    printed = [trained(tmp_path / slots, *flags, f"--slots={slots}") for slots in "12"]
-    assert printed[0] == printed[1]
+def test_seeds_and_folds_on_slots_are_those_of_one_process(series, flags, tmp_path):
+    given = [*flags, "--seeds=2,1" if series == "seed" else "--folds=2"]
+    runs = [classify(tmp_path / slots, *given, f"--slots={slots}") for slots in "12"]
+    assert [run.returncode for run in runs] == [0, 0], runs[0].stderr + runs[1].stderr
+    assert runs[0].stdout == runs[1].stdout
     numbers = json.loads((tmp_path / "1" / f"{series}s.json").read_text())[f"{series}s"]
     assert len(numbers) == 2
     for run in (one["folder"] for one in numbers):
@@ -148,12 +153,10 @@ def test_seeds_and_folds_on_slots_are_those_of_one_process(series, tmp_path):
         assert not list((tmp_path / "2" / "results").glob("*.pickle"))
 
 
-def test_a_seed_that_fails_is_named_when_the_others_have_ended(tmp_path):
-    project = write_project(tmp_path / "project")
+def test_a_seed_that_fails_is_named_when_the_others_have_ended(flags, tmp_path):
     (tmp_path / "out" / "seed-1").mkdir(parents=True)
     (tmp_path / "out" / "seed-1" / "run_config.json").write_text("no record")
-    command = [sys.executable, "run_classifier.py", *project.flags(tmp_path / "out", num_train_steps=5)]
-    done = subprocess.run([*command, "--seeds=1-2", "--slots=2"], cwd=ROOT, capture_output=True, text=True, timeout=480)
+    done = classify(tmp_path / "out", *flags, "--seeds=1-2", "--slots=2")
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: seed-1: ")
@@ -181,6 +184,6 @@ def test_a_program_without_a_guard_trains_a_sweep(file, table, tmp_path):
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\nprint('begun')\nimport bert_tf\n"
         f"print(len(bert_tf.sweep({str(file)!r}, output_dir='out', slots=2).results))\n"
     )
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=480)
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, env=chartless(), capture_output=True, text=True, timeout=480)
     assert done.stdout.splitlines() == ["begun", str(RUNS)], done.stderr
     assert (tmp_path / "out" / "sweep.tsv").read_text() == table
