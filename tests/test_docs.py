@@ -37,11 +37,6 @@ def commands(page):
     return re.findall(r"^    (?:cat .* \| )?python (.+)$", lines, re.MULTILINE)
 
 
-def words(line):
-    """Returns the arguments of a command, without what a shell takes."""
-    return list(itertools.takewhile(lambda word: word not in (">", "|"), shlex.split(line, comments=True)))
-
-
 @pytest.mark.parametrize("page", BOTH)
 def test_a_page_has_commands_of_both_kinds(page):
     assert {line.startswith("run_classifier.py") for line in commands(page)} == {True, False}
@@ -50,17 +45,14 @@ def test_a_page_has_commands_of_both_kinds(page):
 @pytest.mark.parametrize("line", [line for page in PAGES for line in commands(page)])
 def test_a_command_of_a_page_is_understood(line):
     (kind,) = (kind for kind in PARSERS if f"{line} ".startswith(f"{kind} "))
-    PARSERS[kind](["program", *words(line.removeprefix(kind))])
+    words = shlex.split(line.removeprefix(kind), comments=True)
+    PARSERS[kind](["program", *itertools.takewhile(lambda word: word not in (">", "|"), words)])  # without what a shell takes
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_that_a_page_mentions_exists(page):
-    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page])) - {
-        "gpus",
-        "runner",
-        "peer",
-    }  # docker's, Beam's, a benchmark's
-    assert mentioned <= FLAGS
+    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page]))
+    assert mentioned <= {*FLAGS, "gpus", "runner", "peer"}  # docker's, Beam's, a benchmark's
 
 
 @pytest.mark.parametrize("page", FAMILIES)

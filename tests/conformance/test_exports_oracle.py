@@ -57,7 +57,8 @@ def fixture_compared(tmp_path_factory):
     (folder / "texts.json").write_text(json.dumps(TEXTS))
     peers.run("transformers_logits.py", folder)
     tokenizer = model.trained.tokenizer
-    ids = [model.trained.vocabulary.ids(["[CLS]", *_pieces(tokenizer, text), "[SEP]"]) for text in TEXTS]
+    pieces = ([piece.token for piece in tokenizer.tokenize(text)] for text in TEXTS)
+    ids = [model.trained.vocabulary.ids(["[CLS]", *of_text, "[SEP]"]) for of_text in pieces]
     return ours, dict(np.load(folder / "logits.npz")), batch, ids, json.loads((folder / "ids.json").read_text())
 
 
@@ -70,10 +71,6 @@ def places(features):
         "masked_lm_positions": random.integers(0, features.lengths[:, None], size).astype(np.int32),
         "masked_lm_ids": random.integers(0, len(TOKENS), size).astype(np.int32),
     }
-
-
-def _pieces(tokenizer, text):
-    return [piece.token for piece in tokenizer.tokenize(text)]
 
 
 @pytest.mark.parametrize("name", [*RECORDS, *ACTIVATIONS, "pretraining"])

@@ -109,17 +109,13 @@ def test_what_belongs_to_the_model_lies_beside_it(tmp_path):
     assert files == {name: f"content of {name}" for name in ("vocab.txt", "bert_config.json", "run_config.json")}
 
 
-def fail(*_):
-    raise RuntimeError("as if the machine had failed")
-
-
 def test_a_failure_leaves_the_best_checkpoint_before_it_whole(tmp_path, monkeypatch):
     follow(tmp_path, RISING, until=2)
 
     def cut_short(_, prefix):
         Path(f"{prefix}.data-00000-of-00001").touch()
         Path(f"{prefix}_temp").mkdir()
-        fail()
+        raise RuntimeError("as if the machine had failed")
 
     with monkeypatch.context() as patch:
         patch.setattr(Weights, "save", cut_short)
@@ -213,10 +209,6 @@ def evaluated(tmp_path_factory, pretrained):
     return folder
 
 
-def clock(folder):
-    return [json.loads(line) for line in (folder / run_layout.CLOCK).read_text().splitlines()]
-
-
 def test_a_run_ends_at_its_target(tmp_path, pretrained, caplog):
     caplog.set_level("INFO", logger="absl")
     reached = iter((0.5, 0.9))
@@ -228,7 +220,8 @@ def test_a_run_ends_at_its_target(tmp_path, pretrained, caplog):
 
 
 def test_results_are_those_of_an_evaluation_afterwards(evaluated):
-    lines, times = evaluations.read(evaluated, up_to=LAST), clock(evaluated)
+    lines = evaluations.read(evaluated, up_to=LAST)
+    times = [json.loads(line) for line in (evaluated / run_layout.CLOCK).read_text().splitlines()]
     assert [line["step"] for line in lines] == [line["step"] for line in times] == [6, 12, 18]
     assert 0 < times[0]["training_seconds"] < times[1]["training_seconds"] < times[2]["training_seconds"]
     assert all(line["training_seconds"] < line["seconds"] for line in times)

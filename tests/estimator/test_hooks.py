@@ -93,10 +93,6 @@ def steps_on_disk(folder):
     return sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index"))
 
 
-def steps_reported(folder):
-    return [line["step"] for line in toy.metrics_lines(folder)]
-
-
 def test_a_report_has_what_was_watched_and_is_on_disk_and_in_tensorboard_at_once(tmp_path, capsys):
     seen = []
     take_steps([progress(tmp_path)], on_step=lambda _: seen.append(len(toy.metrics_lines(tmp_path))))
@@ -113,7 +109,7 @@ def test_a_report_has_what_was_watched_and_is_on_disk_and_in_tensorboard_at_once
 def test_reports_come_at_multiples_and_at_the_end_and_the_log_says_how_far_it_is(tmp_path, caplog):
     with caplog.at_level("INFO"):
         take_steps([progress(tmp_path, every=4)])
-    assert steps_reported(tmp_path) == [4, 6]
+    assert [line["step"] for line in toy.metrics_lines(tmp_path)] == [4, 6]
     assert "step 6 of 6: loss = 0.1667, lr = 0.25, examples/s = " in caplog.text
 
 

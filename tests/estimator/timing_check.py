@@ -60,14 +60,10 @@ def slow_features() -> SlowFeatures:
     return SlowFeatures(**{field.name: getattr(toy.features(24), field.name) for field in dataclasses.fields(Features)})
 
 
-def long_features(examples, tokens):
-    ids = np.random.default_rng(0).integers(7, 20, examples * tokens).astype(np.int32)
-    lengths = np.full(examples, tokens, np.int32)
-    return labelled(ids, lengths, np.full(examples, 4, np.int32), (np.arange(examples) % 2).astype(np.int32))
-
-
 # A model whose step is computing, and the data for it.
-LARGE = {"schedule": Schedule(32, 16, 1, fixed_steps=44), "data": long_features(32, 64), "config": _WIDE}
+IDS = np.random.default_rng(0).integers(7, 20, 32 * 64).astype(np.int32)
+LONG = labelled(IDS, np.full(32, 64, np.int32), np.full(32, 4, np.int32), (np.arange(32) % 2).astype(np.int32))
+LARGE = {"schedule": Schedule(32, 16, 1, fixed_steps=44), "data": LONG, "config": _WIDE}
 
 
 def slow_add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -115,10 +115,6 @@ def grouped(*, seed=5, start_step=0, schedule=SCHEDULE):
     return [draw.units for draw in grouped_draws(schedule, LENGTHS, seed=seed, start_step=start_step)]
 
 
-def plain(*, seed=5):
-    return [draw.units for draw in training_draws(SCHEDULE, seed=seed)]
-
-
 def as_lists(rows):
     return [list(batch) for batch in rows]
 
@@ -128,7 +124,9 @@ def test_a_window_has_the_examples_that_it_has_without_grouping_and_batches_that
     assert len(grouped()) == SCHEDULE.steps == 2 * WINDOW + 21
     assert {len(batch) for batch in grouped()} == {SCHEDULE.batch_size}
     part = slice(window * WINDOW, (window + 1) * WINDOW)
-    assert sorted(np.concatenate(grouped()[part])) == sorted(np.concatenate(plain()[part]))
+    assert sorted(np.concatenate(grouped()[part])) == sorted(
+        np.concatenate([draw.units for draw in training_draws(SCHEDULE, seed=5)][part])
+    )
     spans = sorted((LENGTHS[batch].min(), LENGTHS[batch].max()) for batch in grouped()[part])
     assert all(longest <= shortest for (_, longest), (shortest, _) in zip(spans, spans[1:]))
 

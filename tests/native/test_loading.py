@@ -1,5 +1,6 @@
 """What the log says of kernels that are not there, and that nothing fails without them."""
 
+import functools
 import os
 import time
 from concurrent import futures
@@ -23,10 +24,6 @@ def native(monkeypatch, tmp_path, caplog):
     return caplog
 
 
-def failing(folder, chosen):
-    return build.Build(folder, chosen.version, failure="the compiler failed: no memory"), True
-
-
 def test_without_compiler_one_line_says_what_one_would_bring(native, tmp_path):
     environment = {"PATH": str(tmp_path)}
     assert not loading.use(environment)
@@ -38,7 +35,8 @@ def test_without_compiler_one_line_says_what_one_would_bring(native, tmp_path):
 
 def test_a_build_that_failed_is_one_line_with_the_reason_and_the_output(native, monkeypatch, tmp_path):
     monkeypatch.setattr(compiler, "find", lambda _: Compiler(("c",), "c 1"))
-    monkeypatch.setattr(build, "make", failing)
+    failed = functools.partial(build.Build, failure="the compiler failed: no memory")
+    monkeypatch.setattr(build, "make", lambda folder, chosen: (failed(folder, chosen.version), True))
     assert not loading.use({})
     assert native.messages[0].startswith("building native kernels by c 1")
     assert "the compiler failed: no memory; see " in native.messages[1]

@@ -64,10 +64,6 @@ START = State(RANDOM.normal(0, 0.02, [ROWS, WIDTH]).astype(np.float32), *np.zero
 BATCHES = [batch_of(step) for step in range(STEPS)]
 
 
-def rate_of(step, peak=PEAK):
-    return peak * (step / WARM_UP if step < WARM_UP else 1 - step / STEPS)
-
-
 def updates(state, batches, config, *, peak=PEAK) -> Iterator[State]:
     """Yields the state before each step and after the last."""
     w, m, v = (x.astype(np.float64) for x in state)
@@ -77,7 +73,8 @@ def updates(state, batches, config, *, peak=PEAK) -> Iterator[State]:
         np.add.at(gradient, ids, upstream)
         m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
         t = step + 1 if config.bias_correction else np.inf
-        w = w - rate_of(step, peak) * (m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + config.weight_decay * w)
+        rate = peak * (step / WARM_UP if step < WARM_UP else 1 - step / STEPS)
+        w = w - rate * (m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + config.weight_decay * w)
         yield State(w, m, v)
 
 

@@ -101,10 +101,6 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def watch_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("peers")]
-
-
 def met(watch):
     """Whether all peers have come."""
     return None not in watch._misses.values()
@@ -212,7 +208,7 @@ def test_a_watch_that_is_stopped_hangs_up(server):
     received = b"".join(iter(lambda: line.recv(100), b""))
     assert received == peers._GREETING
     server.close()  # peers may leave now
-    wait_until(lambda: not watch_threads())
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("peers")])
     assert record.ends == []
 
 

@@ -22,10 +22,6 @@ def made(name: str):
     return shipped.made_once(name, lambda folder: (folder / "model").touch())
 
 
-def age(folder, days: float) -> None:
-    os.utime(folder, (time.time() - days * DAY_S,) * 2)
-
-
 def test_a_copy_is_made_once_in_a_folder_of_this_user_alone(home):
     assert made("a") == home / "a"
     assert shipped.made_once("a", None) == home / "a"
@@ -36,7 +32,7 @@ def test_a_copy_that_nobody_uses_goes_when_another_is_made(home):
     for name in ("old", "used", "new"):
         made(name)
     for name, days in (("old", 1.1), ("used", 9), ("new", 0.9)):
-        age(home / name, days)
+        os.utime(home / name, (time.time() - days * DAY_S,) * 2)
     made("used")
     made("another")
     assert sorted(path.name for path in home.iterdir()) == ["another", "new", "used"]

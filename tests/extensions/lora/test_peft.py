@@ -77,15 +77,11 @@ def config_of(prefix: str) -> BertConfig:
     return BertConfig.from_json_file(Path(prefix).with_name("bert_config.json"))
 
 
-def weights_of(prefix: str) -> dict[str, np.ndarray]:
-    """The whole model, merged."""
-    reader = model_reader(prefix)
-    return {name: reader[name] for name in reader.shapes}
-
-
 def test_merged_weights_compute_their_logits(checkpoint):
     kind, prefix = checkpoint
-    found = evaluate(lambda: encoders.computed(config_of(prefix), HEAD, Execution()), weights_of(prefix))
+    reader = model_reader(prefix)
+    weights = {name: reader[name] for name in reader.shapes}
+    found = evaluate(lambda: encoders.computed(config_of(prefix), HEAD, Execution()), weights)
     np.testing.assert_allclose(found, ORACLE[f"{kind}/logits"], atol=1e-5)
 
 

@@ -36,12 +36,6 @@ def _small_peak():
         yield
 
 
-def texts_of_one_length():
-    features = toy.features(24)
-    ids = np.tile(np.array([2, 5, 7, 3, *range(8, 8 + TOKENS - 5), 3], np.int32), 24)
-    return dataclasses.replace(features, token_ids=ids, lengths=np.full(24, TOKENS, np.int32))
-
-
 def record(folder, steps, *, environment=None, schedule=SCHEDULE, data=None, save_every=1000, copies=False, **model):
     hook = ProfileHook(folder, StepRange(*steps), copies=copies, environment=environment or {})
     estimator = toy.make_estimator(folder, schedule=schedule, **model)
@@ -152,7 +146,9 @@ def products_of_encoder(rows, phase):
 @pytest.mark.parametrize("micro_batches", [1, 2])
 def test_operations_of_the_encoder_are_those_counted_by_hand(tmp_path, micro_batches):
     plain = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)  # nothing is left out
-    folder = record(tmp_path, (3, 5), execution=plain, micro_batches=micro_batches, data=texts_of_one_length())
+    ids = np.tile(np.array([2, 5, 7, 3, *range(8, 8 + TOKENS - 5), 3], np.int32), 24)
+    data = dataclasses.replace(toy.features(24), token_ids=ids, lengths=np.full(24, TOKENS, np.int32))
+    folder = record(tmp_path, (3, 5), execution=plain, micro_batches=micro_batches, data=data)
     found, rows = tables(folder)
     assert found.steps == 3
     assert products_of_encoder(rows, "forward") == pytest.approx(encoder_flops(TOKENS, micro_batches))

@@ -14,15 +14,12 @@ def folder(tmp_path):
     return example.finished(tmp_path / "run")
 
 
-def shares(parts):
-    return [(part["name"], pytest.approx(part["seconds"]), pytest.approx(part["percent"])) for part in parts]
-
-
 def test_phases_by_hand(folder):
     recorded = run_files.read_object(folder / PHASES)
     # Of 0.4 s the phases have 0.35 s.
     phases = {"data": 0.01, "forward": 0.1, "backward": 0.2, "optimizer": 0.04, "between the phases": 0.05}
-    assert shares(panel.phases(recorded)) == [(name, seconds, 100 * seconds / 0.4) for name, seconds in phases.items()]
+    found = [(part["name"], pytest.approx(part["seconds"]), pytest.approx(part["percent"])) for part in panel.phases(recorded)]
+    assert found == [(name, seconds, 100 * seconds / 0.4) for name, seconds in phases.items()]
     # Phases that fill the step leave nothing between.
     whole = {"steps": 1, "forward": 0.3, "all-reduce": 0.0999, "batch": 0.4}
     assert [part["name"] for part in panel.phases(whole)] == ["forward", "all-reduce"]
