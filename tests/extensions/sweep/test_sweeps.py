@@ -1,6 +1,7 @@
 """Sweeps in real processes that are killed: no run is lost, none is trained twice, the table is the same."""
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import processes
+from tests.integration import commands
 from tests.processes import ROOT, chartless
 from tests.tiny import write_project
 
@@ -30,10 +33,14 @@ def file(tmp_path_factory):
     return path
 
 
-def begin(file, folder, **settings):
-    command = [sys.executable, "-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=2"]
-    settings = {"cwd": ROOT, "env": chartless(), **settings}
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **settings)
+def line(file, folder):
+    return ["-m", "bert_tf", "sweep", file, f"--output_dir={folder}", "--slots=2"]
+
+
+def begin(file, folder, before=None):
+    """Starts the command, forked; its runs come from a server of their own, as ever."""
+    begins = functools.partial(commands.without_charts, before)
+    return processes.start(line(file, folder), environment=chartless(), before=begins)
 
 
 def ended(process, status=0, seconds=480):
@@ -50,9 +57,12 @@ def finished(file, folder):
 
 @pytest.fixture(scope="module")
 def table(file, tmp_path_factory):
-    """Of a sweep that nobody disturbed; each run was trained once."""
+    """Of a sweep that nobody disturbed, not forked; each run was trained once."""
     folder = tmp_path_factory.mktemp("whole")
-    text = finished(file, folder)
+    command = [sys.executable, *line(file, folder)]
+    done = subprocess.run(command, cwd=ROOT, env=chartless(), capture_output=True, text=True, timeout=480)
+    assert done.returncode == 0, done.stderr
+    text = (folder / "sweep.tsv").read_text()
     assert len(text.splitlines()) == RUNS + 1
     assert trainings(folder) == [1] * RUNS
     return text
@@ -125,22 +135,21 @@ def test_ctrl_c_stops_after_a_step_and_the_same_command_continues(file, table, t
     assert finished(file, tmp_path) == table
 
 
-def classify(folder, *arguments):
-    """A whole run_classifier.py."""
-    command = [sys.executable, "run_classifier.py", f"--output_dir={folder}", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=chartless(), capture_output=True, text=True, timeout=480)
-
-
 @pytest.fixture
-def flags(tmp_path):
-    flags = write_project(tmp_path / "project").flags(None, num_train_steps=5)
-    return [flag for flag in flags if not flag.startswith("--output_dir")]
+def train(tmp_path):
+    """Trains runs of five steps with flags, in a folder."""
+    project = write_project(tmp_path / "project")
+
+    def train(folder, *flags):
+        return commands.run([*project.flags(folder, num_train_steps=5), *flags], variables=chartless())
+
+    return train
 
 
 @pytest.mark.parametrize("series", ["seed", "fold"])
-def test_seeds_and_folds_on_slots_are_those_of_one_process(series, flags, tmp_path):
-    given = [*flags, "--seeds=2,1" if series == "seed" else "--folds=2"]
-    runs = [classify(tmp_path / slots, *given, f"--slots={slots}") for slots in "12"]
+def test_seeds_and_folds_on_slots_are_those_of_one_process(series, train, tmp_path):
+    several = "--seeds=2,1" if series == "seed" else "--folds=2"
+    runs = [train(tmp_path / slots, several, f"--slots={slots}") for slots in "12"]
     assert [run.returncode for run in runs] == [0, 0], runs[0].stderr + runs[1].stderr
     assert runs[0].stdout == runs[1].stdout
     numbers = json.loads((tmp_path / "1" / f"{series}s.json").read_text())[f"{series}s"]
@@ -153,10 +162,10 @@ def test_seeds_and_folds_on_slots_are_those_of_one_process(series, flags, tmp_pa
         assert not list((tmp_path / "2" / "results").glob("*.pickle"))
 
 
-def test_a_seed_that_fails_is_named_when_the_others_have_ended(flags, tmp_path):
+def test_a_seed_that_fails_is_named_when_the_others_have_ended(train, tmp_path):
     (tmp_path / "out" / "seed-1").mkdir(parents=True)
     (tmp_path / "out" / "seed-1" / "run_config.json").write_text("no record")
-    done = classify(tmp_path / "out", *flags, "--seeds=1-2", "--slots=2")
+    done = train(tmp_path / "out", "--seeds=1-2", "--slots=2")
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: seed-1: ")
@@ -167,7 +176,7 @@ def test_a_seed_that_fails_is_named_when_the_others_have_ended(flags, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_all_processes_saves_each_run(number, file, table, tmp_path):
     """Ctrl-C in a terminal and a scheduler's signal reach the leader and its runs."""
-    process = begin(file, tmp_path, start_new_session=True)
+    process = begin(file, tmp_path, before=os.setsid)
     training = wait_for(lambda: [path for path in (tmp_path / "logs").glob("*") if "step 8 of" in path.read_text()])
     os.killpg(process.pid, number)
     ended(process, 130, 120)
