@@ -1,9 +1,13 @@
-"""The table of servers under load, and the memory of their processes; servers and wrk are tried by hand."""
+"""Load on services, whose answers are checked, its table, and the memory of processes; servers and wrk are tried by hand."""
 
+import json
 import subprocess
 import sys
 
-from benchmarks import service_compared
+import pytest
+
+from benchmarks import load, service_compared
+from tests.service.fakes import Running
 
 _HOLDS = "import sys; held = b'x' * (64 << 20); print(flush=True); sys.stdin.read()"
 
@@ -31,3 +35,18 @@ def test_memory_of_a_session_includes_children():
         process.stdin.close()
     assert 64 << 20 < held < 160 << 20
     assert service_compared.memory(process.pid) == 0
+
+
+def test_rows_are_answered_alone_first():
+    lines = [json.dumps({"text": "a"}), json.dumps({"text_a": "b", "text_b": "c", "id": "x"})]
+    with Running() as running:
+        (body, answer), (_, second) = load.answered(f"http://127.0.0.1:{running.port}/predict", lines)
+        with pytest.raises(ValueError, match=r"row 0: .*row 0: a text is 5"):
+            load.answered(f"http://127.0.0.1:{running.port}/predict", ['{"text": 5}'])
+    assert json.loads(body) == {"text": "a", "id": "row-0"}
+    assert b'"texts": ["a"]' in answer
+    assert b'"id": "row-1"' in second
+
+
+def test_texts_are_written_byte_by_byte():
+    assert load.as_lua([(b'"\n', "ä".encode())]) == 'return {\n{"\\034\\010", "\\195\\164"},\n}\n'

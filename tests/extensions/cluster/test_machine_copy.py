@@ -1,4 +1,4 @@
-"""Copies of models on a machine: whose folder they lie in, and how long."""
+"""Models on their way to workers: whole, in a folder of the user alone, as long as somebody uses them."""
 
 import os
 import tempfile
@@ -6,8 +6,13 @@ import time
 
 import pytest
 
+import bert_tf
+from bert_tf.batch import loading
+from bert_tf.batch.exported_model import ExportedModel
+from bert_tf.batch.job import ModelOverrides
 from bert_tf.errors import OutputError
 from bert_tf.extensions.cluster import shipped
+from tests.export.runs import MRPC, PAIRS, write_run
 
 DAY_S = 86400
 
@@ -55,3 +60,17 @@ def test_a_folder_that_others_can_write_is_not_used(home, fault, tmp_path):
         pytest.skip("only root can give folders away")
     with pytest.raises(OutputError, match="not a folder that only this user can write; delete it, or set TMPDIR"):
         made("a")
+
+
+def test_an_exported_model_arrives_as_it_is(tmp_path, monkeypatch):
+    run = write_run(tmp_path / "run", MRPC)
+    with bert_tf.load(run) as model:
+        folder = model.export("onnx", tmp_path / "exported")
+    (tmp_path / "sent").mkdir()
+    packed = shipped.pack(loading.load(str(folder / "model.onnx"), ModelOverrides()), tmp_path / "sent")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    arrived = loading.load(shipped.unpacked(str(packed)), ModelOverrides())
+    assert isinstance(arrived, ExportedModel)
+    with bert_tf.load(arrived.folder) as model, bert_tf.load(folder) as other:
+        assert model.predict(PAIRS) == other.predict(PAIRS)
