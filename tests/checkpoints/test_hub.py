@@ -3,8 +3,6 @@
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,27 +16,17 @@ from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.extensions.checkpoint import models
 from bert_tf.io import files
 from bert_tf.training import sources
-from tests import hub_server, torch_files
+from tests import hub_server, processes, torch_files
 from tests.checkpoints.test_huggingface import assert_original
 from tests.huggingface import write_folder
 
 pytest.importorskip("huggingface_hub")
 
-ROOT = Path(__file__).resolve().parents[2]
-# What a process prints that fetches a model and that has never imported the hub's package.
-FETCH = (
-    "import sys; from bert_tf.checkpoints import hub, hub_names; from bert_tf.errors import BertError\n"
-    "try: found = hub.fetch(hub_names.parsed(sys.argv[1])); print(found.folder, found.revision)\n"
-    "except BertError as error: print('error:', error)"
-)
-
 
 def fetched(name, home, endpoint, **environment):
-    variables = {**os.environ, "HF_HOME": str(home), "HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0", "PYTHONPATH": str(ROOT)}
-    variables.update(environment)
-    done = subprocess.run(
-        [sys.executable, "-c", FETCH, name], env=variables, capture_output=True, text=True, check=True, cwd=home.parent
-    )
+    variables = {**os.environ, "HF_HOME": str(home), "HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": "0", **environment}
+    done = processes.run([Path(__file__).with_name("fetch.py"), name], environment=variables)
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 

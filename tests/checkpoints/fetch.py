@@ -1,0 +1,12 @@
+"""Fetches the model of a name, and prints where it lies; in a process that has not imported the package of the hub."""
+
+import sys
+
+from bert_tf.checkpoints import hub, hub_names
+from bert_tf.errors import BertError
+
+try:
+    found = hub.fetch(hub_names.parsed(sys.argv[1]))
+    sys.stdout.write(f"{found.folder} {found.revision}\n")
+except BertError as error:
+    sys.stdout.write(f"error: {error}\n")
