@@ -85,9 +85,9 @@ def test_columns_of_the_input_follow_the_predictions(run, tmp_path, monkeypatch)
 )
 def test_the_ids_of_the_input_are_written_once(run, tmp_path, column, kept):
     (tmp_path / "in.csv").write_text("ticket,text_a,text_b,note\n7,rain .,soup .,x\n8,soup .,rain .,y\n")
-    for form in ("csv", "jsonl"):
-        flags = {"checkpoint": run, "input": tmp_path / "in.csv", "output": tmp_path / f"out.{form}"}
-        assert predicted("--keep_columns", **flags, **({"id_column": column} if column else {})) == 0
+    files = [{"input": str(tmp_path / "in.csv"), "output": str(tmp_path / f"out.{form}")} for form in ("csv", "jsonl")]
+    (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files}))
+    assert predicted("--keep_columns", job=tmp_path / "job.json", **({"id_column": column} if column else {})) == 0
     header, row, _ = csv.reader(io.StringIO((tmp_path / "out.csv").read_text()))
     assert header == ["id", "label", "probability_0", "probability_1", *kept]
     assert (row[0], row[-1]) == ("7" if column else "test-2", "x")
