@@ -1,5 +1,6 @@
 """Averages of the weights in whole runs: what a model folder holds, and what a run that was interrupted makes of it."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -13,7 +14,9 @@ from tests.estimator import toy
 from tests.estimator.test_hooks import FailAfter
 from tests.tiny import held
 
-LAST, DECAY = toy.SCHEDULE.steps, 0.9
+SCHEDULE = dataclasses.replace(toy.SCHEDULE, epochs=2)  # 12 steps
+LAST, DECAY = SCHEDULE.steps, 0.9
+AVERAGED = {"schedule": SCHEDULE, "average": MovingAverage(DECAY)}
 EVERY_STEP = {"save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
 RUNS = {
     "word vectors put off": {},
@@ -27,7 +30,7 @@ def runs(tmp_path_factory, pretrained):
     folders = {}
     for name, settings in RUNS.items():
         folders[name] = tmp_path_factory.mktemp("run")
-        toy.train(folders[name], restore=pretrained, training=EVERY_STEP, average=MovingAverage(DECAY), **settings)
+        toy.train(folders[name], restore=pretrained, training=EVERY_STEP, **AVERAGED, **settings)
     return folders
 
 
@@ -61,13 +64,12 @@ def test_what_is_kept_are_the_average_of_the_last_step_and_plain_weights(runs):
 
 @pytest.fixture
 def stopped(tmp_path, pretrained, monkeypatch):
-    """A run that failed after 12 steps, as a kill would have it; the checkpoint of step 10 is the last."""
+    """A run that failed after 7 steps, as a kill would have it; the checkpoint of step 5 is the last."""
     monkeypatch.setattr(run, "_report_timing", lambda *_: None)
-    average, schedule = MovingAverage(DECAY), toy.SCHEDULE
-    estimator = toy.make_estimator(tmp_path, restore=pretrained, average=average)
-    training = run.Training(schedule, save_checkpoints_steps=5)
+    estimator = toy.make_estimator(tmp_path, restore=pretrained, **AVERAGED)
+    training = run.Training(SCHEDULE, save_checkpoints_steps=5)
     with pytest.raises(RuntimeError):
-        run.train(estimator, toy.features(schedule.rows), training, seed=toy.SEED, hooks=[FailAfter(12)])
+        run.train(estimator, toy.features(SCHEDULE.rows), training, seed=toy.SEED, hooks=[FailAfter(7)])
     return tmp_path
 
 
@@ -77,8 +79,8 @@ def same_bits(found, wanted):
 
 def test_a_run_that_goes_on_has_the_same_average_to_the_last_bit(stopped, runs, pretrained):
     for kind in ("data-00000-of-00001", "index"):  # the average of the next checkpoint, which the kill has kept from the disk
-        shutil.copy(stopped / EMA / f"model.ckpt-10.{kind}", stopped / EMA / f"model.ckpt-15.{kind}")
-    toy.train(stopped, restore=pretrained, average=MovingAverage(DECAY))
+        shutil.copy(stopped / EMA / f"model.ckpt-5.{kind}", stopped / EMA / f"model.ckpt-10.{kind}")
+    toy.train(stopped, restore=pretrained, **AVERAGED)
     whole = runs["word vectors put off"]
     assert same_bits(toy.entries(stopped, LAST), toy.entries(whole, LAST))
     assert same_bits(held(kept.checkpoint(stopped, EMA)), held(kept.checkpoint(whole, EMA)))
@@ -86,6 +88,6 @@ def test_a_run_that_goes_on_has_the_same_average_to_the_last_bit(stopped, runs, 
 
 def test_a_kill_before_the_last_average_is_listed_is_made_up_for(runs, tmp_path):
     folder = shutil.copytree(runs["word vectors put off"], tmp_path / "copy")
-    (folder / EMA / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-17"\n')
-    toy.train(folder, training=EVERY_STEP, average=MovingAverage(DECAY))
+    (folder / EMA / "checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-{LAST - 1}"\n')
+    toy.train(folder, training=EVERY_STEP, **AVERAGED)
     assert (folder / EMA / "checkpoint").read_text().startswith(f'model_checkpoint_path: "model.ckpt-{LAST}"')
