@@ -113,6 +113,8 @@ def ran(kernels, name, inputs):
     fed = {}
 
     def known_later(value):
+        if isinstance(value, list):
+            return [known_later(part) for part in value]
         if not isinstance(value, tf.Tensor):
             return value
         place = tf1.placeholder(value.dtype)
@@ -135,6 +137,40 @@ def test_an_input_of_a_wrong_shape(kernels, name, place):
     wrong, value = WRONG[name][place]
     with pytest.raises(tf.errors.InvalidArgumentError):
         ran(kernels, name, lambda: {**RIGHT[name](), wrong: value()})
+
+
+def by_distance(name, wrong):
+    """The longest sequence has 5 tokens: 9 distances."""
+    return {**RIGHT[name](), "vectors": [zeros(9, 8), zeros(9, 8)], "numbers": [zeros(2, 9)], **wrong()}
+
+
+@pytest.mark.parametrize("name", ["bert_tf_attention", "bert_tf_attention_grad"])
+def test_attention_takes_what_distances_add(kernels, name):
+    ran(kernels, name, lambda: by_distance(name, dict))
+
+
+@pytest.mark.parametrize("name", ["bert_tf_attention", "bert_tf_attention_grad"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: {"vectors": [zeros(9, 8)]},
+        lambda: {"vectors": [zeros(9, 8), zeros(9, 8), zeros(9, 8)]},
+        lambda: {"vectors": [zeros(9, 8), zeros(9, 7)]},
+        lambda: {"vectors": [zeros(9, 8), zeros(11, 8)]},
+        lambda: {"vectors": [zeros(18, 4), zeros(18, 4)]},
+        lambda: {"vectors": [zeros(72), zeros(72)]},
+        lambda: {"vectors": [zeros(8, 8), zeros(8, 8)], "numbers": [zeros(2, 8)]},  # not as many on both sides
+        lambda: {"vectors": [zeros(7, 8), zeros(7, 8)], "numbers": [zeros(2, 7)]},  # of 4 tokens
+        lambda: {"numbers": [zeros(2, 7)]},
+        lambda: {"numbers": [zeros(3, 9)]},
+        lambda: {"vectors": [], "numbers": [zeros(2, 7)]},
+        lambda: {"numbers": [zeros(2, 9), zeros(2, 9)]},
+        lambda: {"window": 2, "query_starts": tf.constant([0, 5, 8]), "query": zeros(8, 8), "kept": mask(0, 0, 0, 0)},
+    ],
+)
+def test_what_distances_add_of_a_wrong_shape(kernels, name, wrong):
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        ran(kernels, name, lambda: by_distance(name, wrong))
 
 
 def test_a_matrix_is_transposed_alone_when_the_graph_is_built(kernels):
