@@ -28,6 +28,7 @@ _Tensors = Sequence[tf.Tensor]
 # Largest difference, relative to the largest number, or to 1 where that is less.
 _TOLERANCE = {tf.float32: 2e-5, tf.bfloat16: 2e-2}
 _TOKENS = (17, 64, 1, 33, 70)  # of each sequence: B = 5
+_FEW = (17, 70)
 _HEADS, _HEAD = 3, 20
 _WIDTH = _HEADS * _HEAD
 _WINDOW = 24  # tokens
@@ -146,15 +147,14 @@ def _attention(random: np.random.Generator) -> Iterator[_Case]:
         ("attention with dropout", _Attention(_TOKENS, drops=True)),
         ("attention of one query", _Attention(ones)),
         ("attention within a window", _Attention(_TOKENS, drops=True, window=_WINDOW)),
-        ("attention with vectors of distances", _Attention(_TOKENS, drops=True, vectors=2)),
-        ("attention of one query with vectors and numbers of distances", _Attention(ones, vectors=2, numbers=1)),
-        ("attention with numbers of distances", _Attention(_TOKENS, numbers=1)),
+        ("attention by distances", _Attention(_FEW, _FEW, drops=True, vectors=2, numbers=1)),
+        ("attention of one query by numbers of distances", _Attention(ones[: len(_FEW)], _FEW, numbers=1)),
     )
     for name, case in cases:
-        queries, distances = case.queries, 2 * max(_TOKENS) + 3  # of one more token than the longest sequence has
-        kept = _kept(random, [len(_TOKENS), _HEADS, max(queries), max(_TOKENS)]) if case.drops else None
-        hidden = np.where(random.random(sum(_TOKENS)) < 0.1, -10000.0, 0.0)
-        rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, _TOKENS, _TOKENS)]
+        queries, keys, distances = case.queries, case.keys, 2 * max(case.keys) + 3  # of one more token than the longest has
+        kept = _kept(random, [len(keys), _HEADS, max(queries), max(keys)]) if case.drops else None
+        hidden = np.where(random.random(sum(keys)) < 0.1, -10000.0, 0.0)
+        rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, keys, keys)]
         vectors = random.normal(size=(case.vectors, distances, _WIDTH))
         others = [*random.normal(size=(3, _WIDTH)), *random.normal(size=(case.numbers, _HEADS, distances))]
         sequences = _Sequences(case, hidden, kept)
@@ -165,6 +165,7 @@ class _Attention(NamedTuple):
     """What attention is told."""
 
     queries: tuple[int, ...]  # of each sequence
+    keys: tuple[int, ...] = _TOKENS
     drops: bool = False
     window: int = 0
     vectors: int = 0  # tensors of distances
@@ -185,7 +186,7 @@ class _Sequences(NamedTuple):
 
     def own(self, *inputs: tf.Tensor) -> tf.Tensor:
         rows, vectors, biases, numbers = self._parts(inputs)
-        starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.case.queries, _TOKENS)]
+        starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.case.queries, self.case.keys)]
         hidden, scale = tf.constant(self.hidden, tf.float32), 1.0 if self.kept is None else _SCALE
         given = ops.Distances(vectors, numbers)
         how = {"heads": _HEADS, "scale": scale, "window": self.case.window}
@@ -197,7 +198,7 @@ class _Sequences(NamedTuple):
         vectors = [_in_heads(x + bias) for x, bias in zip(vectors, biases)]
         scale = (_HEAD * (1 + len(vectors))) ** -0.5
         first_query, first_key, contexts = 0, 0, []
-        for number, (queries, keys) in enumerate(zip(self.case.queries, _TOKENS)):
+        for number, (queries, keys) in enumerate(zip(self.case.queries, self.case.keys)):
             own = slice(first_key, first_key + keys)
             parts = rows[0][first_query : first_query + queries], rows[1][own], rows[2][own]
             kept = None if self.kept is None else self.kept[number, :, :queries, :keys]
@@ -205,8 +206,8 @@ class _Sequences(NamedTuple):
             far = np.abs(apart) > self.case.window / 2 if self.case.window else False
             hidden = np.where(far, -10000.0, self.hidden[own]) if self.case.window else self.hidden[own]
             query, key, value = (_in_heads(part) for part in parts)
-            products = tf.matmul(query, key, transpose_b=True) + _by_distance(query, key, vectors, apart + max(_TOKENS) + 1)
-            scores = products * scale + sum(tf.gather(some, apart + max(_TOKENS) + 1, axis=1) for some in numbers)
+            products = tf.matmul(query, key, transpose_b=True) + _by_distance(query, key, vectors, apart + max(self.case.keys) + 1)
+            scores = products * scale + sum(tf.gather(some, apart + max(self.case.keys) + 1, axis=1) for some in numbers)
             contexts.append(_attend(scores + hidden, value, kept))
             first_query, first_key = first_query + queries, first_key + keys
         return tf.concat(contexts, axis=0)

@@ -43,7 +43,7 @@ RIGHT = {
     "bert_tf_attention": lambda: {
         "query": zeros(4, 8), "key": zeros(8, 8), "value": zeros(8, 8), "of_query": zeros(8), "of_key": zeros(8),
         "of_value": zeros(8), "hidden": zeros(8), "query_starts": tf.constant([0, 3, 4]), "key_starts": tf.constant([0, 5, 8]),
-        "kept": mask(2, 2, 3, 5), "heads": 2, "scale": 1.0,
+        "kept": mask(2, 2, 3, 5), "vectors": [], "numbers": [], "heads": 2, "scale": 1.0,
     },
     "bert_tf_attention_grad": lambda: {
         **RIGHT["bert_tf_attention"](), "upstream": zeros(4, 8), "normalizers": zeros(4, 2),
