@@ -107,8 +107,8 @@ def _native_attention(sequences: Sequences, config: BertConfig, execution: Execu
     with tf1.variable_scope("self"):
         distances, projected = positions.distances(execution), []
         queries, keys = (_and_distances(rows, distances) for rows in (sequences.queries, sequences.rows))
-        sources = {"query": queries, "key": keys, "value": sequences.rows}
-        products = [layers.product(source, config.hidden_size, config, execution, scope=name) for name, source in sources.items()]
+        sources, width = {"query": queries, "key": keys, "value": sequences.rows}, config.hidden_size
+        products = [layers.product(source, width, config, execution, scope=name) for name, source in sources.items()]
         (query, key, value), biases = zip(*products)
         if distances is not None:
             count = tf.shape(distances)[0]

@@ -70,7 +70,7 @@ class Positions:
     def by_distance(self, projected: Sequence[tf.Tensor]) -> native.Distances:
         """What a native kernel adds to the scores; `projected` are `distances` as queries and as keys before their biases."""
         del projected
-        return native.Distances()
+        return native.NO_DISTANCES
 
 
 class Rotary(Positions):
@@ -137,6 +137,7 @@ class Bucketed(Positions):
         return self._scores if whole else self._scores[:, :, :1]
 
     def by_distance(self, projected: Sequence[tf.Tensor]) -> native.Distances:
+        del projected
         return native.Distances(numbers=[self._numbers])
 
 

@@ -173,7 +173,7 @@ class _Attention(NamedTuple):
 
 
 class _Sequences(NamedTuple):
-    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], vectors of distances, biases [D], numbers of distances."""
+    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], vectors of distances, biases [D], and numbers."""
 
     case: _Attention
     hidden: _Array  # [N], added to the scores of a key
@@ -206,8 +206,9 @@ class _Sequences(NamedTuple):
             far = np.abs(apart) > self.case.window / 2 if self.case.window else False
             hidden = np.where(far, -10000.0, self.hidden[own]) if self.case.window else self.hidden[own]
             query, key, value = (_in_heads(part) for part in parts)
-            products = tf.matmul(query, key, transpose_b=True) + _by_distance(query, key, vectors, apart + max(self.case.keys) + 1)
-            scores = products * scale + sum(tf.gather(some, apart + max(self.case.keys) + 1, axis=1) for some in numbers)
+            places = apart + max(self.case.keys) + 1
+            products = tf.matmul(query, key, transpose_b=True) + _by_distance(query, key, vectors, places)
+            scores = products * scale + sum(tf.gather(some, places, axis=1) for some in numbers)
             contexts.append(_attend(scores + hidden, value, kept))
             first_query, first_key = first_query + queries, first_key + keys
         return tf.concat(contexts, axis=0)

@@ -97,6 +97,9 @@ class Distances(NamedTuple):
     numbers: Sequence[tf.Tensor] = ()  # [H, S] float32
 
 
+NO_DISTANCES = Distances()
+
+
 def attention(
     rows: Sequence[tf.Tensor],
     biases: Sequence[tf.Tensor | tf.Variable],
@@ -107,7 +110,7 @@ def attention(
     heads: int,
     scale: float,
     window: int = 0,
-    distances: Distances = Distances(),
+    distances: Distances = NO_DISTANCES,
 ) -> tf.Tensor:
     """Attention of packed sequences: queries [M, D], keys and values [N, D] to [M, D], heads side by side.
 
